@@ -242,6 +242,48 @@ onSharedService("promotion codes", (it) => {
   )
 
   it.effect.each([
+    { discount: { percent_off: 50 } },
+    { discount: { amount_off: 500, currency: "brl" } },
+    { duration: "forever" },
+    { max_redemptions: 5 },
+    { expires_at: 4_102_444_800 }
+  ])("are not taken for what the same key asks for a month later, with other terms: %j", (change) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const key = "code-of-the-month"
+      expect((yield* tenant.post("/promotion-codes", quarterOff, key)).status).toBe(200)
+      yield* tenant.sql`
+        UPDATE payments.idempotency_keys SET created_at = now() - interval '30 days'
+        WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND key = ${key}`
+      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, ...change }, key), duplicate)
+      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+    })
+  )
+
+  it.effect("are made once with all of their terms though the answer is lost", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const [coffee, tea] = yield* Effect.forEach(["Coffee", "Tea"], (name) => tenant.post("/products", { name }))
+      const create = tenant.post(
+        "/promotion-codes",
+        {
+          code: "ALLTERMS",
+          discount: { percent_off: 12.345 },
+          duration: "repeating",
+          duration_in_months: 3,
+          max_redemptions: 7,
+          expires_at: 4_102_444_800,
+          products: [idOf(tea ?? Object()), idOf(coffee ?? Object())]
+        },
+        "all-terms-lost"
+      )
+      yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
+      expect((yield* create).json).toMatchObject({ code: "ALLTERMS", max_redemptions: 7 })
+      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+    })
+  )
+
+  it.effect.each([
     ["neither discount", { discount: {} }, ["discount"]],
     ["both discounts", { discount: { percent_off: 5, amount_off: 5, currency: "brl" } }, ["discount.amount_off"]],
     ["an amount without currency", { discount: { amount_off: 5 } }, ["discount.currency"]],

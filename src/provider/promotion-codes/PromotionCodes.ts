@@ -44,6 +44,34 @@ const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): 
 
 const couponIdOf = ({ coupon }: ProviderObject): unknown => (Predicate.isRecord(coupon) ? coupon["id"] : coupon)
 
+/** Whether an object of the provider's has this value in a field; undefined for a field that is null or absent. */
+const has = (object: ProviderObject, field: string, value: string | number | undefined): boolean =>
+  (object[field] ?? undefined) === value
+
+/** Whether a percentage is this one, however the provider rounds it. */
+const isAbout = (percentage: unknown, wanted: number | undefined): boolean =>
+  wanted === undefined ? (percentage ?? undefined) === undefined : Math.abs(Number(percentage) - wanted) < 0.01
+
+/** Whether a code takes off what was asked for, and for as long, as often and as widely. */
+const hasTerms = (code: ProviderObject, params: CreatePromotionCode): boolean => {
+  const coupon = Predicate.isReadonlyRecord(code["coupon"]) ? code["coupon"] : {}
+  const appliesTo = Predicate.isReadonlyRecord(coupon["applies_to"]) ? coupon["applies_to"]["products"] : []
+  const products = new Set(Array.isArray(appliesTo) ? appliesTo : [])
+  const wanted = new Set(params.products)
+  const { amount_off, currency, percent_off } = params.discount
+  return (
+    isAbout(coupon["percent_off"], percent_off) &&
+    has(coupon, "amount_off", amount_off) &&
+    has(coupon, "currency", currency) &&
+    has(coupon, "duration", params.duration) &&
+    has(coupon, "duration_in_months", params.duration_in_months) &&
+    has(code, "max_redemptions", params.max_redemptions) &&
+    has(code, "expires_at", params.expires_at) &&
+    products.size === wanted.size &&
+    [...wanted].every((product) => products.has(product))
+  )
+}
+
 const alreadyExists = (cause?: unknown) =>
   new ProviderRequestRefused({
     code: "provider_resource_already_exists",
@@ -148,8 +176,10 @@ const make = Effect.gen(function* () {
         if (found === undefined) {
           return yield* tryToCreate(account, params, steps)
         }
-        // A code with one of our coupons is from an earlier request whose answer was not stored
-        return steps.some(({ couponId }) => couponId === couponIdOf(found)) ? found : yield* alreadyExists()
+        // A code with one of our coupons is from an earlier request whose answer was not stored. With other terms it is from
+        // another request, made under the same key when that was last forgotten
+        const isOwn = steps.some(({ couponId }) => couponId === couponIdOf(found)) && hasTerms(found, params)
+        return isOwn ? found : yield* alreadyExists()
       })
     )
   })
