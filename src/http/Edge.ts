@@ -15,6 +15,7 @@ import { guidePaths } from "../docs/GuidePages.ts"
 import { type ApiError, isApiError, MethodNotAllowed, ResourceNotFound, ValidationFailed } from "../errors/Errors.ts"
 import { withBoundedJson } from "../kit/Body.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
+import { pathOf } from "../kit/RequestPath.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import { RequestFacts } from "../telemetry/Spans.ts"
@@ -24,7 +25,7 @@ import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { hotReads } from "./HotReads.ts"
-import { decodePart, fromDecodeError, operationsAt, pathOf, refuseQuery } from "./RefusedRequest.ts"
+import { decodePart, fromDecodeError, operationsAt, refuseQuery } from "./RefusedRequest.ts"
 import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
 /** The pages that are served besides the operations, by GET only. */
@@ -121,7 +122,7 @@ export const edge = (options: EdgeOptions) => {
                 ? hotRead.serve
                 : Effect.zipRight(refuseQuery(request), app)
           const answered = answering(served, {
-            url: request.url,
+            url: path,
             requestId,
             complete,
             errorOf: (failure) => toApiError(failure, request)

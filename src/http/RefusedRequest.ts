@@ -4,20 +4,12 @@ import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, ref
 import { operations } from "../contract/Api.ts"
 import { matcher, type Operation } from "../contract/Operations.ts"
 import { InternalError, ValidationFailed } from "../errors/Errors.ts"
+import { pathOf, queryTextOf } from "../kit/RequestPath.ts"
 
 /** What is wrong with a request: the platform names the first refused part, integrators get all of them at once. */
 
 /** The operations at a path. */
 export const operationsAt = matcher(operations)
-
-/** Where a request's path ends and its query begins, as the router sees it. */
-const endOfPath = /[?;#]/
-
-/** The path of a request without its query, as it was sent. */
-export const pathOf = (url: string): string => {
-  const end = url.search(endOfPath)
-  return end === -1 ? url : url.slice(0, end)
-}
 
 /** A decoded part of a path; null if its escapes are invalid, which no schema accepts. */
 export const decodePart = (part: string): string | null => {
@@ -54,7 +46,7 @@ const queryOf = (url: string): Record<string, string | Array<string>> => {
   // Without a prototype: a parameter could be confused with its members
   const query: Record<string, string | Array<string>> = Object.create(null)
   // With an extra question mark: the parser removes one, which may be part of the first parameter's name
-  for (const [name, value] of new URLSearchParams(`?${url.slice(pathOf(url).length + 1)}`)) {
+  for (const [name, value] of new URLSearchParams(`?${queryTextOf(url)}`)) {
     const known = query[name]
     query[name] = known === undefined ? value : [known, value].flat()
   }
@@ -104,7 +96,7 @@ const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
  * silently, and too many parameters to check one by one.
  */
 export const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
-  const query = request.url.slice(pathOf(request.url).length + 1)
+  const query = queryTextOf(request.url)
   if (query === "") return Effect.void
   if (query.split("&", maxQueryParameters + 1).length > maxQueryParameters) {
     return new ValidationFailed({ message: `The query has more than ${maxQueryParameters} parameters.` })

@@ -3,6 +3,7 @@ import { HttpServerError, type HttpServerResponse } from "@effect/platform"
 import { Cause, Context, Effect, type Exit, FiberRef, HashSet, Option, Exit as Outcome, Tracer } from "effect"
 import { providerAttributes } from "../errors/ProviderAnswer.ts"
 import { comesFrom, headerOf, type Sent } from "../kit/ClientAddress.ts"
+import { pathOf } from "../kit/RequestPath.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { type LineLevel, LogLines, type LogLinesWriter } from "../telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
@@ -221,7 +222,7 @@ const describe = (
   if (route !== undefined) {
     span.attribute("http.route", route)
     // Without a route the path may be anything, even a key pasted in the wrong place
-    span.attribute("url.path", request.url.split("?", 1)[0])
+    span.attribute("url.path", pathOf(request.url))
   }
   const agent = headerOf(request, "user-agent")
   if (agent !== undefined) {

@@ -370,6 +370,31 @@ onSharedService("every failure", (it) => {
     })
   )
 
+  it.effect("of a path that is spelled with escapes, or in absolute form, is the one of the plain path", () =>
+    Effect.gen(function* () {
+      const { baseUrl, endpoints, key, products, send } = yield* caller
+      const escaped = (path: string) => path.replace("v2", "%762").replace("provider", "provid%65r")
+      const body = { name: 5, nope: 1 }
+      expectFailure(yield* send("POST", escaped(products), { body }), validation(["name", "nope"]))
+      expectFailure(yield* send("GET", `${escaped(products)}/%61?limit=x`), validation(["id", "limit"]))
+      expectFailure(yield* send("GET", `${escaped(products)}?__proto__=1`), validation(["__proto__"]))
+      expectFailure(yield* send("PATCH", escaped(endpoints)), { status: 405, code: "method_not_allowed" })
+      const signIn = yield* send("POST", "/identity/sign-in-link%73", { body: { email: "nobody" } })
+      expectFailure(signIn, validation(["email"]))
+      const absolute = (path: string) =>
+        sendBytes(
+          baseUrl,
+          `GET http://user:secret@shop.example${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`
+        )
+      expectFailure(yield* absolute(`${products}?limit=x`), validation(["limit"]))
+      for (const answer of [yield* send("GET", escaped(endpoints)), yield* absolute(endpoints)]) {
+        expect(answer.status, answer.text).toBe(200)
+        expect(answer.headers.get("cache-control")).toBe("private, no-cache")
+        expect(answer.headers.get("vary")).toBe("origin")
+      }
+    })
+  )
+
   it.effect("of what is not HTTP, or has too large a head, comes in the same form", () =>
     Effect.gen(function* () {
       const { baseUrl, endpoints } = yield* caller

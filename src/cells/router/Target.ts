@@ -4,6 +4,7 @@ import { Schema } from "effect"
 import { sessionCookie } from "../../identity/Authentication.ts"
 import { entryPaths } from "../../inbound/Api.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
+import { decodedPathOf } from "../../kit/RequestPath.ts"
 import { mcpPath } from "../../mcp/RpcError.ts"
 import { type RoutingTag, tagOfKey, tagOfToken } from "../RoutingTag.ts"
 
@@ -32,25 +33,14 @@ const home: Target = { by: "home" }
 
 const isOrganizationId = Schema.is(OrganizationId)
 
-/** What the cells' router removes from a target in absolute form. */
-const origin = /^https?:\/\/.*?\//
-
 /**
  * The parts of a path, as the cells' router reads them: decoded, but for characters that separate parts, and without a
  * slash at the end. Undefined if its escapes can't be decoded.
  */
 export const partsOf = (url: string): ReadonlyArray<string> | undefined => {
-  const target = url.startsWith("/") ? url : url.replace(origin, "/")
-  const end = target.search(/[?;#]/)
-  const path = end === -1 ? target : target.slice(0, end)
-  if (!path.startsWith("/")) return undefined
-  try {
-    // An escaped percent sign stays escaped, since a parameter is decoded once more
-    const decoded = path.includes("%") ? decodeURI(path.replaceAll("%25", "%2525")) : path
-    return (decoded.length > 1 && decoded.endsWith("/") ? decoded.slice(1, -1) : decoded.slice(1)).split("/")
-  } catch {
-    return undefined
-  }
+  const path = decodedPathOf(url)
+  if (path?.startsWith("/") !== true) return undefined
+  return (path.length > 1 && path.endsWith("/") ? path.slice(1, -1) : path.slice(1)).split("/")
 }
 
 const organizationTarget = (part: string): Target => {

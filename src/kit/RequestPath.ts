@@ -1,0 +1,43 @@
+/** Where a request goes, read from its target as the router reads it, whatever way it is spelled. Pure. */
+
+/** Where a path ends and the query begins. */
+const endOfPath = /[?;#]/
+
+/** The scheme and host of a target in absolute form, up to its path. */
+const origin = /^https?:\/\/.*?\//
+
+/** A target without scheme and host, and where its path ends. */
+const read = (url: string): readonly [target: string, end: number] => {
+  const target = url.startsWith("/") ? url : url.replace(origin, "/")
+  const end = target.search(endOfPath)
+  return [target, end === -1 ? target.length : end]
+}
+
+/**
+ * The path of a request without its query: decoded, but for escaped characters that separate parts, and percent signs,
+ * since a parameter in it is decoded once more. Undefined if its escapes can't be decoded.
+ */
+export const decodedPathOf = (url: string): string | undefined => {
+  const [target, end] = read(url)
+  const path = target.slice(0, end)
+  if (!path.includes("%")) return path
+  try {
+    return decodeURI(path.replaceAll("%25", "%2525"))
+  } catch {
+    return undefined
+  }
+}
+
+/** `decodedPathOf`, or the path as it was sent if its escapes can't be decoded. */
+export const pathOf = (url: string): string => {
+  const decoded = decodedPathOf(url)
+  if (decoded !== undefined) return decoded
+  const [target, end] = read(url)
+  return target.slice(0, end)
+}
+
+/** What follows the path of a request, without the character that separates them. */
+export const queryTextOf = (url: string): string => {
+  const [target, end] = read(url)
+  return target.slice(end + 1)
+}
