@@ -12,22 +12,56 @@ export const maxImageBytes = 4 * 1024 * 1024
 /** How many bytes a form may have in addition to its image. */
 const maxFormOverhead = 16 * 1024
 
+/** How many times a form may have its boundary: around its image it is there twice. */
+const maxBoundaries = 20
+
 const filePart = "file"
 
 /** Why a part of a form is refused. */
 const partReason = (name: string): string =>
   name === filePart ? "must be one part of the form, with the image as its file" : "is not a part that is known here"
 
+const unreadable = () =>
+  new ValidationFailed({ fields: [filePart], message: "The form could not be read; send the image as its part file." })
+
+/** The boundary of a form, of which nothing has to be escaped in quotes; undefined if there is none. */
+const boundaryOf = (contentType: string): string | undefined => {
+  const [, quoted, plain] =
+    /;\s*boundary=(?:"([!#-[\]-~ ]{1,70})"|([!#-:<-[\]-~]{1,70}))\s*(?:;|$)/i.exec(contentType) ?? []
+  return quoted ?? plain
+}
+
+/**
+ * Whether a form has so few and short parts that reading it is not much work. A reader makes an object of each part, and
+ * 4 MiB have room for 65,000: nothing else would be answered meanwhile.
+ */
+const isSmall = (body: Buffer, boundary: string): boolean => {
+  const delimiter = Buffer.from(`--${boundary}`, "latin1")
+  let found = 0
+  for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + delimiter.length)) {
+    found += 1
+    const start = at + delimiter.length
+    const head = body.subarray(start, start + maxFormOverhead)
+    const ends = head.toString("latin1", 0, 2) === "--" || head.includes("\r\n\r\n") || head.length < maxFormOverhead
+    if (found > maxBoundaries || !ends) return false
+  }
+  return true
+}
+
 /** The image of a form whose only part it is. */
 const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
   Effect.gen(function* () {
+    const boundary = boundaryOf(contentType)
+    if (boundary === undefined || !isSmall(body, boundary)) {
+      return yield* unreadable()
+    }
     const form = yield* Effect.tryPromise({
-      try: () => new Response(new Uint8Array(body), { headers: { "content-type": contentType } }).formData(),
-      catch: () =>
-        new ValidationFailed({
-          fields: [filePart],
-          message: "The form could not be read; send the image as its part file."
-        })
+      // With the boundary that was counted, whatever else the sender's type has
+      try: () =>
+        new Response(new Uint8Array(body), {
+          headers: { "content-type": `multipart/form-data; boundary="${boundary}"` }
+        }).formData(),
+      catch: unreadable
     })
     const file = form.get(filePart)
     const refused = [...new Set(form.keys())].filter((name) => name !== filePart)
