@@ -122,7 +122,7 @@ export const edge = (options: EdgeOptions) => {
                 ? hotRead.serve
                 : Effect.zipRight(refuseQuery(request), app)
           const answered = answering(served, {
-            url: path,
+            url: request.url,
             requestId,
             complete,
             errorOf: (failure) => toApiError(failure, request)

@@ -1,11 +1,12 @@
 import { type ApiError, type ErrorBody, errorBody, ResourceNotFound, retrySeconds } from "../errors/Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
+import { pathOf } from "../kit/RequestPath.ts"
 
 /** The path of the tool server. */
 export const mcpPath = "/mcp"
 
 /** Whether a request line's target is the tool server, whose failures are answered in its protocol. */
-export const isToolServer = (target: string): boolean => /^\/mcp\/?(?:[?;#]|$)/.test(target)
+export const isToolServer = (target: string): boolean => pathOf(target).replace(/\/$/, "") === mcpPath
 
 /** A message's own id, which its answer carries. */
 export type MessageId = string | number

@@ -5,6 +5,7 @@ import { errorSchema, RateLimitExceeded, ServiceUnavailable, TestEnvironmentRequ
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { BooleanFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import { pathOf } from "../../kit/RequestPath.ts"
 
 /** A place in a stream. */
 export const StreamPlace = text({
@@ -38,8 +39,8 @@ export type StreamQuery = typeof StreamQuery.Type
 /** The media type of server-sent events. */
 export const eventStreamType = "text/event-stream"
 
-/** Whether a request's target is a stream of events. */
-export const isEventStream = (target: string): boolean => /^[^?#]*\/event-stream\/?(?:[?#]|$)/.test(target)
+/** Whether a request's target is a stream of events, however it is spelled. */
+export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))
 
 /** The sandbox's events as they come (contract 15.1). */
 export class EventStreamApi extends HttpApiGroup.make("eventStream")

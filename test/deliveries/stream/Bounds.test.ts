@@ -12,7 +12,7 @@ const pathOf = ({ id }: Tenant, query = "") => `/v2/organizations/${id}/integrat
 
 const settings = {
   roles: { api: true, worker: false },
-  eventStreamLimit: streamsPerOrganization + 1,
+  eventStreamLimit: streamsPerOrganization + 2,
   http: { ...testSettings.http, answerTimeout: Duration.seconds(1) }
 }
 
@@ -23,6 +23,8 @@ onService(settings)("a process with streams of events", (it) => {
       const tenant = yield* makeTenant
       const other = yield* makeTenant
       const quick = yield* readStream(baseUrl, pathOf(other), { "x-api-key": other.key })
+      const spelled = pathOf(other).replace("stream", "strea%6d")
+      const otherwise = yield* readStream(baseUrl, spelled, { "x-api-key": other.key })
       // More than fits between the two ends of a connection
       yield* sql`
         INSERT INTO payments.events (organization_id, environment, id, type, payload)
@@ -42,7 +44,7 @@ onService(settings)("a process with streams of events", (it) => {
         "their places are free",
         Effect.map(further(), ({ status }) => (status === 200 ? Option.some(status) : Option.none()))
       )
-      expect(quick.ended()).toBe(false)
+      expect([quick.ended(), otherwise.ended()]).toEqual([false, false])
       yield* accepted(notify(notification(other.accountId)))
       yield* eventuallyTrue("an event", () => quick.events().length === 1)
     })
