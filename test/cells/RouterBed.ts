@@ -29,6 +29,8 @@ export interface EchoCell {
   /** From now on nothing is answered, connections stay open; `thaw` answers what waits. */
   readonly freeze: () => void
   readonly thaw: () => void
+  /** The status of all answers from now on; 200 at first. The cell lives on. */
+  readonly answerWith: (status: number) => void
   /** How many answers were cut off before their end. */
   readonly cut: () => number
   readonly organization: OrganizationId
@@ -37,7 +39,7 @@ export interface EchoCell {
 /** The answer to paths that end like this has no end that a reader would wait for: 64 MB. */
 export const endlessPath = "/endless"
 
-const answer = (request: IncomingMessage, response: ServerResponse): void => {
+const answer = (request: IncomingMessage, response: ServerResponse, status: number): void => {
   if (request.url?.endsWith(endlessPath) === true) {
     const chunk = Buffer.alloc(64 * 1024, "x")
     let left = 1024
@@ -54,7 +56,12 @@ const answer = (request: IncomingMessage, response: ServerResponse): void => {
     write()
     return
   }
-  response.writeHead(200, { "content-type": "application/json", "request-id": "req_of_the_cell" }).end("{}")
+  response
+    .writeHead(request.url === "/health/live" ? 200 : status, {
+      "content-type": "application/json",
+      "request-id": "req_of_the_cell"
+    })
+    .end("{}")
 }
 
 const startCell = (name: string) =>
@@ -62,6 +69,7 @@ const startCell = (name: string) =>
     Effect.async<Omit<EchoCell, "organization"> & { readonly close: () => void }>((resume) => {
       const seen: Array<Seen> = []
       let isFrozen = false
+      let status = 200
       let cut = 0
       let waiting: Array<() => void> = []
       const server = createServer((request, response) => {
@@ -79,8 +87,8 @@ const startCell = (name: string) =>
               body: Buffer.concat(chunks).toString("latin1")
             })
           }
-          if (isFrozen) waiting.push(() => answer(request, response))
-          else answer(request, response)
+          if (isFrozen) waiting.push(() => answer(request, response, status))
+          else answer(request, response, status)
         })
         request.on("error", () => {})
       })
@@ -99,6 +107,9 @@ const startCell = (name: string) =>
               isFrozen = false
               for (const go of waiting) go()
               waiting = []
+            },
+            answerWith: (next) => {
+              status = next
             },
             cut: () => cut,
             close: () => {

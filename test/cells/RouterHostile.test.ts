@@ -85,6 +85,37 @@ describe("a cell that stands still", { timeout: 120_000 }, () => {
   )
 })
 
+describe("a cell that can't tell whether it has a page", { timeout: 120_000 }, () => {
+  it.scopedLive("does not answer for the cell that has it, and is not remembered in its place", () =>
+    Effect.gen(function* () {
+      const { north, router, south } = yield* startRouterBed()
+      const ask = (method: string, path: string) => Effect.map(router.request(method, path), ({ status }) => status)
+      const posts = ({ seen }: EchoCell) => seen.filter(({ line }) => line.startsWith("POST")).map(({ line }) => line)
+      // Its database is away, it does not take this request, or this client has asked it too often
+      for (const status of [503, 431, 429]) {
+        north.answerWith(status)
+        expect(yield* ask("GET", `/pay/read${status}`)).toBe(200)
+        expect(yield* ask("HEAD", `/product-images/${status}.png`)).toBe(200)
+        // At the first request of all for this page, and at the next one
+        expect(yield* ask("POST", `/pay/sent${status}`)).toBe(200)
+        expect(yield* ask("POST", `/pay/sent${status}`)).toBe(200)
+        expect(yield* ask("POST", `/pay/read${status}`)).toBe(200)
+      }
+      expect(posts(north)).toEqual([])
+      expect(posts(south)).toHaveLength(9)
+      // No other has it: what that cell says itself
+      south.answerWith(404)
+      expect([yield* ask("GET", "/pay/else"), yield* ask("POST", "/pay/else")]).toEqual([429, 429])
+      expect(posts(north)).toEqual(["POST /pay/else"])
+      // Which is not remembered either
+      north.answerWith(404)
+      south.answerWith(200)
+      expect([yield* ask("GET", "/pay/else"), yield* ask("POST", "/pay/else")]).toEqual([200, 200])
+      expect(posts(south)).toHaveLength(10)
+    })
+  )
+})
+
 describe("a client that", { timeout: 120_000 }, () => {
   it.scopedLive(
     "sends slowly, or does not read, is cut off, and keeps others neither from its cell nor from memory",

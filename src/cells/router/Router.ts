@@ -41,6 +41,12 @@ const routeUnknown = () =>
     retryAfter: "5 seconds"
   })
 
+/** Whether the status of a page says that a cell has it, or had it. */
+const hasPage = (status: number): boolean => status < 400 || status === 410
+
+/** Whether it says neither that nor that there is none: its database is away, or this client has asked too often. */
+const isUndecided = (status: number): boolean => status !== 404 && !hasPage(status)
+
 /** There is no room for more bodies. */
 class NoMemory extends ServiceUnavailable {
   constructor() {
@@ -242,12 +248,16 @@ class Router {
     const isRead = request.method === "GET" || request.method === "HEAD"
     if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), routed)
     const located = this.#locations.get(path)
-    const { answeredBy, isAway } = await this.#ask(this.#inOrder(located), routed, (status) => status === 404)
+    let undecided: string | undefined
+    const { answeredBy, isAway } = await this.#ask(this.#inOrder(located), routed, (status) => {
+      if (isUndecided(status)) undecided ??= routed.cell
+      return !hasPage(status)
+    })
     if (answeredBy !== undefined) return this.#locations.set(path, answeredBy)
     // The one that is away may have it
     if (isAway) return refuse(routed, "cell_away", cellAway())
-    // None has it, or it is closed: what the cell says that had it
-    await this.#pass(located ?? null, routed)
+    // None has it, or it is closed: what the cell says that may have it, or had it
+    await this.#pass(undecided ?? located ?? null, routed)
   }
 
   /** The cell that has a page; asks without sending it what the request does. */
@@ -261,18 +271,21 @@ class Router {
     )
     const network = networkOf(address)
     let isAway = false
+    let undecided: string | null = null
     for (const name of this.#inOrder(undefined)) {
       const upstream = this.#upstream(name)
       const status =
         upstream?.state(network) === "open" ? await this.#headOf(upstream, path, { address, network }) : undefined
       if (status === undefined) {
         isAway = true
-      } else if (status !== 404) {
+      } else if (hasPage(status)) {
         this.#locations.set(path, name)
         return name
+      } else if (isUndecided(status)) {
+        undecided ??= name
       }
     }
-    return isAway ? directoryAway : null
+    return isAway ? directoryAway : undecided
   }
 
   /** The status of a page; undefined if the cell did not answer. */
