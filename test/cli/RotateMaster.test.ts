@@ -176,14 +176,20 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
           stdio: "ignore"
         })
         yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-        yield* eventually(
-          "some secrets are moved",
-          Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-          90_000
+        yield* sql.withTransaction(
+          Effect.gen(function* () {
+            // It comes to this one last, and waits for it: it can't be done before it is killed
+            yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
+            yield* eventually(
+              "some secrets are moved",
+              Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
+              90_000
+            )
+            const exited = once(child, "exit")
+            child.kill("SIGKILL")
+            yield* Effect.promise(() => exited)
+          })
         )
-        const exited = once(child, "exit")
-        child.kill("SIGKILL")
-        yield* Effect.promise(() => exited)
         const halfway = yield* underKeys
         expect(halfway["test"]).toBeGreaterThan(0)
         expect(halfway["next"]).toBeGreaterThan(0)
