@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { ConfigProvider, Effect, Layer, type Scope } from "effect"
+import { ConfigProvider, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Claims } from "./cells/Claims.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
@@ -42,14 +42,6 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
   Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
 )
 
-/**
- * A layer whose parts are its own. Effect shares layers with the same reference among all that is built together, whatever
- * is provided to each: of two services in one process, the second would get the first one's queue and organizations, and
- * with them its database.
- */
-const apart = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, Exclude<R, Scope.Scope>> =>
-  Layer.scopedContext(Layer.build(layer))
-
 /** The options of the whole service for an embedding team. */
 export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
   /** What differs from the defaults; see `defaultSettings`. */
@@ -64,11 +56,12 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
     Effect.map(defaultSettings, (defaults) => {
       const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
       const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
-      // A team's provider may be made of layers that the rest of its program uses
+      // Fresh, with all its parts: of two services in one process, the second would otherwise get the first one's queue and
+      // organizations, and with them its database. A team's provider may consist of layers that its program shares
       return rolesLayer(complete).pipe(
         Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),
         Layer.provide(migrationsLayer),
-        apart,
+        Layer.fresh,
         Layer.provide(provider)
       )
     })
@@ -121,7 +114,7 @@ export const embeddedEventsLayer = (
         Layer.provide(foundations),
         Layer.provide(Claims.none),
         Layer.provide(migrationsLayer),
-        apart
+        Layer.fresh
       )
     })
   )

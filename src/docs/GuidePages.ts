@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { ResourceNotFound } from "../errors/Errors.ts"
+import { turnOfEventLoop } from "../fibers/EventLoop.ts"
 import { kept } from "../fibers/Kept.ts"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { escaped, icon } from "../kit/Html.ts"
@@ -163,11 +164,6 @@ const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchI
   return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
 }
 
-/** Lets the process read and answer other requests first: `Effect.yieldNow` only lets other fibers go on that can already. */
-const othersTurn = Effect.async<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
-
 const published = (body: string) => publishedDocument({ body, contentType: html, cacheControl, headers: pageHeaders })
 
 /**
@@ -189,7 +185,7 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
     const renderings = yield* Effect.forEach(guides, (guide) =>
       kept(
         Effect.zipRight(
-          othersTurn,
+          turnOfEventLoop,
           Effect.sync(() => rendered(guide))
         )
       )

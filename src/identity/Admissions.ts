@@ -1,16 +1,11 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
+import { monotonicMillis } from "../fibers/Monotonic.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
-import {
-  type BucketView,
-  monotonicMillis,
-  type RateLimitPolicy,
-  tokensAtMost,
-  unknownBucket
-} from "../kit/TokenBucket.ts"
+import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../kit/TokenBucket.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import {
   type CredentialLimits,

@@ -2,12 +2,12 @@ import type { Statement } from "@effect/sql"
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
+import { monotonicMillis } from "../fibers/Monotonic.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { BoundedMap } from "./BoundedMap.ts"
 import { ResponseHeaders } from "./Request.ts"
 import {
   type BucketView,
-  monotonicMillis,
   type RateLimitPolicy,
   type RateLimitState,
   secondsToFull,

@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 
 /**
  * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and it refills continuously within `per`.
@@ -64,9 +64,3 @@ export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number
 /** Tokens still to report to the database: at most those that have not been refilled. */
 export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
-
-/** Milliseconds of a monotonic clock: a jump of the wall clock must not prolong a refusal. */
-export const monotonicMillis: Effect.Effect<number> = Effect.map(
-  Clock.currentTimeNanos,
-  (nanos) => Number(nanos / 1000n) / 1000
-)

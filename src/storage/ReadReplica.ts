@@ -1,7 +1,7 @@
-import { performance } from "node:perf_hooks"
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
+import { monotonicMillis } from "../fibers/Monotonic.ts"
 import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
 import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
@@ -19,9 +19,6 @@ const askEvery = "5 millis"
 
 /** How long the replica is left alone after it was behind, was away, or can't be used, in milliseconds. */
 const rests = { behind: 1000, away: 5000, unsuitable: 60_000 } as const
-
-/** Not the time of day: set back by an hour, that would have the replica rest for an hour more. */
-const nowMillis = Effect.sync(() => performance.now())
 
 /** How far the primary is: what the replica must have replayed. */
 interface Position {
@@ -142,7 +139,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     )
 
   const rest = ({ reason, why }: NotOnReplica) =>
-    Effect.flatMap(nowMillis, (now) => {
+    Effect.flatMap(monotonicMillis, (now) => {
       const { works } = state
       state.works = false
       state.restsUntil = now + rests[why]
@@ -157,7 +154,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     return works ? Effect.void : Effect.logInfo("The read replica is used again")
   })
 
-  const mayTry = Effect.map(nowMillis, (now) => {
+  const mayTry = Effect.map(monotonicMillis, (now) => {
     if (state.works) return true
     if (state.isTried || now < state.restsUntil) return false
     state.isTried = true

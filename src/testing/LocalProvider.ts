@@ -32,9 +32,3 @@ export class LocalProvider extends Context.Tag("connected-payments/testing/Local
 >() {
   static readonly layer: Layer.Layer<LocalProvider, EmulatorError> = Layer.scoped(LocalProvider, make)
 }
-
-/**
- * An emulator that nothing else uses. A layer with the same reference is shared by all that is built together, but an
- * emulator notifies one service only.
- */
-export const ownLocalProvider = (): Layer.Layer<LocalProvider, EmulatorError> => Layer.scoped(LocalProvider, make)

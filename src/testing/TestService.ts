@@ -13,8 +13,8 @@ import { Accounts } from "../provider/Accounts.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { Services } from "../Service.ts"
 import type { EmbeddedPostgresError } from "../storage/EmbeddedPostgres.ts"
-import { ownDatabaseClient } from "./Database.ts"
-import { LocalProvider, ownLocalProvider } from "./LocalProvider.ts"
+import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
+import { LocalProvider } from "./LocalProvider.ts"
 
 /** The service under test could not be started. */
 export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
@@ -56,7 +56,11 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
   ): Layer.Layer<
     TestService | LocalProvider | PgClient.PgClient | SqlClient.SqlClient,
     TestServiceFailed | EmulatorError | EmbeddedPostgresError | SqlError.SqlError
-  > => this.layerOnDatabase(options).pipe(Layer.provideMerge(ownDatabaseClient()))
+  > =>
+    this.layerOnDatabase(options).pipe(
+      // Fresh, so that services that are built together do not share it
+      Layer.provideMerge(Layer.fresh(Layer.provide(embeddedClientLayer, EmbeddedDatabase.layer)))
+    )
 
   /**
    * With the database of the `PgClient` in its context, which may hold the organizations of earlier suites and of others
@@ -68,7 +72,11 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
     TestService | LocalProvider,
     TestServiceFailed | EmulatorError,
     PgClient.PgClient | SqlClient.SqlClient
-  > => Layer.scoped(TestService, make(options)).pipe(Layer.provideMerge(ownLocalProvider()))
+  > =>
+    Layer.scoped(TestService, make(options)).pipe(
+      // Fresh as well: an emulator notifies one service only
+      Layer.provideMerge(Layer.fresh(LocalProvider.layer))
+    )
 }
 
 /** Settings with fast polling, local destinations, and limits that no test reaches. */

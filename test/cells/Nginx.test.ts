@@ -9,7 +9,8 @@ import { Effect } from "effect"
 import { nginxRoutes, type RouteMap } from "../../src/cells/RouteExport.ts"
 import { httpConsumer, httpsConsumer } from "../deliveries/TransportServers.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { freePort, installed, startInstalled } from "../harness/Installed.ts"
+import { freePort } from "../harness/FreePort.ts"
+import { installed, startInstalled } from "../harness/Installed.ts"
 
 // The map that `cells routes --format nginx` writes, as nginx itself understands it
 

@@ -1,4 +1,3 @@
-import { createServer } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
@@ -6,20 +5,12 @@ import type { Environment } from "../../src/events/Environment.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import { Chromium } from "../harness/Browser.ts"
+import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
-
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 const startConsole = Effect.gen(function* () {
   const { url } = yield* sharedMailbox

@@ -1,6 +1,5 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { createServer } from "node:net"
 import { Effect, type Scope } from "effect"
 
 /** Programs of others that tests use if the machine has them, such as PgBouncer and nginx. */
@@ -8,15 +7,6 @@ import { Effect, type Scope } from "effect"
 /** The first of these commands that answers to `arguments_`; undefined if none is installed. */
 export const installed = (commands: ReadonlyArray<string>, arguments_: ReadonlyArray<string>): string | undefined =>
   commands.find((command) => spawnSync(command, arguments_, { stdio: "ignore" }).status === 0)
-
-/** A port on which nothing listened just now. */
-export const freePort: Effect.Effect<number> = Effect.promise(async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  return typeof address === "object" && address !== null ? address.port : 0
-})
 
 /**
  * Starts a program, which is killed when the scope ends.

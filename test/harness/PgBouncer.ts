@@ -4,7 +4,8 @@ import { join } from "node:path"
 import { Effect, Redacted, type Scope } from "effect"
 import { Client } from "pg"
 import { eventually, type NeverHappened } from "./Eventually.ts"
-import { freePort, installed, startInstalled } from "./Installed.ts"
+import { freePort } from "./FreePort.ts"
+import { installed, startInstalled } from "./Installed.ts"
 
 const executable = installed(["/usr/sbin/pgbouncer", "pgbouncer"], ["--version"])
 

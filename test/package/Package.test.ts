@@ -1,13 +1,13 @@
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { freePort } from "../harness/FreePort.ts"
 import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
 
 const run = promisify(execFile)
@@ -64,15 +64,6 @@ const unpack = async (archive: string, modules: string) => {
   mkdirSync(target, { recursive: true })
   await run("tar", ["-xzf", archive, "-C", target, "--strip-components=1"])
 }
-
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer()
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
 
 describe("the package", () => {
   let directory = ""
@@ -159,7 +150,7 @@ describe("the package", () => {
   })
 
   it("serves the console and the guides from its bundles", async () => {
-    const port = await freePort()
+    const port = await Effect.runPromise(freePort)
     const url = `http://127.0.0.1:${port}`
     const service = spawn(process.execPath, [join("node_modules", manifest.name, "dist/main.js")], {
       cwd: project,
@@ -282,7 +273,7 @@ describe("the package", () => {
     const script = `for (const name of ${JSON.stringify(examples)}) await import(\`./out/\${name}.js\`)`
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], {
       cwd: project,
-      env: { ...process.env, PORT: String(await freePort()) },
+      env: { ...process.env, PORT: String(await Effect.runPromise(freePort)) },
       timeout: 120_000
     })
     expect(stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))).toEqual([

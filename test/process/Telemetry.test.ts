@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option, Redacted, Schema } from "effect"
@@ -7,19 +6,12 @@ import { metricTable } from "../../src/telemetry/Metrics.ts"
 import { type CollectedSpan, type Collector, makeCollector } from "../harness/Collector.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { freePort } from "../harness/FreePort.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { signature } from "../inbound/Notifications.ts"
 import { databaseSession, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, type LocalFile, spawnService, startService, stop } from "./ServiceProcess.ts"
-
-/** A port that is free now. */
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 /** What waits for its retry comes due. */
 const retryNow = (session: Effect.Effect.Success<ReturnType<typeof databaseSession>>) =>

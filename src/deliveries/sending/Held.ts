@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Array, type Context, Duration, Effect } from "effect"
+import { turnOfEventLoop } from "../../fibers/EventLoop.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
@@ -19,10 +20,6 @@ export type BegunAs = "usual" | "slow" | "newest"
  * them to endpoints that hang, and what has just come due to others must not wait for them.
  */
 const beginAtOnce: Readonly<Record<BegunAs, number>> = { usual: Number.POSITIVE_INFINITY, slow: 8, newest: 32 }
-
-const turnOfEventLoop = Effect.async<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
 
 /** The deliveries that a worker has claimed and not yet written back, whether their attempts have begun or not. */
 export class Held {

@@ -11,10 +11,10 @@ import {
   type WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
+import { monotonicMillis } from "../../fibers/Monotonic.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { BoundedMap } from "../../kit/BoundedMap.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
-import { monotonicMillis } from "../../kit/TokenBucket.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makePreparing, parametersOf } from "../../storage/Statements.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { freePort } from "../../harness/FreePort.ts"
 import type { Database } from "../deliveries/Bed.ts"
 
 const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
@@ -12,14 +12,6 @@ const readJson = <A>(schema: Schema.Schema<A, string>, ...path: ReadonlyArray<st
     Effect.promise(() => readFile(join(...path), "utf8")),
     Schema.decode(schema)
   )
-
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 /** Where a service that was started on the database is notified, and a free port for its consumer. */
 export const notified = Effect.fnUntraced(function* (database: Database) {
