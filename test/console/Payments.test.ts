@@ -21,6 +21,45 @@ const paid = (price: string) =>
     return { payment: String(session.json["payment_intent"]), session: String(session.json["id"]) }
   })
 
+/**
+ * The page of a new payment of R$45.00, on which the answer to the first refund is lost after it was made. The next ones get
+ * the `answers`, and those after them are sent on.
+ */
+const withLostRefund = Effect.fnUntraced(function* (
+  product: string,
+  answers: ReadonlyArray<{ readonly status: number; readonly json: object }> = []
+) {
+  const { get } = yield* provider
+  const { price } = yield* makeOffer(product, { currency: "brl", unit_amount: 4500 })
+  const { payment } = yield* paid(price)
+  const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
+  const { complaints, page } = yield* memberVisit({ role: "owner" })
+  const dialog = page.getByRole("dialog")
+  /** The idempotency keys of the refunds that were asked for. */
+  const keys: Array<string | undefined> = []
+  yield* Effect.promise(async () => {
+    await page.route("**/provider/refunds", async (route) => {
+      if (route.request().method() !== "POST") return route.continue()
+      keys.push(route.request().headers()["idempotency-key"])
+      if (keys.length === 1) {
+        await route.fetch()
+        return route.abort("connectionreset")
+      }
+      const answer = answers[keys.length - 2]
+      return answer === undefined ? route.continue() : route.fulfill(answer)
+    })
+    await open(page, `/sandbox/payments/${payment}`)
+  })
+  /** Opens the dialog and asks for R$5.00, up to the last click. */
+  const ask = async () => {
+    await page.getByRole("button", { name: "Refund", exact: true }).click()
+    await dialog.getByLabel("Amount").fill("5")
+    await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+  }
+  const refunded = Effect.map(get(`/charges/${charge}`), (found) => found["amount_refunded"])
+  return { ask, complaints, dialog, keys, refunded }
+})
+
 onConsole(`the payments of the console${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "an owner creates a checkout session, pays it, sees the payment's event arrive, and refunds a part and the rest",
@@ -93,33 +132,12 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     "a refund whose answer is lost is made once, however often it is tried again while nobody knows",
     () =>
       Effect.gen(function* () {
-        const { get } = yield* provider
-        const { price } = yield* makeOffer("Juice", { currency: "brl", unit_amount: 4500 })
-        const { payment } = yield* paid(price)
-        const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
-        const { complaints, page } = yield* memberVisit({ role: "owner" })
-        const keys: Array<string | undefined> = []
+        const { ask, complaints, dialog, keys, refunded } = yield* withLostRefund("Juice", [
+          { status: 409, json: { error: "Busy", code: "idempotency_request_in_progress" } },
+          { status: 429, json: { error: "Slowly", code: "rate_limit_exceeded" } }
+        ])
         yield* Effect.promise(async () => {
-          await page.route("**/provider/refunds", async (route) => {
-            if (route.request().method() !== "POST") return route.continue()
-            keys.push(route.request().headers()["idempotency-key"])
-            switch (keys.length) {
-              case 1:
-                await route.fetch()
-                return route.abort("connectionreset")
-              case 2:
-                return route.fulfill({ status: 409, json: { error: "Busy", code: "idempotency_request_in_progress" } })
-              case 3:
-                return route.fulfill({ status: 429, json: { error: "Slowly", code: "rate_limit_exceeded" } })
-              default:
-                return route.continue()
-            }
-          })
-          await open(page, `/sandbox/payments/${payment}`)
-          await page.getByRole("button", { name: "Refund", exact: true }).click()
-          const dialog = page.getByRole("dialog")
-          await dialog.getByLabel("Amount").fill("5")
-          await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+          await ask()
           for (const answer of ["could not be reached", "Busy", "Slowly"]) {
             await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
             await dialog.getByText(answer).waitFor()
@@ -128,7 +146,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
           await dialog.waitFor({ state: "detached" })
         })
         expect(keys).toEqual(Array.from({ length: 4 }, () => keys[0]))
-        expect(yield* get(`/charges/${charge}`)).toMatchObject({ amount_refunded: 500 })
+        expect(yield* refunded).toBe(500)
         expect(complaints).toEqual([])
       }),
     limit
@@ -138,37 +156,19 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     "a refund whose answer is lost is not made again by who closes the dialog and asks anew",
     () =>
       Effect.gen(function* () {
-        const { get } = yield* provider
-        const { price } = yield* makeOffer("Tea", { currency: "brl", unit_amount: 4500 })
-        const { payment } = yield* paid(price)
-        const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
-        const { complaints, page } = yield* memberVisit({ role: "owner" })
-        const keys: Array<string | undefined> = []
+        const { ask, complaints, dialog, keys, refunded } = yield* withLostRefund("Tea")
         yield* Effect.promise(async () => {
-          await page.route("**/provider/refunds", async (route) => {
-            if (route.request().method() !== "POST") return route.continue()
-            keys.push(route.request().headers()["idempotency-key"])
-            if (keys.length > 1) return route.continue()
-            await route.fetch()
-            return route.abort("connectionreset")
-          })
-          await open(page, `/sandbox/payments/${payment}`)
-          const dialog = page.getByRole("dialog")
-          const refund = async () => {
-            await page.getByRole("button", { name: "Refund", exact: true }).click()
-            await dialog.getByLabel("Amount").fill("5")
-            await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
-            await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          }
-          await refund()
+          await ask()
+          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
           await dialog.getByText("could not be reached").waitFor()
           await dialog.getByRole("button", { name: "Cancel" }).click()
           await dialog.waitFor({ state: "detached" })
-          await refund()
+          await ask()
+          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
           await dialog.waitFor({ state: "detached" })
         })
         expect(keys).toEqual([keys[0], keys[0]])
-        expect(yield* get(`/charges/${charge}`)).toMatchObject({ amount_refunded: 500 })
+        expect(yield* refunded).toBe(500)
         expect(complaints).toEqual([])
       }),
     limit

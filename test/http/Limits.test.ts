@@ -42,6 +42,32 @@ const leave = (tokens: number, of: "credential" | "organization" = "credential")
 const passSeconds = (seconds: number) =>
   Effect.flatMap(TestService, ({ passTime }) => passTime(Duration.seconds(seconds)))
 
+/** What is left in the bucket of the service's organization. */
+const organizationTokens = Effect.gen(function* () {
+  const { organization, sql } = yield* TestService
+  const [bucket] = yield* sql<{ tokens: number }>`
+    SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
+  return bucket?.tokens
+})
+
+/** As many processes as that on one database; each effect is a request with the key to one of them. */
+const processesOf = Effect.fnUntraced(function* (key: string, count: number) {
+  const { clock, services } = yield* TestService
+  const keys = Context.get(services, Keys)
+  const presented = presentedKey(key)
+  const limits = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
+  const start = Effect.provide(Layer.build(Admissions.layer(limits)), services)
+  const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), count)
+  const request = HttpServerRequest.fromWeb(new Request("http://service.example/"))
+  return processes.map(({ admit, policies }) =>
+    admit(
+      "key",
+      (tokens) => keys.admit(presented, policies, tokens),
+      () => new ApiKeyInvalid()
+    ).pipe(Effect.withClock(clock), Effect.provideService(HttpServerRequest.HttpServerRequest, request))
+  )
+})
+
 const limitsOf = ({ headers }: Answer) => ({
   limit: headers.get("ratelimit-limit"),
   remaining: headers.get("ratelimit-remaining"),
@@ -323,51 +349,28 @@ onLimited("the request rate of an organization", (it) => {
 
   it.effect("is not used up by what several processes take ahead of a few requests and do not use", () =>
     Effect.gen(function* () {
-      const { clock, organization, services, sql } = yield* TestService
-      const key = presentedKey(yield* newKey())
-      const keys = Context.get(services, Keys)
-      const policies = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
-      const start = Effect.provide(Layer.build(Admissions.layer(policies)), services)
-      const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), 4)
+      const processes = yield* processesOf(yield* newKey(), 4)
       yield* leave(6000, "organization")
       for (let n = 0; n < 100; n++) {
-        for (const { admit, policies } of processes) {
-          yield* admit(
-            "key",
-            (tokens) => keys.admit(key, policies, tokens),
-            () => new ApiKeyInvalid()
-          ).pipe(Effect.withClock(clock))
-        }
+        yield* Effect.all(processes, { discard: true })
         yield* passSeconds(1.1)
       }
-      const [bucket] = yield* sql<{ tokens: number }>`
-        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
       // Not four a second were sent, of a hundred that come back
-      expect(bucket?.tokens).toBeGreaterThan(5000)
-    }).pipe(
-      Effect.provideService(
-        HttpServerRequest.HttpServerRequest,
-        HttpServerRequest.fromWeb(new Request("http://service.example/"))
-      ),
-      Effect.scoped
-    )
+      expect(yield* organizationTokens).toBeGreaterThan(5000)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is not used up by what many processes take ahead for a credential that sends more than its own", () =>
     Effect.gen(function* () {
-      const { clock, organization, services, sql } = yield* TestService
-      const key = presentedKey(yield* newKey())
-      const keys = Context.get(services, Keys)
-      const policies = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
-      const start = Effect.provide(Layer.build(Admissions.layer(policies)), services)
-      const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), 16)
+      const processes = yield* processesOf(yield* newKey(), 16)
       const passed = yield* Ref.make(0)
-      const send = ({ admit, policies }: Admissions["Type"]) =>
-        admit(
-          "key",
-          (tokens) => keys.admit(key, policies, tokens),
-          () => new ApiKeyInvalid()
-        ).pipe(Effect.withClock(clock), Effect.zipRight(Ref.update(passed, (count) => count + 1)), Effect.ignore)
+      const send = (admit: (typeof processes)[number]) =>
+        Effect.ignore(
+          Effect.zipRight(
+            admit,
+            Ref.update(passed, (count) => count + 1)
+          )
+        )
       yield* Effect.forEach(processes, send)
       yield* leave(0)
       yield* leave(6000, "organization")
@@ -378,31 +381,20 @@ onLimited("the request rate of an organization", (it) => {
         yield* Effect.forEach([...processes.slice(first), ...processes.slice(0, first)], send)
       }
       expect(yield* passed).toBeGreaterThan(200)
-      const [bucket] = yield* sql<{ tokens: number }>`
-        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
       // Of a hundred a second that come back
-      expect(bucket?.tokens).toBeGreaterThan(4500)
-    }).pipe(
-      Effect.provideService(
-        HttpServerRequest.HttpServerRequest,
-        HttpServerRequest.fromWeb(new Request("http://service.example/"))
-      ),
-      Effect.scoped
-    )
+      expect(yield* organizationTokens).toBeGreaterThan(4500)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is not used up by what a credential sends beyond its own", () =>
     Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
       const options = { key: yield* newKey() }
       yield* listEndpoints(options)
       yield* passSeconds(2)
       yield* leave(-100)
       yield* leave(3000, "organization")
       expect(withStatus(yield* many(100, options), 429)).toHaveLength(100)
-      const [bucket] = yield* sql<{ tokens: number }>`
-        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
-      expect(bucket?.tokens).toBeGreaterThanOrEqual(3000)
+      expect(yield* organizationTokens).toBeGreaterThanOrEqual(3000)
     })
   )
 })

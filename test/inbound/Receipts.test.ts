@@ -72,6 +72,15 @@ const auditedReplays = (tenant: Tenant) =>
       WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
   )
 
+/** The account takes no charges any more, and the notification of it has come; returns the event's id. */
+const updateAccount = Effect.fnUntraced(function* ({ accountId }: Tenant) {
+  const { emulator } = yield* TestService
+  const { events } = yield* emulator.trigger({ type: "account.updated", account: accountId, charges_enabled: false })
+  const id = events[0]?.id ?? ""
+  yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+  return id
+})
+
 onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("are listed newest first, page by page, as the filters say, for their environment alone", () =>
     Effect.gen(function* () {
@@ -251,16 +260,9 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
 
   it.effect("of an account's status are replayed as it was told, without asking for what is over", () =>
     Effect.gen(function* () {
-      const { emulator } = yield* TestService
       const { replay } = yield* receipts
       const tenant = yield* makeTenant
-      const { events } = yield* emulator.trigger({
-        type: "account.updated",
-        account: tenant.accountId,
-        charges_enabled: false
-      })
-      const id = events[0]?.id ?? ""
-      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+      const id = yield* updateAccount(tenant)
       yield* subscribe(tenant, ["account.updated"])
       yield* subscribe(tenant, ["account.updated"], undefined, { currencies: ["brl"] })
       const replayed = yield* withoutProvider(tenant.accountId, replay(key(id)))
@@ -309,19 +311,13 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
 
   it.effect("that are missing of an account's status lead to a reading of it, as if the notification came now", () =>
     Effect.gen(function* () {
-      const { emulator, sql } = yield* TestService
+      const { sql } = yield* TestService
       const { replay } = yield* receipts
       const tenant = yield* makeTenant
       yield* subscribe(tenant, ["account.updated"])
       const [before] = yield* sql<{ status: string }>`
         SELECT reported_status::text AS status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`
-      const { events } = yield* emulator.trigger({
-        type: "account.updated",
-        account: tenant.accountId,
-        charges_enabled: false
-      })
-      const id = events[0]?.id ?? ""
-      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+      const id = yield* updateAccount(tenant)
 
       // As a database that has lost its last moments
       yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
