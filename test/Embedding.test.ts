@@ -8,7 +8,7 @@ import { OrganizationId } from "../src/kit/Ids.ts"
 import { databaseLayer } from "../src/storage/Database.ts"
 import { createTestDatabase } from "./harness/TestDatabase.ts"
 
-// Two services that one program builds together, each on a database of its own
+// Two services in one program, each with its own database
 
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 

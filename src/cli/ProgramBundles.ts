@@ -10,7 +10,7 @@ import { build } from "esbuild"
 
 const repository = fileURLToPath(new URL("../../", import.meta.url))
 
-/** What is bundled, and where it goes. Paths are below the repository, but for `directory`. */
+/** What to bundle, and where to write it. Paths are relative to the repository, except `directory`. */
 export interface ProgramBundles {
   /** The sources of the programs, such as `src/main.ts`. */
   readonly programs: ReadonlyArray<string>

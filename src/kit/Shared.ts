@@ -6,7 +6,7 @@ import { Deferred, Effect } from "effect"
  * which may be as old as it takes. Nobody's interruption ends it for the others.
  */
 export const makeShared = <A, E>(): ((key: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
-  /** What is being found, by key: no more than there are requests under way. */
+  /** The answers that are being found, by key: at most as many as there are requests. */
   const underWay = new Map<string, Deferred.Deferred<A, E>>()
   return (key, effect) =>
     Effect.withFiberRuntime((fiber) => {

@@ -126,8 +126,8 @@ export const writeReportFailure = (error: unknown): void =>
   console.error("The webhook handler's `onRefused` or `onError` failed", error)
 
 /**
- * What a consumer's own function returns is not waited for. If it is a promise that is rejected, the failure is logged:
- * without a listener it would end the process, and anybody can send what is refused.
+ * Does not wait for what a consumer's function returns. If that is a promise that rejects, the failure is logged: unhandled,
+ * it would end the process, and anybody can send a request that is refused.
  */
 const unwaited = (returned: unknown): void => void Promise.resolve(returned).catch(writeReportFailure)
 

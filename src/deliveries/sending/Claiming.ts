@@ -62,7 +62,7 @@ const nothing: Claimed = {
 }
 const nothingAsFailed: Claimed = { ...nothing, failed: true }
 
-/** What a claim without room is taken for: there may be more. */
+/** The result of a claim for which there was no room: more may be due. */
 const noRoom: Claimed = { ...nothing, full: true }
 
 interface ClaimingParts {

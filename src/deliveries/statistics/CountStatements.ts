@@ -35,8 +35,8 @@ const mostOfPayment = 1000
 
 /**
  * What was refunded of the charge of refunds `r` before the first of them: a refund event says how much has been refunded so
- * far. The events of one payment are few, and found by an index of their own; the fence keeps the planner from reading a
- * tenant's events in place of that. Once a payment has more than are read, its further refunds count as adding nothing.
+ * far. A payment has few events, which an index finds; the fence keeps the planner from reading all of a tenant's events
+ * instead. Once a payment has more than are read, its further refunds count as adding nothing.
  */
 const refundedBefore = `COALESCE((
   SELECT CASE WHEN count(*) >= ${mostOfPayment} THEN r.refunded ELSE

@@ -1,14 +1,14 @@
 import { entersAll, type Role } from "./roles.ts"
 
-/** What a form says of a member. */
+/** A member, as a form shows them. */
 export interface Membership {
   readonly role: Role
   readonly environments: ReadonlyArray<"sandbox" | "production">
 }
 
 /**
- * What a form has changed of a member: only that is sent, so that another's change at the same time stays. The workspaces go
- * with a new role, since the form shows them beside it; owners and admins enter all.
+ * The fields of a member that a form has changed. Only these are sent, so that a change that somebody else makes at the same
+ * time is kept. A new role is sent with the workspaces, which the form shows beside it; owners and admins enter all.
  */
 export const memberChanges = (before: Membership, { environments, role }: Membership): Partial<Membership> => {
   const isSame = role === before.role
