@@ -337,6 +337,76 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
   )
 
   it.scoped(
+    "has the organization work on where it was if it loses the target behind the fence, also during the last copy",
+    () =>
+      Effect.gen(function* () {
+        const { north, south } = (yield* TwoCells).cells
+        const { consumer, tenant } = yield* scene
+        const cut = (condition: string) =>
+          eventually(
+            "the mover's connection",
+            Effect.map(
+              south.query(
+                `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+                AND application_name = 'connected-payments move' AND ${condition}`
+              ),
+              ([ended]) => Option.fromNullable(ended)
+            )
+          )
+        const behindTheFence = (act: Effect.Effect<unknown>) => (text: string) =>
+          text.startsWith("Writes are refused") ? Effect.asVoid(act) : Effect.void
+        yield* Effect.flip(move(tenant.id, "north", "south", behindTheFence(Effect.orDie(cut("true")))))
+        const statuses: Array<number> = []
+        yield* notify(tenant, statuses)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* lockTable(south, "organizations")
+            const duringTheLastCopy = Effect.forkDaemon(Effect.orDie(cut("wait_event_type = 'Lock'")))
+            yield* Effect.flip(move(tenant.id, "north", "south", behindTheFence(duringTheLastCopy)))
+          })
+        )
+        yield* notify(tenant, statuses)
+        expect(statuses).toEqual([200, 200])
+        const rows = yield* rowsIn(north, tenant.id)
+        expect(rows["events"]).toBe(7)
+        const { code, told } = yield* runMove(tenant.id, "south")
+        expect(code, told).toBe(0)
+        yield* expectMoved(tenant, consumer.received, 8)
+      }),
+    180_000
+  )
+
+  it.scoped(
+    "does not wait for a target that takes nothing any longer while writes are refused",
+    () =>
+      Effect.gen(function* () {
+        const { north, south } = (yield* TwoCells).cells
+        const { consumer, tenant } = yield* scene
+        const subscription = Effect.map(
+          south.query<{ name: string }>("SELECT subname AS name FROM pg_subscription"),
+          ([row]) => row?.name ?? ""
+        )
+        const refused = yield* Effect.flip(
+          move(tenant.id, "north", "south", (text) =>
+            text.startsWith("Writes are refused")
+              ? Effect.orDie(Effect.flatMap(subscription, (name) => south.query(`ALTER SUBSCRIPTION ${name} DISABLE`)))
+              : Effect.void
+          )
+        )
+        expect(refused.message).toContain('"south" has taken nothing from "north"')
+        const statuses: Array<number> = []
+        yield* notify(tenant, statuses)
+        expect(statuses).toEqual([200])
+        yield* south.query(`ALTER SUBSCRIPTION ${yield* subscription} ENABLE`)
+        const { code, told } = yield* runMove(tenant.id, "south")
+        expect(code, told).toBe(0)
+        expect(yield* rowsIn(north, tenant.id)).toEqual({})
+        yield* expectMoved(tenant, consumer.received, 7)
+      }),
+    180_000
+  )
+
+  it.scoped(
     "is refused before it changes anything, if it can't succeed",
     () =>
       Effect.gen(function* () {

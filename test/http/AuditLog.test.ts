@@ -324,6 +324,7 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
       const actions = (query: string) =>
         Effect.map(log(`?${query}&limit=100`), (answer) => recordsIn(answer).map(({ action }) => action))
       expect(yield* actions(mine)).toEqual(["product.created", "endpoint.updated", "endpoint.created"])
+      expect(yield* actions(`author_id=${record.id.toUpperCase()}`)).toEqual(yield* actions(mine))
       expect(yield* actions(`${mine}&action=endpoint.updated`)).toEqual(["endpoint.updated"])
       expect(yield* actions(`${mine}&target_type=endpoint`)).toEqual(["endpoint.updated", "endpoint.created"])
       expect(yield* actions(`target_id=${endpointId}`)).toEqual(["endpoint.updated", "endpoint.created"])

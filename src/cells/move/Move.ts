@@ -5,12 +5,11 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
 import type { MasterKey } from "../../settings/Settings.ts"
 import type { Directory, PlaceChanged } from "../Directory.ts"
-import type { CellDatabase } from "./CellDatabase.ts"
 import { renewFence } from "./Fence.ts"
 import { cleanSource, cleanTarget, leaveTombstone, startTarget } from "./Handing.ts"
 import { checkMove } from "./MoveChecks.ts"
 import { MoveRefused } from "./MoveError.ts"
-import { findMove, forgetMove, type Move, type MoveHere, recordMove } from "./MoveState.ts"
+import { findMove, forgetMove, lockMove, type Move, type MoveHere, recordMove } from "./MoveState.ts"
 import { compareCopied, copyAhead, fenceAndCopy, retreat, undoTarget } from "./MoveSteps.ts"
 import { isOf, movedTables } from "./MoveTables.ts"
 import { keepDays } from "./Partitions.ts"
@@ -58,16 +57,6 @@ const changed = ({ organizationId, place }: PlaceChanged) =>
       onSome: ({ cell, movingTo }) => `in cell "${cell}"${movingTo === null ? "" : `, on its way to "${movingTo}"`}`
     })}.`
   })
-
-/** One mover at a time: the lock ends with its connection. */
-const lock = (source: CellDatabase, organizationId: string) =>
-  Effect.filterOrFail(
-    source.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock(hashtextextended($1, 5190277306)) AS taken`, [
-      organizationId
-    ]),
-    ([row]) => row?.taken === true,
-    () => new MoveRefused({ message: "Another process is moving this organization." })
-  )
 
 /** Whether the directory says that the organization is at the target already. */
 const isFlipped = ({ directory, target }: Pick<MoveParts, "directory" | "target">, organizationId: OrganizationId) =>
@@ -149,7 +138,7 @@ export const moveOrganization = (
 ): Effect.Effect<Moved, MoveFailure, SqlClient.SqlClient> =>
   Effect.gen(function* () {
     const { source, target } = parts
-    yield* lock(source, organizationId)
+    yield* lockMove(source, organizationId)
     const result = { organizationId, from: source.name, to: target.name }
     if (yield* isFlipped(parts, organizationId)) {
       const known = yield* findMove(source, organizationId)
@@ -186,7 +175,7 @@ export const abortMove = (
 ): Effect.Effect<void, MoveFailure> =>
   Effect.gen(function* () {
     const { directory, source, target } = parts
-    yield* lock(source, organizationId)
+    yield* lockMove(source, organizationId)
     if (yield* isFlipped(parts, organizationId)) {
       return yield* new MoveRefused({
         message: `The organization is in "${target.name}" already: a move can't be given up any longer, only finished by the same command without --abort.`

@@ -3,6 +3,7 @@ import { Effect, Option, Schedule } from "effect"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import { isWithoutLock } from "../../storage/Database.ts"
 import type { CellDatabase } from "./CellDatabase.ts"
+import { MoveRefused } from "./MoveError.ts"
 
 /**
  * How far a move is, in the databases of both cells: `copying` ahead; `parking` new deliveries while those under way end;
@@ -25,6 +26,16 @@ export interface MoveHere extends Move {
   readonly role: "leaving" | "arriving"
   readonly phase: Phase
 }
+
+/** One mover at a time: the lock ends with its connection. */
+export const lockMove = (source: CellDatabase, organizationId: string) =>
+  Effect.filterOrFail(
+    source.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock(hashtextextended($1, 5190277306)) AS taken`, [
+      organizationId
+    ]),
+    ([row]) => row?.taken === true,
+    () => new MoveRefused({ message: "Another process is moving this organization." })
+  )
 
 /** The move of an organization in a cell's database; none if there is none under way. */
 export const findMove = (

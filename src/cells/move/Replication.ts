@@ -1,5 +1,5 @@
 import type { SqlError } from "@effect/sql"
-import { Duration, Effect, Redacted, Schedule } from "effect"
+import { Clock, Duration, Effect, Redacted, Schedule } from "effect"
 import { isWithoutLock } from "../../storage/Database.ts"
 import { sqlState } from "../../telemetry/ServerErrors.ts"
 import type { CellDatabase } from "./CellDatabase.ts"
@@ -188,7 +188,13 @@ const refuseFailures = (target: CellDatabase, name: string, before: number) =>
         })
   )
 
-/** Waits until the target has all that was committed at the source until now. */
+/** How long the target may take nothing of what the source has committed. */
+const longestStandstill = Duration.seconds(30)
+
+/**
+ * Waits until the target has all that was committed at the source until now. Refused if it takes nothing for
+ * `longestStandstill`, since that may be behind the fence: the server does not count it as a failure if it can't connect.
+ */
 export const awaitCaughtUp = (
   { source, target }: Ends,
   move: OfMove
@@ -199,15 +205,26 @@ export const awaitCaughtUp = (
     // Its commit brings all that is before it to disk: only that is sent
     yield* source.query(`SELECT pg_logical_emit_message(true, 'payments', '')`)
     const [now] = yield* source.query<{ lsn: string }>(`SELECT pg_current_wal_flush_lsn()::text AS lsn`)
-    const there = Effect.flatMap(
-      source.query<{ there: boolean | null }>(
-        `SELECT confirmed_flush_lsn >= $2::pg_lsn AS there FROM pg_replication_slots WHERE slot_name = $1 AND ${isUsable}`,
+    let taken: string | null = null
+    let takenAt = yield* Clock.currentTimeMillis
+    for (;;) {
+      const [at] = yield* source.query<{ position: string | null; there: boolean | null }>(
+        `SELECT confirmed_flush_lsn::text AS position, confirmed_flush_lsn >= $2::pg_lsn AS there
+        FROM pg_replication_slots WHERE slot_name = $1 AND ${isUsable}`,
         [name, now?.lsn ?? "0/0"]
-      ),
-      ([row]) => (row === undefined ? logIsGone(source) : Effect.succeed(row.there === true))
-    )
-    while (!(yield* there)) {
+      )
+      if (at === undefined) return yield* logIsGone(source)
+      if (at.there === true) return
       yield* refuseFailures(target, name, began)
+      const time = yield* Clock.currentTimeMillis
+      if (at.position !== taken) {
+        taken = at.position
+        takenAt = time
+      } else if (time - takenAt >= Duration.toMillis(longestStandstill)) {
+        return yield* new MoveRefused({
+          message: `Cell "${target.name}" has taken nothing from "${source.name}" for ${Duration.format(longestStandstill)}: the log of its server says why, such as that it can't connect. Remove the cause and run the same command again, or give the move up with --abort.`
+        })
+      }
       yield* Effect.sleep(Duration.millis(50))
     }
   })

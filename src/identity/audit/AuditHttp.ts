@@ -33,7 +33,7 @@ export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (h
           const conditions = [
             sql`id < ${after ?? afterAll}::uuid`,
             ...(action === undefined ? [] : [sql`action = ${action}`]),
-            ...(author_id === undefined ? [] : [sql`author_id = ${author_id}`]),
+            ...(author_id === undefined ? [] : [sql`author_id = ANY (${auditedForms(author_id)}::text[])`]),
             ...(target_type === undefined ? [] : [sql`target_type = ${target_type}`]),
             ...(target_id === undefined ? [] : [sql`target_id = ANY (${auditedForms(target_id)}::text[])`]),
             ...(created_gte === undefined
