@@ -49,6 +49,15 @@ export const signingSecretIds = (e: string): string => `(
       AND ${signsNew("s")}
     ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)`
 
+/**
+ * SQL: whether some secret signs new events of the endpoint in row `e`. None does after its master key was lost, until its
+ * secret is rotated: then nothing new can be sent to it.
+ */
+export const canSign = (e: string): string => `EXISTS (
+  SELECT 1 FROM payments.endpoint_secrets s
+  WHERE s.organization_id = ${e}.organization_id AND s.environment = ${e}.environment AND s.endpoint_id = ${e}.id
+    AND ${signsNew("s")})`
+
 /** When a delivery was queued and when it was claimed, in Unix milliseconds by the database's clock. */
 interface DeliveryTimes {
   readonly createdAt: number

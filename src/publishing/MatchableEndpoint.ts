@@ -8,6 +8,7 @@ import type { Subscriber } from "./NewDelivery.ts"
  * skipped.
  */
 export interface MatchableEndpoint extends Subscriber {
+  /** Also false without a secret: one that can't be signed for must not keep an event from all others. */
   readonly active: boolean
   readonly events: ReadonlyArray<string>
   readonly filters: Filters
@@ -22,11 +23,12 @@ export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): St
     COALESCE((
       SELECT json_agg(json_build_object(
         'endpointId', p.id,
-        'active', p.active,
+        'active', p.active AND s.ids IS NOT NULL,
         'events', COALESCE(p.events, ARRAY['payment.succeeded']),
         'filters', p.filters,
-        'secretIds', ${signingSecretIds("p")}))
-      FROM payments.endpoints p
+        'secretIds', COALESCE(s.ids, '[]')))
+      -- Once for each, and not once for each use
+      FROM payments.endpoints p CROSS JOIN LATERAL (SELECT ${signingSecretIds("p")} AS ids OFFSET 0) s
       WHERE p.organization_id = ${tenant}.organization_id AND p.environment = ${tenant}.environment
         AND p.deleted_at IS NULL
     ), '[]')`)

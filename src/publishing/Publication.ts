@@ -201,8 +201,8 @@ export const isAmong = (value: string, values: string): string =>
 
 /**
  * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active` and what they have
- * of their source. An endpoint that is paused by now skips the event, and a deleted one gets nothing, whatever an earlier
- * look-up found.
+ * of their source. An endpoint that is paused by now skips the event, as does one that has no secret, and a deleted one gets
+ * nothing, whatever an earlier look-up found.
  */
 export const matchingPart = (
   sql: SqlClient.SqlClient,
@@ -210,7 +210,8 @@ export const matchingPart = (
   { admits }: Pick<PublicationRules, "admits"> = {}
 ): Statement.Fragment => sql`
   matching AS (
-    SELECT d.*, s.organization_id, s.environment, s.traceparent, s.source_event_id, p.active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
+    SELECT d.*, s.organization_id, s.environment, s.traceparent, s.source_event_id,
+      p.active AND cardinality(d."secretIds") > 0 AS active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
     FROM json_to_recordset(${of.deliveries}::json)
       AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, key text, "secretIds" uuid[], type text,
         leased boolean)

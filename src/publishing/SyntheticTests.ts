@@ -112,6 +112,11 @@ const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandid
   if (!candidate.active) {
     return yield* new EndpointPaused()
   }
+  if (candidate.secretIds.length === 0) {
+    return yield* new EndpointPaused({
+      message: "The endpoint has no signing secret; rotate it before sending a test event."
+    })
+  }
   if (!candidate.events.includes(type)) {
     return yield* new EventTypeNotSubscribed({
       message: `type is an event type that the endpoint does not subscribe to; it subscribes to ${candidate.events.join(", ")}.`,

@@ -331,6 +331,27 @@ onSharedService("a replay", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on once it has a new one", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      const { id } = yield* subscribe(tenant)
+      yield* storeEvents(tenant, 150)
+      const started = yield* replay(tenant, id)
+      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+      const stranger = yield* makeTenant
+      const { id: theirs } = yield* subscribe(stranger)
+      yield* storeEvents(stranger, 150)
+      const another = yield* replay(stranger, theirs)
+      yield* endQueued(sql, sql`endpoint_id = ${theirs}`, "delivered")
+      expect(yield* untilEnded(stranger, another)).toMatchObject({ state: "finished", queued: 150 })
+      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
+      yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
+      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
+    })
+  )
+
   it.effect("is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

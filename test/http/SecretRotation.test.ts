@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
-import { endQueued } from "../deliveries/StoredDeliveries.ts"
+import { endQueued, statesOf } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, signersOf, verifies, withWorker } from "../endpoints/Delivering.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
+import { subscribe } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const secretIn = (answer: Answer): string => {
@@ -61,6 +62,39 @@ onSharedService("rotating a secret", (it) => {
       yield* payment(tenant)
       const request = yield* withWorker(received(consumer, 1))
       expect(signersOf(request, { secret })).toEqual(["secret"])
+    })
+  )
+
+  it.scoped("is the only thing that an endpoint needs whose secret was deleted: nothing else waits for it", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
+      const { id: other } = yield* subscribe(tenant)
+      yield* payment(tenant)
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+      yield* payment(tenant)
+      expect(yield* statesOf(other)).toEqual({ queued: 2 })
+      expect(yield* statesOf(id)).toEqual({ failed: 1 })
+      const since = new Date(Date.now() - 60_000).toISOString()
+      const replay = () => send("POST", "/replay", { headers: { "idempotency-key": randomUUID() }, body: { since } })
+      for (const refused of [yield* test("payment.succeeded"), yield* replay()]) {
+        expectFailure(refused, { status: 409, code: "endpoint_paused" })
+        expect(refused.json["error"]).toContain("no signing secret")
+      }
+      const recovery = yield* send("POST", "/recover", { body: { since } })
+      expect(recovery.json, recovery.text).toMatchObject({ state: "finished", queued: 1 })
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+      const [failed] = yield* sql<{ id: string }>`SELECT id FROM payments.deliveries WHERE endpoint_id = ${id}`
+      const resent = yield* request("POST", `${base}/deliveries/${failed?.id}/retry`, { key: tenant.key })
+      expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
+
+      const secret = secretIn(yield* rotate())
+      const skipped = yield* send("GET", "/skipped")
+      expect(skipped.json["data"]).toHaveLength(1)
+      expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
+      yield* withWorker(received(consumer, 3))
+      expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
     })
   )
 

@@ -50,10 +50,11 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 
     /**
      * Queues a delivery for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with the
-     * endpoint's current one if none of those still signs.
+     * endpoint's current one if none of those still signs. If there is no current one either, since its master key was
+     * lost, it waits until there is: see `Destinations`.
      */
     requeue: sql`state = 'queued', finished_at = NULL,
-      secret_ids = CASE WHEN ${unsigned} THEN ${currentSecret} ELSE d.secret_ids END`,
+      secret_ids = CASE WHEN ${unsigned} THEN COALESCE(${currentSecret}, d.secret_ids) ELSE d.secret_ids END`,
 
     unsigned,
     currentSecret

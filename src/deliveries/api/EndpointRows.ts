@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
+import { canSign } from "../../endpoints/SecretLifetime.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 
@@ -7,6 +8,8 @@ import type { Tenant } from "../../kit/Tenant.ts"
 export interface LockedEndpoint {
   readonly deleted: boolean
   readonly active: boolean
+  /** Whether it has a secret that signs new events. */
+  readonly canSign: boolean
   readonly events: ReadonlyArray<string>
 }
 
@@ -22,7 +25,8 @@ export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
     lock: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
         sql<LockedEndpoint>`
-          SELECT deleted_at IS NOT NULL AS deleted, active, COALESCE(events, ARRAY['payment.succeeded']) AS events
+          SELECT deleted_at IS NOT NULL AS deleted, active, ${sql.literal(canSign("endpoints"))} AS "canSign",
+            COALESCE(events, ARRAY['payment.succeeded']) AS events
           FROM payments.endpoints WHERE ${ofTenant(tenant, id)}
           FOR NO KEY UPDATE`,
         ([row]) => Option.fromNullable(row)

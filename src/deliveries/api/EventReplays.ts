@@ -155,6 +155,11 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     if (!endpoint.active) {
       return yield* new EndpointPaused({ message: "The endpoint is paused; activate it before sending events to it." })
     }
+    if (!endpoint.canSign) {
+      return yield* new EndpointPaused({
+        message: "The endpoint has no signing secret; rotate it before sending events to it."
+      })
+    }
     const unwanted = types?.filter((type) => !endpoint.events.includes(type)) ?? []
     if (unwanted.length > 0) {
       return yield* new EventTypeNotSubscribed({

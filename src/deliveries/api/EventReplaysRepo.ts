@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
-import { signingSecretIds } from "../../endpoints/SecretLifetime.ts"
+import { canSign, signingSecretIds } from "../../endpoints/SecretLifetime.ts"
 import type { Filters } from "../../events/Filters.ts"
 import { type DeliveryId, type EndpointId, type EventReplayId, firstIdAt, millisOf } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
@@ -149,18 +149,18 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** Whether some replay is running: one that waits for its endpoint is. */
+    /** Whether some replay is running: one that waits for room at its endpoint is. */
     hasRunning: Effect.map(
       sql`
         SELECT 1 FROM payments.event_replays r
         JOIN payments.endpoints p ON p.organization_id = r.organization_id AND p.environment = r.environment
-          AND p.id = r.endpoint_id AND p.active
+          AND p.id = r.endpoint_id AND p.active AND ${sql.literal(canSign("p"))}
         WHERE r.state = 'running' LIMIT 1`,
       (rows) => rows.length > 0
     ),
 
     /**
-     * Locks a running replay whose endpoint has room for more: this one, or without an id the one that has waited
+     * Locks a running replay whose endpoint is active, can be signed for and has room for more: this one, or without an id the one that has waited
      * longest. None if there is none, other processes have locked them all, or days are being removed just now. The
      * endpoint's row is locked too, against a concurrent deletion. In a transaction.
      */
@@ -184,7 +184,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
                 ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
               WHERE r.state = 'running' AND (${id}::uuid IS NULL OR r.id = ${id}::uuid)
                 AND ${notMoving(sql, "r")}
-                AND (p.deleted_at IS NOT NULL OR p.active
+                AND (p.deleted_at IS NOT NULL OR p.active AND ${sql.literal(canSign("p"))}
                   AND NOT ${hasWaiting(mostDue, "AND q.next_attempt_at <= now()")} AND NOT ${hasWaiting(mostWaiting, "")})
               ORDER BY r.stepped_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p`,
             ([row]) =>
