@@ -352,6 +352,46 @@ onSharedService("a replay", (it) => {
     })
   )
 
+  it.effect("of an event that was replayed very often is in its history, however many came after it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      const { id } = yield* subscribe(tenant)
+      yield* pay(tenant, "pi_often")
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+      const [event] = rowsOf((yield* call(tenant, "GET", "/events")).json)
+      const since = minutesAgo(5)
+      const first = yield* replay(tenant, id, { since })
+      expect(first.json).toMatchObject({ state: "finished", queued: 1 })
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+      // Later ones that the filters kept from it
+      yield* sql`
+        INSERT INTO payments.event_replays
+          (organization_id, environment, id, endpoint_id, since, until, types, reached, state, finished_at)
+        SELECT organization_id, environment,
+          -- Some in the same millisecond
+          overlay(overlay(id::text PLACING lpad(to_hex(n), 4, '0') FROM 25) PLACING to_hex(65000 + n / 3) FROM 10)::uuid, endpoint_id,
+          since, until, types, reached, 'finished', now()
+        FROM payments.event_replays, generate_series(1, 450) AS n WHERE id = ${String(first.json["id"])}`
+      const second = yield* replay(tenant, id, { since })
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+      const list = (query: string) =>
+        Effect.map(call(tenant, "GET", `/deliveries?event_id=${event?.["id"]}${query}`), ({ json }) => ({
+          ids: rowsOf(json).map((row) => String(row["id"])),
+          more: json["has_more"]
+        }))
+      const all = yield* list("")
+      expect(second.json).toMatchObject({ state: "finished", queued: 1 })
+      expect(all.ids).toHaveLength(3)
+      expect(all.ids).toEqual(all.ids.toSorted().toReversed())
+      const pages = [yield* list("&limit=1"), yield* list(`&limit=1&starting_after=${all.ids[0]}`)]
+      expect(pages).toEqual(all.ids.slice(0, 2).map((one) => ({ ids: [one], more: true })))
+      expect(yield* list(`&starting_after=${all.ids[1]}`)).toEqual({ ids: all.ids.slice(2), more: false })
+      const { json } = yield* call(tenant, "GET", `/events/${event?.["id"]}`)
+      expect(json["deliveries"]).toHaveLength(3)
+    })
+  )
+
   it.effect("is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

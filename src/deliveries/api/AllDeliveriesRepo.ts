@@ -147,11 +147,15 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
     /** The same of one event's deliveries. */
     listOfEvent: (tenant: Tenant, row: EventRow, query: ListAllDeliveries, limit: number) =>
       bounded(
-        deliveriesOf(tenant, row, limit, [
-          ...conditionsOf(tenant, query, undefined),
-          ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
-          ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`])
-        ])
+        deliveriesOf(tenant, row, {
+          limit,
+          after: query.starting_after,
+          conditions: [
+            ...conditionsOf(tenant, query, undefined),
+            ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
+            ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`])
+          ]
+        })
       )
   }
 })

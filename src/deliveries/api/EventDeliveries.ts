@@ -1,11 +1,11 @@
 import type { Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
-import { millisOf, replayedDeliveryId } from "../../kit/Ids.ts"
+import { type DeliveryId, firstIdAt, millisOf, replayedDeliveryId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
+import type { Delivery } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
-import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
+import { type CoveringReplay, makeEventReplaysRepo } from "./EventReplaysRepo.ts"
 import type { EventRow } from "./EventsRepo.ts"
-import { shownDeliveries } from "./ShownDeliveries.ts"
 
 /** How far apart an event and its deliveries may be that were stored before there were tables by day. */
 const apart = Duration.toMillis("10 minutes")
@@ -16,25 +16,71 @@ export const isKeyed = ({ id, key }: EventRow): boolean => key !== id
 /** When an event was received. */
 export const receivedAtOf = (row: EventRow): Date => (isKeyed(row) ? new Date(millisOf(row.key)) : row.createdAt)
 
-/** Finds the deliveries of one event, newest first, replays included; nobody outside the slice imports this. */
+/** How many replays are looked at in one statement, and in how many statements: more replays of an event than anybody needs. */
+const replaysAtOnce = 200
+const mostLooks = 50
+
+/** After the id of every replay. */
+const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+/** Replays whose deliveries of an event are to be found, all newer than those of the next ones. */
+interface Replays {
+  readonly some: ReadonlyArray<CoveringReplay>
+  /** The id before which the next ones are; undefined if there are none. */
+  readonly next: string | undefined
+}
+
+/**
+ * The replays of a page. A delivery has the millisecond of its replay and then no order of theirs, so if there may be more,
+ * those of the last millisecond are left to the next page.
+ */
+const toReplays = (page: ReadonlyArray<CoveringReplay>): Replays => {
+  const last = page.at(-1)
+  if (last === undefined || page.length < replaysAtOnce) return { some: page, next: undefined }
+  const time = millisOf(last.id)
+  const some = page.filter(({ id }) => millisOf(id) > time)
+  return some.length === 0 ? { some: page, next: last.id } : { some, next: firstIdAt(time + 1) }
+}
+
+/** Which deliveries of an event are wanted. */
+export interface WantedDeliveries {
+  readonly limit: number
+  /** Conditions on the delivery `d` and its event `e`. Default: none. */
+  readonly conditions?: ReadonlyArray<Statement.Fragment>
+  /** The last delivery of the previous page, which the conditions leave out with all before it. */
+  readonly after?: DeliveryId | undefined
+}
+
+/**
+ * Finds the deliveries of one event, newest first, those of its 10,000 newest replays included; nobody outside the slice
+ * imports this.
+ */
 export const makeEventDeliveries = Effect.gen(function* () {
   const deliveries = yield* makeDeliveriesRepo
   const replays = yield* makeEventReplaysRepo
 
-  /** The ids that its deliveries have if it was replayed. */
-  const replayedIds = (tenant: Tenant, { key }: EventRow) =>
-    Effect.map(replays.covering(tenant, new Date(millisOf(key)), shownDeliveries), (covering) =>
-      covering.map(({ endpointId, id }) => replayedDeliveryId({ replayId: id, eventKey: key, endpointId }))
-    )
-
-  /** @param conditions on the delivery `d` and its event `e`; default: all of its deliveries */
-  return (tenant: Tenant, row: EventRow, limit: number, conditions: ReadonlyArray<Statement.Fragment> = []) =>
+  return (tenant: Tenant, row: EventRow, { after, conditions = [], limit }: WantedDeliveries) =>
     Effect.gen(function* () {
-      // The deliveries that it was published with have the same millisecond in their ids
-      const time = receivedAtOf(row).getTime()
-      const among = isKeyed(row)
-        ? { from: time, until: time + 1, ids: yield* replayedIds(tenant, row) }
-        : { from: time - apart, until: time + apart, ids: [] }
-      return yield* deliveries.ofEvent(tenant, row.key, among, limit, conditions)
+      const receivedAt = receivedAtOf(row)
+      const time = receivedAt.getTime()
+      if (!isKeyed(row)) {
+        const among = { from: time - apart, until: time + apart, ids: [] }
+        return yield* deliveries.ofEvent(tenant, row.key, among, limit, conditions)
+      }
+      const found: Array<Delivery> = []
+      let before = after === undefined ? afterAll : firstIdAt(millisOf(after) + 1)
+      for (let look = 1; ; look += 1) {
+        const page = yield* replays.covering(tenant, { receivedAt, type: row.type }, { before, limit: replaysAtOnce })
+        const { next, some } = toReplays(page)
+        const isLast = next === undefined || look === mostLooks
+        const ids = some.map(({ endpointId, id }) =>
+          replayedDeliveryId({ replayId: id, eventKey: row.key, endpointId })
+        )
+        // The deliveries that it was published with have its millisecond in their ids, and are older than all replays
+        const among = { from: time, until: isLast ? time + 1 : time, ids }
+        found.push(...(yield* deliveries.ofEvent(tenant, row.key, among, limit - found.length, conditions)))
+        if (isLast || found.length >= limit) return found
+        before = next
+      }
     })
 })

@@ -43,6 +43,12 @@ export interface LookedAtEvent {
   readonly filterSubjects: string | null
 }
 
+/** A replay that may have sent an event. */
+export interface CoveringReplay {
+  readonly id: EventReplayId
+  readonly endpointId: EndpointId
+}
+
 /** What a step does. */
 export interface ReplayStep {
   readonly deliveries: ReadonlyArray<{ readonly id: DeliveryId; readonly eventKey: string }>
@@ -122,13 +128,18 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.map(toReplay)
       ),
 
-    /** The newest replays that may have looked at an event of this time. */
-    covering: (tenant: Tenant, receivedAt: Date, limit: number) =>
-      sql<{ readonly id: EventReplayId; readonly endpointId: EndpointId }>`
+    /** The newest replays before an id that may have sent an event of this time and type. */
+    covering: (
+      tenant: Tenant,
+      { receivedAt, type }: { readonly receivedAt: Date; readonly type: string },
+      page: { readonly before: string; readonly limit: number }
+    ) =>
+      sql<CoveringReplay>`
         SELECT r.id, r.endpoint_id AS "endpointId" FROM payments.event_replays r
         WHERE ${ofTenant(tenant)} AND r.since <= ${receivedAt.toISOString()}::timestamptz
           AND r.until > ${receivedAt.toISOString()}::timestamptz
-        ORDER BY r.id DESC LIMIT ${limit}`,
+          AND (r.types IS NULL OR ${type}::text = ANY (r.types)) AND r.id < ${page.before}::uuid
+        ORDER BY r.id DESC LIMIT ${page.limit}`,
 
     insert: (
       tenant: Tenant,

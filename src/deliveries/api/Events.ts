@@ -48,7 +48,7 @@ const make = Effect.gen(function* () {
         repo.find(tenant, id),
         Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
       )
-      const its = yield* repo.bounded(deliveriesOf(tenant, row, shownDeliveries))
+      const its = yield* repo.bounded(deliveriesOf(tenant, row, { limit: shownDeliveries }))
       return { ...toStoredEvent(row), deliveries: its }
     },
     onReplica,

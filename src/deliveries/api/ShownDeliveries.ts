@@ -1,2 +1,2 @@
-/** How many deliveries the detail of an event shows, and of how many replays. */
+/** How many deliveries the detail of an event shows. */
 export const shownDeliveries = 100
