@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { EventReplays } from "../../src/deliveries/api/EventReplays.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
 import { endQueued, statesOf } from "../deliveries/StoredDeliveries.ts"
 import { received, withWorker } from "../endpoints/Delivering.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
@@ -53,8 +54,8 @@ const pay = (tenant: Tenant, id: string, object: object = {}, options: Notificat
   accepted(notify(notification(tenant.accountId, { object: { ...paymentIntent, id, ...object }, ...options })))
 
 /** Stores events that were received within the last second, oldest first; their ids. */
-const storeEvents = Effect.fnUntraced(function* (tenant: Tenant, count: number) {
-  const { sql } = yield* TestService
+const storeEvents = Effect.fnUntraced(function* (tenant: Tenant, count: number, client?: SqlClient.SqlClient) {
+  const sql = client ?? (yield* TestService).sql
   const ids = Array.from({ length: count }, () => `svc_evt_${randomBytes(32).toString("hex")}`)
   const keys = ids.map((id, index) => eventKey(id, new Date(Date.now() - count + index)))
   yield* sql`
@@ -389,6 +390,42 @@ onSharedService("a replay", (it) => {
       expect(yield* list(`&starting_after=${all.ids[1]}`)).toEqual({ ids: all.ids.slice(2), more: false })
       const { json } = yield* call(tenant, "GET", `/events/${event?.["id"]}`)
       expect(json["deliveries"]).toHaveLength(3)
+    })
+  )
+
+  it.scoped("waits for what is being stored, which did not go to the endpoint and is seen only later", () =>
+    Effect.gen(function* () {
+      const { options, sql } = yield* TestService
+      const tenant = yield* makeTenant
+      const { id } = yield* subscribe(tenant)
+      yield* pay(tenant, "pi_stored")
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+      const stored = yield* Deferred.make<void>()
+      const commit = yield* Deferred.make<void>()
+      const other = yield* Layer.build(databaseLayer({ url: options.databaseUrl, poolSize: 1 }))
+      const late = yield* Effect.fork(
+        SqlClient.SqlClient.pipe(
+          Effect.flatMap((client) =>
+            client.withTransaction(
+              Effect.zipRight(
+                storeEvents(tenant, 1, client),
+                Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(commit))
+              )
+            )
+          ),
+          Effect.provide(other)
+        )
+      )
+      yield* Deferred.await(stored)
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
+      const started = yield* replay(tenant, id)
+      expect(started.json).toMatchObject({ state: "running", queued: 0 })
+      const process = yield* otherProcess
+      yield* process.step
+      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 0 })
+      yield* Deferred.succeed(commit, undefined)
+      yield* Fiber.join(late)
+      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 2 })
     })
   )
 

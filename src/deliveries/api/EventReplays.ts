@@ -117,9 +117,12 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
    * kept for the replay's deliveries, and all that other organizations have of it, for as long as somebody replays it.
    */
   const nextOf = (replay: LockedReplay) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const oldest = firstIdAt(now - Duration.toMillis(keepFor))
-      return repo.next({ ...replay, reached: replay.reached < oldest ? oldest : replay.reached })
+    Effect.gen(function* () {
+      const oldest = firstIdAt((yield* Clock.currentTimeMillis) - Duration.toMillis(keepFor))
+      const reached = replay.reached < oldest ? oldest : replay.reached
+      const end = yield* repo.settledEnd(replay)
+      const { events, last } = yield* repo.next({ ...replay, reached, end })
+      return { events, last: last && end === replay.end }
     })
 
   /** In a transaction. Returns how many deliveries it has created; none if there was nothing to do. */

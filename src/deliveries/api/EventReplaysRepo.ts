@@ -20,6 +20,12 @@ const mostWaiting = 500
 /** How many events a step looks at. */
 const eventsPerStep = 500
 
+/** How long an open transaction that may have stored events holds a replay up, at most. */
+const longestTransaction = "10 minutes"
+
+/** How much earlier than its transaction's begin an event may have been received, by clocks that differ, in milliseconds. */
+const receivedBefore = 60_000
+
 /** A running replay under its lock, with what decides about its events. */
 export interface LockedReplay extends Tenant {
   readonly id: EventReplayId
@@ -146,10 +152,11 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       endpointId: EndpointId,
       replay: Pick<EventReplay, "id" | "since" | "until"> & { readonly types: ReadonlyArray<string> | null }
     ) => sql`
-      INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, types, reached)
+      INSERT INTO payments.event_replays
+        (organization_id, environment, id, endpoint_id, since, until, types, reached, created_at)
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${replay.id}, ${endpointId},
         ${replay.since.toISOString()}::timestamptz, ${replay.until.toISOString()}::timestamptz, ${replay.types}::text[],
-        ${firstIdAt(replay.since.getTime())})`,
+        ${firstIdAt(replay.since.getTime())}, clock_timestamp())`,
 
     /** Cancels a running replay; whether it was running. */
     cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
@@ -209,6 +216,28 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
               )
           )
       }),
+
+    /**
+     * Where what a replay looks at ends for now. Before its end only while a transaction is open that may have stored
+     * events before the replay was started: they are seen when it commits, and what it knows of the endpoint may be older
+     * than the replay, so nobody else would send them. Those of later transactions go to the endpoint by themselves.
+     */
+    settledEnd: ({ end, id, ...tenant }: LockedReplay) =>
+      Effect.map(
+        sql<{ readonly begunAt: number | null }>`
+          SELECT (date_part('epoch', min(a.xact_start)) * 1000)::float8 AS "begunAt"
+          FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+          WHERE l.locktype = 'relation' AND l.relation = 'payments.events'::regclass AND l.mode = 'RowExclusiveLock'
+            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND a.pid <> pg_backend_pid()
+            AND a.xact_start <= (SELECT r.created_at FROM payments.event_replays r WHERE ${ofTenant(tenant)} AND r.id = ${id})
+            AND a.xact_start > clock_timestamp() - ${longestTransaction}::interval`,
+        ([row]) => {
+          if (row === undefined || row.begunAt === null) return end
+          const settled = firstIdAt(row.begunAt - receivedBefore)
+          return settled < end ? settled : end
+        }
+      ),
 
     /** The next events of a replay, oldest first, of all types; whether they are the last ones. */
     next: ({ end, environment, organizationId, reached, types }: LockedReplay) =>
