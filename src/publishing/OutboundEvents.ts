@@ -198,17 +198,19 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
 
   /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
-    Effect.suspend(() => {
+    // A caller who is interrupted during the commit would otherwise leave what is committed under a lease that nobody uses
+    Effect.uninterruptibleMask((restore) => {
       let handing: Handing | null = null
       const stored = transaction(sql)(
-        Effect.suspend(() => {
-          handing?.cancel()
-          handing = handOver?.begin() ?? null
-          return store(event, handing)
-        })
+        restore(
+          Effect.suspend(() => {
+            handing?.cancel()
+            handing = handOver?.begin() ?? null
+            return store(event, handing)
+          })
+        )
       )
       return stored.pipe(
-        // Also if the caller is interrupted just after the commit
         Effect.onExit((exit) =>
           Effect.sync(() => {
             if (Exit.isSuccess(exit)) handing?.settle({ rows: exit.value.handed, storedAt: exit.value.storedAt })

@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { EventCatalog } from "../../src/events/EventCatalog.ts"
 import { HandOver } from "../../src/publishing/HandOver.ts"
 import { type OutboundEvent, OutboundEvents } from "../../src/publishing/OutboundEvents.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { endpointId, makeTenant, on, secretId, tenant } from "../storage/PartitionBed.ts"
 import { recipientWith } from "./Recipients.ts"
@@ -97,6 +98,28 @@ it.scopedLive("one that is refused, or whose commit fails, frees its place", () 
     expect(yield* queued).toEqual([])
     yield* sql`DROP TRIGGER refused ON payments.published_events`
     yield* outbound.publish(shipped("s-1"))
+    expect([taken.length, free()]).toEqual([1, 1])
+  })
+)
+
+it.scopedLive("one whose caller is interrupted while it is committed is handed over all the same", () =>
+  Effect.gen(function* () {
+    const { free, outbound, queued, sql, taken } = yield* processWith(1)
+    yield* sql`
+      CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$`
+    yield* sql`
+      CREATE CONSTRAINT TRIGGER waiting AFTER INSERT ON payments.published_events DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION wait()`
+    const publishing = yield* Effect.fork(outbound.publish(shipped("s-1")))
+    yield* eventually(
+      "the commit",
+      Effect.map(
+        sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'`,
+        ([row]) => Option.fromNullable(row)
+      )
+    )
+    expect(Exit.isInterrupted(yield* Fiber.interrupt(publishing))).toBe(true)
+    expect(yield* queued).toMatchObject([{ leased: true, attempts: 1 }])
     expect([taken.length, free()]).toEqual([1, 1])
   })
 )
