@@ -193,7 +193,7 @@ export class EndpointPaused extends documented("EndpointPaused", {
   settles: "refused",
   message: "The endpoint is paused; activate it before sending a test event.",
   why: "A paused endpoint gets no test events and no replay.",
-  remedy: "Activate it with `PATCH`, then try again."
+  remedy: "Activate it with `PATCH`, or rotate its signing secret if it has none, then try again."
 }) {}
 
 /** Synthetic test in production. */

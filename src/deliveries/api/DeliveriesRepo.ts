@@ -64,7 +64,7 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 /** How long the search for a page of the history may take, in milliseconds; after that the answer is 503. */
 const listTimeout = "3000"
 
-/** How far the clock of a process may be ahead of the database's, in seconds. */
+/** How far the clocks of a process and of the database may differ, in seconds. */
 export const clockDifference = 3600
 
 /** The columns of a `Delivery`, of the tables in `deliveryTables`. */

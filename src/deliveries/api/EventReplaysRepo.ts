@@ -7,6 +7,7 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { furtherDeliveries } from "../../publishing/Publication.ts"
 import { alongIndex } from "../../storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
+import { clockDifference } from "./DeliveriesRepo.ts"
 import type { EventReplay } from "./EventReplay.ts"
 import type { ListEventReplays } from "./EventReplaysApi.ts"
 import { notMoving } from "./Stepping.ts"
@@ -22,9 +23,6 @@ const eventsPerStep = 500
 
 /** How long an open transaction that may have stored events holds a replay up, at most. */
 const longestTransaction = "10 minutes"
-
-/** How much earlier than its transaction's begin an event may have been received, by clocks that differ, in milliseconds. */
-const receivedBefore = 60_000
 
 /** A running replay under its lock, with what decides about its events. */
 export interface LockedReplay extends Tenant {
@@ -144,7 +142,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         SELECT r.id, r.endpoint_id AS "endpointId" FROM payments.event_replays r
         WHERE ${ofTenant(tenant)} AND r.since <= ${receivedAt.toISOString()}::timestamptz
           AND r.until > ${receivedAt.toISOString()}::timestamptz
-          AND (r.types IS NULL OR ${type}::text = ANY (r.types)) AND r.id < ${page.before}::uuid
+          AND r.queued > 0 AND (r.types IS NULL OR ${type}::text = ANY (r.types)) AND r.id < ${page.before}::uuid
         ORDER BY r.id DESC LIMIT ${page.limit}`,
 
     insert: (
@@ -178,8 +176,8 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     ),
 
     /**
-     * Locks a running replay whose endpoint is active, can be signed for and has room for more: this one, or without an id the one that has waited
-     * longest. None if there is none, other processes have locked them all, or days are being removed just now. The
+     * Locks a running replay whose endpoint is active, can be signed for and has room for more: this one, or without an id
+     * the one that has waited longest. None if there is none, other processes have locked them all, or days are being removed just now. The
      * endpoint's row is locked too, against a concurrent deletion. In a transaction.
      */
     lock: (id: EventReplayId | null) =>
@@ -234,7 +232,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
             AND a.xact_start > clock_timestamp() - ${longestTransaction}::interval`,
         ([row]) => {
           if (row === undefined || row.begunAt === null) return end
-          const settled = firstIdAt(row.begunAt - receivedBefore)
+          const settled = firstIdAt(row.begunAt - clockDifference * 1000)
           return settled < end ? settled : end
         }
       ),
