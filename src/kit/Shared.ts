@@ -9,15 +9,18 @@ export const makeShared = <A, E>(): ((key: string, effect: Effect.Effect<A, E>) 
   /** The answers that are being found, by key: at most as many as there are requests. */
   const underWay = new Map<string, Deferred.Deferred<A, E>>()
   return (key, effect) =>
-    Effect.withFiberRuntime((fiber) => {
-      const known = underWay.get(key)
-      if (known !== undefined) return Deferred.await(known)
-      const answer = Deferred.unsafeMake<A, E>(fiber.id())
-      underWay.set(key, answer)
-      const found = Effect.ensuring(
-        effect,
-        Effect.sync(() => underWay.delete(key))
-      )
-      return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(found, answer)), Deferred.await(answer))
-    })
+    // An interruption between the note and the fork would leave a note of an answer that nobody finds
+    Effect.uninterruptibleMask((restore) =>
+      Effect.withFiberRuntime((fiber) => {
+        const known = underWay.get(key)
+        if (known !== undefined) return restore(Deferred.await(known))
+        const answer = Deferred.unsafeMake<A, E>(fiber.id())
+        underWay.set(key, answer)
+        const found = Effect.ensuring(
+          Effect.interruptible(effect),
+          Effect.sync(() => underWay.delete(key))
+        )
+        return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(found, answer)), restore(Deferred.await(answer)))
+      })
+    )
 }

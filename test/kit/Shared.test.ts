@@ -1,9 +1,24 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
 import { makeShared } from "../../src/kit/Shared.ts"
 
 /** All fibers have gone as far as they can. */
 const settled = Effect.repeatN(Effect.yieldNow(), 20)
+
+/** Has fibers stop once, before one of their operations, as they do after some thousands: they can be interrupted there. */
+class YieldingAt extends Scheduler.MixedScheduler {
+  #left: number
+
+  constructor(operation: number) {
+    super(Number.MAX_SAFE_INTEGER)
+    this.#left = operation
+  }
+
+  override shouldYield(): number | false {
+    this.#left -= 1
+    return this.#left === 0 ? 0 : false
+  }
+}
 
 describe("a shared answer", () => {
   it.effect("is found once for all who ask meanwhile, by key, and anew for who asks later", () =>
@@ -41,6 +56,20 @@ describe("a shared answer", () => {
       yield* Deferred.fail(gate, "no database")
       expect(yield* Fiber.await(second)).toEqual(Exit.fail("no database"))
       expect(yield* share("a", Effect.succeed(1))).toBe(1)
+    })
+  )
+
+  it.live("is found for later ones wherever the first was interrupted", () =>
+    Effect.gen(function* () {
+      const share = makeShared<number, string>()
+      for (let step = 1; step <= 40; step += 1) {
+        const key = String(step)
+        const first = yield* Effect.fork(Effect.withScheduler(share(key, Effect.succeed(1)), new YieldingAt(step)))
+        yield* Effect.yieldNow()
+        yield* Fiber.interrupt(first)
+        const later = yield* Effect.timeoutOption(share(key, Effect.succeed(2)), "1 second")
+        expect([step, later._tag]).toEqual([step, "Some"])
+      }
     })
   )
 })
