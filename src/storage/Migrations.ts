@@ -152,7 +152,8 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
     const sql = yield* reservedConnections(2, { unbounded: true })
     const connection = yield* sql.reserve
     const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
-    yield* Effect.acquireRelease(
+    // Interruptible: a process that is stopped while it waits must not stay for as long as another one migrates
+    yield* Effect.acquireReleaseInterruptible(
       tryLock.pipe(
         Effect.filterOrFail(
           (rows) => rows[0]?.locked === true,
@@ -163,7 +164,7 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
           schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(turnPatience))
         })
       ),
-      // Closing the session releases the lock as well, so a failure here may be ignored
+      // Closing the session releases the lock as well, so a failure here may be ignored. Without the lock it does nothing
       () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
     )
     // Even if it exists, "IF NOT EXISTS" asks for the right to create one, which is needed only once

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { readdir } from "node:fs/promises"
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Redacted } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { MigrationFailed, migrate, migrations } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
@@ -147,6 +147,32 @@ describe("migrate", () => {
       yield* Fiber.join(migrating)
       expect(yield* applied(sql)).toEqual(expected)
     })
+  )
+
+  it.scopedLive(
+    "stops waiting for a process that is migrating when it is told to stop, and leaves the lock alone",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* createTestDatabase()
+        const sql = yield* connect(database)
+        const other = yield* connect(database)
+        yield* other`SELECT FROM pg_advisory_lock(5190277301)`
+        const looking = other`
+        SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_try_advisory_lock%'`
+        const migrating = yield* Effect.fork(migrateOn(sql))
+        yield* eventually(
+          "a look at the lock",
+          Effect.map(looking, ([row]) => Option.fromNullable(row))
+        )
+        const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "3 seconds")
+        expect(
+          yield* other`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`
+        ).toHaveLength(1)
+        // Otherwise the end of a failed test would wait for it
+        yield* other`SELECT pg_advisory_unlock_all()`
+        expect(Option.map(stopped, Exit.isInterrupted)).toEqual(Option.some(true))
+      })
   )
 
   it.scopedLive("fails with the name of the migration that failed, applies nothing, and can be run again", () =>
