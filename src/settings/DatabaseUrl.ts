@@ -111,13 +111,13 @@ export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<D
 
 /** Where a URL leads, for messages: never what could be part of a password with an unescaped character. */
 export const hostsOf = (text: string): string => {
+  // Then what looks like the hosts may be the name and the beginning of the password
+  if (parts.exec(text)?.[4]?.includes("@") === true) return "its host"
   const target = readDatabaseUrl(text, "write").pipe(Either.orElse(() => readDatabaseUrl(text, "read")))
   if (Either.isRight(target) && target.right.hosts.length > 0) {
     return target.right.hosts.map(({ name, port }) => `${name}:${port}`).join(", ")
   }
   if (!URL.canParse(text)) return "its host"
-  const { host, pathname, search, searchParams } = new URL(text)
-  return `${pathname}${search}`.includes("@")
-    ? "its host"
-    : (searchParams.get("host") ?? (host === "" ? "localhost" : host))
+  const { host, searchParams } = new URL(text)
+  return searchParams.get("host") ?? (host === "" ? "localhost" : host)
 }

@@ -68,6 +68,17 @@ describe("a URL of a database", () => {
     expect(JSON.stringify(refused)).not.toContain("s3cr3t")
   })
 
+  it.each([
+    "postgresql://u:1234#x@host/db",
+    "postgresql://u:1234/x@host/db",
+    "postgresql://u:1234?x@host/db",
+    "postgresql://u:1234,56/x@host/db",
+    "postgresql://u:1234,56?x@h1,h2/db",
+    "postgresql://u:1234,56#x@host/db"
+  ])("%s, with a password that is not escaped, is not taken for hosts in a message", (url) => {
+    expect(hostsOf(url)).toBe("its host")
+  })
+
   it("may be any text: it is read or refused, without an error", () => {
     const parts = FastCheck.constantFrom(
       "postgres://",
