@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Redacted } from "effect"
+import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { completeSettings } from "../src/local/Local.ts"
 import { readSettings } from "../src/settings/Settings.ts"
 
@@ -11,21 +11,18 @@ const emptyDirectory = Effect.acquireRelease(
   (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
 )
 
+const settingsOf = (settings: Readonly<Record<string, string>>) =>
+  Effect.withConfigProvider(readSettings, ConfigProvider.fromMap(new Map(Object.entries(settings))))
+
 it.scopedLive("processes that start at once on one data directory have one master key", () =>
   Effect.gen(function* () {
     const directory = yield* emptyDirectory
-    const settings = yield* readSettings.pipe(
-      Effect.withConfigProvider(
-        ConfigProvider.fromMap(
-          new Map([
-            ["DATABASE_URL", "postgresql://payments@127.0.0.1:9/payments"],
-            ["DATA_DIR", directory],
-            ["PROVIDER_SANDBOX_SECRET_KEY", "sk_test_platformsecret"],
-            ["PROVIDER_SANDBOX_WEBHOOK_SECRETS", "whsec_testsecret"]
-          ])
-        )
-      )
-    )
+    const settings = yield* settingsOf({
+      DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments",
+      DATA_DIR: directory,
+      PROVIDER_SANDBOX_SECRET_KEY: "sk_test_platformsecret",
+      PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret"
+    })
     const keys = yield* Effect.forEach(
       Array.from({ length: 8 }),
       () =>
@@ -38,5 +35,46 @@ it.scopedLive("processes that start at once on one data directory have one maste
     keys.push(Buffer.from(Redacted.value(service.masterKeys[0].key)).toString("base64"))
     expect(new Set(keys).size).toBe(1)
     expect(yield* Effect.promise(() => readdir(directory))).toEqual(["secrets.json"])
+  })
+)
+
+it.scopedLive("a second process on a data directory leaves the first one's emulator its state and its port", () =>
+  Effect.gen(function* () {
+    const directory = yield* emptyDirectory
+    const shared = { DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments", DATA_DIR: directory }
+    const started = (settings: Readonly<Record<string, string>>) =>
+      settingsOf(settings).pipe(
+        Effect.flatMap(completeSettings),
+        Effect.flatMap(({ emulator }) => Effect.fromNullable(Option.getOrNull(emulator)))
+      )
+    const journal = Effect.promise(() => readFile(join(directory, "emulator.jsonl"), "utf8"))
+    const port = Effect.promise(() => readFile(join(directory, "emulator.port"), "utf8"))
+
+    const [before, after, portOfFirst] = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const first = yield* started(shared)
+        const before = yield* first.ensureAccount()
+        const portOfFirst = yield* port
+        const second = yield* started(shared)
+        expect(second.url).not.toBe(first.url)
+        // It knows what the first one knew, and keeps what it is told for itself
+        expect(yield* second.ensureAccount(before)).toBe(before)
+        const itsOwn = yield* second.ensureAccount()
+        // One that can't start does no harm either
+        const taken = new URL(first.url).port
+        const refused = yield* Effect.flip(Effect.scoped(started({ ...shared, EMULATOR_PORT: taken })))
+        expect(String(refused)).toContain(taken)
+        const after = yield* first.ensureAccount()
+        expect((yield* journal).includes(itsOwn)).toBe(false)
+        return [before, after, portOfFirst] as const
+      })
+    )
+    const isKept = Effect.map(journal, (text) => [before, after].map((account) => text.includes(account)))
+    expect(yield* isKept).toEqual([true, true])
+    expect(yield* port).toBe(portOfFirst)
+
+    const next = yield* started(shared)
+    expect(new URL(next.url).port).toBe(portOfFirst)
+    expect(yield* isKept).toEqual([true, true])
   })
 )

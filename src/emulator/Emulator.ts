@@ -42,6 +42,8 @@ export interface EmulatorOptions {
   readonly port?: number
   /** The file that keeps the state across restarts and kills; without it the state is in memory only. */
   readonly journalFile?: string
+  /** Without a `journalFile`: the journal of another emulator, whose state this one begins with, and which it leaves alone. */
+  readonly beginWith?: string
   /** The platform's key (`sk_test_...`); requests with any other get 401. */
   readonly secretKey: string
   /** Signs the notifications (`whsec_...`). */
@@ -169,7 +171,7 @@ const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effec
     : Effect.dieMessage(`Not a URL that notifications can be sent to: ${url}`)
 
 const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
-  const store = yield* makeStore(options.journalFile)
+  const store = yield* makeStore(options.journalFile, options.beginWith)
   yield* ensurePlatform(store, platformAccountId)
   yield* forgetOldAnswers(store)
   const notifier = yield* makeNotifier(store, {

@@ -122,12 +122,18 @@ const pendingDeliveries = (state: State): ReadonlyArray<PendingDelivery> =>
  * Opens the state: empty, or from the journal, which it compacts.
  *
  * @param journalFile if absent, the state is in memory only
+ * @param beginWith without a `journalFile`, the journal whose state it begins with; that one stays as it is
  */
-export const makeStore = (journalFile: string | undefined): Effect.Effect<Store, EmulatorError, Scope.Scope> =>
+export const makeStore = (
+  journalFile: string | undefined,
+  beginWith?: string
+): Effect.Effect<Store, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
     const state: State = new Map()
     let journal: Journal = memoryJournal
-    if (journalFile !== undefined) {
+    if (journalFile === undefined) {
+      if (beginWith !== undefined) for (const change of yield* readJournal(beginWith)) apply(state, change)
+    } else {
       for (const change of yield* readJournal(journalFile)) apply(state, change)
       journal = yield* openJournal(journalFile, changesOf(state))
     }

@@ -7,6 +7,7 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
+import { tryLock } from "../storage/EmbeddedLock.ts"
 import { freePort } from "./FreePort.ts"
 
 /**
@@ -104,8 +105,20 @@ const localSecrets = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
+ * Whether the emulator's files in the data directory are this process's to write, until the scope ends. They belong to one
+ * process at a time: a second one would replace the journal, and the first would go on to write to a file that is gone.
+ */
+const claimEmulatorFiles = (directory: string) => {
+  const place = join(directory, "emulator")
+  return Effect.tryPromise(() => mkdir(place, { recursive: true })).pipe(
+    Effect.zipRight(tryLock(place)),
+    Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The directory ${place} can't be used`, cause }))
+  )
+}
+
+/**
  * Starts the emulator, on its last port if possible: the URLs of its checkout pages contain its address. Its state is
- * kept in the data directory.
+ * kept in the data directory, unless another process keeps its own there: then it begins with that state, and forgets.
  */
 const startEmulator = Effect.fnUntraced(function* (
   directory: string,
@@ -113,13 +126,20 @@ const startEmulator = Effect.fnUntraced(function* (
   secrets: typeof LocalSecrets.Type
 ) {
   const portFile = join(directory, "emulator.port")
+  const journalFile = join(directory, "emulator.jsonl")
+  const isOurs = yield* claimEmulatorFiles(directory)
+  if (!isOurs) {
+    yield* Effect.logWarning(
+      `${journalFile} is not changed: it belongs to another process that runs on the same DATA_DIR. What this one's emulator is told is forgotten when it ends`
+    )
+  }
   const remembered = Option.match(yield* readPrivateFile(portFile), { onNone: () => 0, onSome: Number })
   const { makeEmulator } = yield* Effect.promise(() => import("../emulator/Emulator.ts"))
   const startOn = (port: number) =>
     makeEmulator({
       host: emulatorHost,
       port,
-      journalFile: join(directory, "emulator.jsonl"),
+      ...(isOurs ? { journalFile } : { beginWith: journalFile }),
       secretKey: secrets.providerSecretKey,
       webhookSecret: secrets.providerWebhookSecret
     })
@@ -132,7 +152,7 @@ const startEmulator = Effect.fnUntraced(function* (
       (cause) => new LocalDefaultsFailed({ message: `The provider emulator can't be started: ${cause.message}`, cause })
     )
   )
-  yield* writePrivateFile(portFile, new URL(emulator.url).port)
+  if (isOurs) yield* writePrivateFile(portFile, new URL(emulator.url).port)
   return emulator
 })
 

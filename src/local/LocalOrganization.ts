@@ -6,7 +6,7 @@ import { Organizations } from "../identity/organizations/Organizations.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { SettingsShape } from "../settings/Settings.ts"
-import { acquireLock } from "../storage/EmbeddedLock.ts"
+import { tryLock } from "../storage/EmbeddedLock.ts"
 import { type CompletedSettings, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
 
 /** The organization that a local start creates, so that the first request can be sent at once. */
@@ -147,12 +147,7 @@ export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
  * that process lives; another one on the same data directory does not change it, and logs where it listens.
  */
 export const writeLocalFile = Effect.fnUntraced(function* (file: string, content: LocalFile) {
-  const isOurs = yield* acquireLock(dirname(file)).pipe(
-    Effect.as(true),
-    Effect.catchIf(
-      ({ reason }) => reason === "in_use",
-      () => Effect.succeed(false)
-    ),
+  const isOurs = yield* tryLock(dirname(file)).pipe(
     Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause }))
   )
   if (!isOurs) {

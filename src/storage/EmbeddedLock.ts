@@ -106,6 +106,16 @@ export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresE
     )
   ).pipe(Effect.asVoid)
 
+/** The same, but answers false if a live process (including this one) holds the directory. */
+export const tryLock = (home: string): Effect.Effect<boolean, EmbeddedPostgresError, Scope.Scope> =>
+  acquireLock(home).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ reason }) => reason === "in_use",
+      () => Effect.succeed(false)
+    )
+  )
+
 /** Whether a process has ever held the directory; false while it is just being created. */
 export const wasEverLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
   Effect.map(generationsIn(home), (generations) => generations.length > 0)
