@@ -18,6 +18,21 @@ const deadline = Date.now() + 55_000
 
 class StepFailed extends Error {}
 
+/** The service, once it is started: it must not outlive this process. */
+let service: ChildProcess | undefined
+
+/** Fails when this process is told to stop, or nobody reads what it says any longer. */
+const stopped = new Promise<never>((_, reject) => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => {
+      process.exitCode = 130
+      reject(new StepFailed(`stopped by ${signal}`))
+    })
+  }
+  // Each further line fails, too
+  process.stdout.on("error", reject)
+})
+
 const fail = (message: string): never => {
   throw new StepFailed(message)
 }
@@ -55,33 +70,32 @@ const exists = (file: string) =>
     () => false
   )
 
-const startService = async (
-  directory: string
-): Promise<{ readonly service: ChildProcess; readonly local: LocalFile }> => {
+const startService = async (directory: string): Promise<LocalFile> => {
   doing("service started")
   const main = fileURLToPath(new URL("../main.ts", import.meta.url))
-  const service = spawn(process.execPath, ["--import", "tsx", main], {
+  const started = spawn(process.execPath, ["--import", "tsx", main], {
     env: { ...process.env, MODE: "local", DATA_DIR: directory, PORT: "0", HOST: "127.0.0.1" },
     stdio: ["ignore", "ignore", "pipe"]
   })
+  service = started
   let log = ""
-  service.stderr?.on("data", (chunk: Buffer) => {
+  started.stderr?.on("data", (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-4000)
   })
   const file = join(directory, "local.json")
   await until("the service's start", async () => {
-    if (service.exitCode !== null) {
-      return fail(`the service ended with code ${service.exitCode}\n${log}`)
+    if (started.exitCode !== null) {
+      return fail(`the service ended with code ${started.exitCode}\n${log}`)
     }
     return (await exists(file)) ? true : undefined
   })
   const local: LocalFile = JSON.parse(await readFile(file, "utf8"))
   say("service started", `${local.baseUrl}, on an embedded PostgreSQL and the provider emulator`)
-  return { service, local }
+  return local
 }
 
-const stopService = async (service: ChildProcess) => {
-  if (service.exitCode === null && service.signalCode === null) {
+const stopService = async () => {
+  if (service !== undefined && service.exitCode === null && service.signalCode === null) {
     const ended = once(service, "exit")
     service.kill("SIGINT")
     await ended
@@ -165,7 +179,7 @@ const startConsumer = async (secret: () => string, organizationId: string) => {
 }
 
 const run = async (directory: string) => {
-  const { local, service } = await startService(directory)
+  const local = await startService(directory)
   const api = makeClient(local)
   let signingSecret = ""
   const consumer = await startConsumer(() => signingSecret, local.organizationId)
@@ -257,19 +271,21 @@ const run = async (directory: string) => {
   } finally {
     consumer.server.closeAllConnections()
     consumer.server.close()
-    await stopService(service)
   }
 }
 
 const directory = await mkdtemp(join(tmpdir(), "connected-payments-quickstart-"))
 const startedAt = Date.now()
 try {
-  await run(directory)
+  await Promise.race([run(directory), stopped])
   process.stdout.write(`\nA payment, end to end, in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.\n`)
 } catch (error) {
-  process.exitCode = 1
+  process.exitCode ??= 1
   const reason = error instanceof StepFailed ? error.message : error instanceof Error ? error.stack : String(error)
   process.stderr.write(`✗ ${step}: ${reason}\n`)
 } finally {
+  await stopService()
   await rm(directory, { recursive: true, force: true })
 }
+// A step that was under way when it was stopped would still wait for its result
+process.exit()
