@@ -157,8 +157,11 @@ const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<stri
     }
   })
 
-const stopChild = ({ child, exited }: Running) =>
-  child.pid === undefined ? Effect.void : stopPostmaster(child.pid, Effect.asVoid(Deferred.await(exited)))
+/** A server that has ended gets no signal: its number may long be that of another process. */
+const stopChild = ({ child: { pid }, exited }: Running) =>
+  pid === undefined
+    ? Effect.void
+    : Effect.unlessEffect(stopPostmaster(pid, Effect.asVoid(Deferred.await(exited))), Deferred.isDone(exited))
 
 const startFailure = (home: Home, how: string, log: string) =>
   new EmbeddedPostgresError({

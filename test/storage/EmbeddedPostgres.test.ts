@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { expect, it, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Client } from "pg"
-import { describe } from "vitest"
+import { describe, vi } from "vitest"
 import { systemDirectory } from "../../src/storage/EmbeddedDirectory.ts"
 import {
   destroyEmbeddedPostgres,
@@ -125,6 +125,30 @@ describe.concurrent("a server that hangs", () => {
       yield* Scope.close(scope, Exit.void)
       expect(yield* isRunning(postmaster)).toBe(false)
       yield* Effect.scoped(start({ directory }))
+    })
+  )
+})
+
+describe("a server that has ended by itself", () => {
+  it.scoped("gets no signal when the scope closes: its number may be another process's by then", () =>
+    Effect.gen(function* () {
+      const directory = yield* dataDirectory
+      const scope = yield* Scope.make()
+      yield* Scope.extend(start({ directory }), scope)
+      const pid = yield* postmasterOf(directory)
+      process.kill(pid, "SIGKILL")
+      yield* eventuallyTrue("the server's end", () => {
+        try {
+          return !process.kill(pid, 0)
+        } catch {
+          return true
+        }
+      })
+      const kill = vi.spyOn(process, "kill")
+      yield* Scope.close(scope, Exit.void)
+      const signals = kill.mock.calls.filter(([to]) => to === pid)
+      kill.mockRestore()
+      expect(signals).toEqual([])
     })
   )
 })
