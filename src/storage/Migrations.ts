@@ -1,5 +1,5 @@
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
-import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import { Cause, Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { warnOfChangedOrder } from "./Collation.ts"
 import { isWithoutLock, reservedConnections } from "./Database.ts"
 import { abandonDayPartitions, addDays, lockPatience, prepareDayPartitions } from "./DayPartitions.ts"
@@ -130,11 +130,27 @@ const isAppliedYet = (id: number) =>
     Effect.map(sql`SELECT 1 FROM payments.migrations WHERE migration_id = ${id}`, (rows) => rows.length > 0)
   )
 
+/** How long a process that is told to stop tries to undo a preparation. */
+const undoPatience = "2 seconds"
+
+/**
+ * Undoes a preparation, for as long as transactions that use the tables require. A process that is told to stop does not
+ * wait for them: what it leaves is what a killed one leaves, and the next one that migrates begins by undoing that.
+ */
+const undo =
+  (abandon: Preparation["abandon"]) =>
+  <E>(cause: Cause.Cause<E>): Effect.Effect<void, never, SqlClient.SqlClient> => {
+    const tried = Effect.ignoreLogged(abandon)
+    return Cause.isInterrupted(cause)
+      ? Effect.asVoid(Effect.timeoutOption(Effect.interruptible(tried), undoPatience))
+      : tried
+  }
+
 const applyAll = Effect.gen(function* () {
   for (const [id, { abandon, prepare }] of preparations) {
     yield* applyBefore(id)
     if (yield* isAppliedYet(id)) continue
-    yield* Effect.zipRight(prepare, applyBefore(id + 1)).pipe(Effect.onError(() => Effect.ignoreLogged(abandon)))
+    yield* Effect.zipRight(prepare, applyBefore(id + 1)).pipe(Effect.onError(undo(abandon)))
   }
   yield* applyBefore(Number.POSITIVE_INFINITY)
   yield* addDays

@@ -1,14 +1,23 @@
 import { createHash, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Option } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { dropFirstEventIndexes } from "../../src/storage/EventIndexes.ts"
 import { migrate } from "../../src/storage/Migrations.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { backdatePartitions } from "./AgedDays.ts"
-import { connect, databaseBeforeMigration, daysAgo, makeTenant, on, readOn, tenant } from "./PartitionBed.ts"
+import {
+  connect,
+  databaseBeforeMigration,
+  daysAgo,
+  makeTenant,
+  on,
+  readOn,
+  tenant,
+  waitsForLock
+} from "./PartitionBed.ts"
 
 /** The first hours of some days, with their tables. */
 const days = [0, 1, 2].map((ago) => new Date(`${daysAgo(ago).toISOString().slice(0, 10)}T00:00:00Z`))
@@ -150,6 +159,32 @@ describe("the step to indexes by hour", () => {
       yield* on(sql, migrate)
       expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
       yield* expectAllFound(sql, [...before, ...(yield* Fiber.join(storing))])
+    })
+  )
+
+  it.scopedLive("a start that is told to stop ends soon, also while a transaction holds the preparation up", () =>
+    Effect.gen(function* () {
+      const { database, sql } = yield* databaseBeforeMigration("0026")
+      yield* sql`SELECT payments.add_day((now() AT TIME ZONE 'UTC')::date)`
+      const ended = yield* Deferred.make<void>()
+      const holder = yield* sql`LOCK TABLE payments.events IN ROW EXCLUSIVE MODE`.pipe(
+        Effect.zipRight(Deferred.await(ended)),
+        sql.withTransaction,
+        Effect.fork
+      )
+      const migrating = yield* Effect.fork(on(yield* connect(database), migrate))
+      yield* waitsForLock(sql, "the preparation", "%CREATE INDEX CONCURRENTLY%")
+      const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "8 seconds")
+      const underWay = yield* sql`
+        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'
+          AND query LIKE '%INDEX CONCURRENTLY%' AND pid <> pg_backend_pid()`
+      // What has not stopped by now would wait for it, and the end of a failed test for that
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(holder)
+      expect(Option.isSome(stopped)).toBe(true)
+      expect(underWay).toEqual([])
+      yield* on(yield* connect(database), migrate)
+      expect(yield* indexes(sql)).toEqual(byHour)
     })
   )
 })
