@@ -135,7 +135,13 @@ describe("settings", () => {
     ["MODE", ["", "staging", "Production"]],
     ["HOST", ["", "  "]],
     ["PORT", ["", "-1", "65536", "80.5", "http", "1e3", "0x50"]],
-    ["PUBLIC_URL", ["", "shop.example", "ftp://shop.example", "javascript:alert(1)"]],
+    [
+      "PUBLIC_URL",
+      [
+        ...["", "shop.example", "ftp://shop.example", "javascript:alert(1)"],
+        ...["https://shop.example/?a=b", "https://shop.example/#a", "https://name:word@shop.example"]
+      ]
+    ],
     ["ROLES", ["", "both", "API"]],
     ["SHUTDOWN_TIMEOUT", ["", "soon", "1 millis"]],
     ["SHUTDOWN_DELAY", ["", "soon", "1"]],
@@ -236,7 +242,8 @@ describe("the store of product images", () => {
     expect(Redacted.value(secretAccessKey)).toBe("s3cr3t")
   })
 
-  it.each(Object.keys(bucket))("is refused without %s where the others are set", (name) => {
+  it.each(Object.keys(bucket))("is refused where %s is missing or empty and the others are set", (name) => {
+    expect(refusal({ ...bucket, [name]: "" })).toEqual([expect.stringMatching(new RegExp(`^${name}: \\S`))])
     const lines = refusal(without(bucket, name))
     expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name}: \\S`))])
     expect(lines.join()).not.toContain("s3cr3t")

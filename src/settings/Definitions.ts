@@ -37,6 +37,16 @@ const databaseUrlFor = (purpose: Purpose) =>
 /** A page that payers return to. */
 const returnUrl = mapped(httpUrl, writtenReturnUrl)
 
+/** The address that paths are added to. */
+const publicUrl = mapped(
+  validated(
+    httpUrl,
+    "must be a URL without credentials, a query or a fragment",
+    ({ hash, password, search, username }) => [username, password, search, hash].every((part) => part === "")
+  ),
+  ({ origin, pathname }) => `${origin}${pathname}`.replace(/\/+$/, "")
+)
+
 /** What a process does. A router does nothing else. */
 export interface Roles {
   readonly api: boolean
@@ -58,11 +68,11 @@ export const definitions = {
   host: setting("HOST", text, { default: "127.0.0.1", about: "the address to listen on" }),
   port: setting("PORT", port, { default: 8080, about: "the port to listen on; 0 picks a free one" }),
   /** Without a trailing slash. */
-  publicUrl: optional(
-    "PUBLIC_URL",
-    mapped(httpUrl, ({ href }) => href.replace(/\/+$/, "")),
-    { unset: "from host and port", about: "the URL at which integrators reach the service", production: "required" }
-  ),
+  publicUrl: optional("PUBLIC_URL", publicUrl, {
+    unset: "from host and port",
+    about: "the URL at which integrators reach the service",
+    production: "required"
+  }),
   roles: setting(
     "ROLES",
     mapped(

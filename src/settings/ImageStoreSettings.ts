@@ -1,5 +1,5 @@
 import { Either, Option, type Redacted } from "effect"
-import { anySecret, httpUrl, text, validated } from "./Forms.ts"
+import { httpUrl, secret, text, validated } from "./Forms.ts"
 import { combined, type Documented, group, optional, type Setting, setting } from "./Setting.ts"
 
 /** The bucket of an S3-compatible store that product images are kept in. */
@@ -29,10 +29,11 @@ const accessKeyId = optional("IMAGE_STORE_ACCESS_KEY_ID", text, {
     "the key for the bucket: it must be allowed to list the bucket, or a missing image looks like a refusal, and to delete objects, for `images remove`"
 })
 
-const secretAccessKey = optional("IMAGE_STORE_SECRET_ACCESS_KEY", anySecret, {
-  unset: "none",
-  about: "the secret of that key"
-})
+const secretAccessKey = optional(
+  "IMAGE_STORE_SECRET_ACCESS_KEY",
+  secret("must not be empty", (key) => key.trim() !== ""),
+  { unset: "none", about: "the secret of that key" }
+)
 
 const region = setting("IMAGE_STORE_REGION", text, { default: "us-east-1", about: "the region of the bucket" })
 
