@@ -1,6 +1,6 @@
 import { Migrator, SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Schedule } from "effect"
-import { MigrationFailed } from "../storage/Migrations.ts"
+import { lastApplied, MigrationFailed } from "../storage/Migrations.ts"
 
 /** The directory's own schema, `payments_directory`, in a database of its own. */
 
@@ -83,6 +83,8 @@ const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError,
   "0001_initial": initial
 }
 
+const table = "payments_directory.migrations"
+
 const failed = (cause: unknown) =>
   new MigrationFailed({
     message: `The directory's schema could not be brought up to date: ${cause instanceof Error ? cause.message : String(cause)}`,
@@ -98,7 +100,8 @@ export const migrateDirectory: Effect.Effect<void, MigrationFailed, SqlClient.Sq
   // Not IF NOT EXISTS alone, which asks for the right to create schemas even if this one is there
   const [found] = yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = 'payments_directory'`
   if (found === undefined) yield* sql`CREATE SCHEMA IF NOT EXISTS payments_directory`
-  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "payments_directory.migrations" })
+  if (((yield* lastApplied(table)) ?? 0) >= Object.keys(migrations).length) return
+  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table })
 }).pipe(
   Effect.catchAllDefect((cause) => Effect.fail(failed(cause))),
   Effect.mapError((cause) => (cause instanceof MigrationFailed ? cause : failed(cause))),

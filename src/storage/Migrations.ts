@@ -1,8 +1,8 @@
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { Cause, Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { warnOfChangedOrder } from "./Collation.ts"
-import { isWithoutLock, reservedConnections } from "./Database.ts"
-import { abandonDayPartitions, addDays, lockPatience, prepareDayPartitions } from "./DayPartitions.ts"
+import { isWithoutLock, reservedConnections, withSqlErrors } from "./Database.ts"
+import { abandonDayPartitions, addDays, lockPatience, prepareDayPartitions, shortLockTimeout } from "./DayPartitions.ts"
 import {
   eventIndexPreparation,
   eventsByPayment,
@@ -108,17 +108,53 @@ const turnPatience = Duration.minutes(5)
 
 const table = "payments.migrations"
 
-/** Applies the migrations before this id that have not been applied yet, in one transaction. */
+/**
+ * The id of the last migration that a table of migrations names, 0 if it names none; undefined if there is no such table.
+ * To be looked at before the migrator, which locks that table against all who read it, even if there is nothing to do:
+ * while a `pg_dump` does, no process could start.
+ */
+export const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.SqlError, SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`
+    if (found?.exists !== true) return undefined
+    const [row] = yield* sql<{ last: number }>`
+      SELECT COALESCE(max(migration_id), 0) AS last FROM ${sql.literal(table)}`
+    return row?.last
+  })
+
+/**
+ * Applies the migrations before this id that have not been applied yet, in one transaction. Each table that they need is
+ * waited for only for a moment, since everybody else waits behind that, and all of them are tried again for some minutes.
+ */
 const applyBefore = (id: number) =>
-  Migrator.make({})({
-    loader: Migrator.fromRecord(
-      Object.fromEntries(Object.entries(migrations).filter(([key]) => Number.parseInt(key, 10) < id))
-    ),
-    table
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const last = yield* lastApplied(table)
+    const wanted = Object.entries(migrations).filter(([key]) => Number.parseInt(key, 10) < id)
+    if (last !== undefined && wanted.every(([key]) => Number.parseInt(key, 10) <= last)) return
+    const run = Migrator.make({})
+    // It looks for its table by a statement that fails, which would end a transaction
+    if (last === undefined) yield* run({ loader: Migrator.fromRecord({}), table })
+    yield* withSqlErrors(sql)(
+      Effect.zipRight(
+        sql`SET LOCAL lock_timeout = ${sql.literal(`'${shortLockTimeout}'`)}`,
+        run({ loader: Migrator.fromRecord(Object.fromEntries(wanted)), table })
+      )
+    )
   }).pipe(
     Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
     Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause })),
-    Effect.retry({ while: (error) => isWithoutLock(rootOf(error)), schedule: lockPatience })
+    Effect.retry({ while: (error) => isWithoutLock(rootOf(error)), schedule: lockPatience }),
+    Effect.catchIf(
+      (error) => error instanceof SqlError.SqlError && isWithoutLock(error),
+      (cause) =>
+        new MigrationFailed({
+          message:
+            "A long transaction, such as a backup by pg_dump, keeps the record of migrations: repeat this after it",
+          cause
+        })
+    )
   )
 
 /** The error that a chain of causes began with. */

@@ -1,0 +1,61 @@
+import { SqlClient } from "@effect/sql"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { migrateDirectory } from "../../src/cells/DirectoryMigrations.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { migrate } from "../../src/storage/Migrations.ts"
+import { createMigratedDatabase, createTestDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
+import { connect, databaseBeforeMigration, readOn, waitsForLock } from "./PartitionBed.ts"
+
+/** As a process does it, with connections of its own for the migrations. */
+const migrateAsProcess = ({ url }: TestDatabase) =>
+  Effect.flatMap(Layer.build(databaseLayer({ url })), (services) => Effect.provide(migrate, services))
+
+describe("a database that is up to date", () => {
+  it.scopedLive("is found so by a start while a backup reads all of its tables", () =>
+    Effect.gen(function* () {
+      const database = yield* createMigratedDatabase
+      const backup = yield* readOn(yield* connect(database), "payments.migrations")
+      yield* Effect.timeout(migrateAsProcess(database), "10 seconds")
+      yield* backup.end
+    })
+  )
+
+  it.scopedLive("is found so by a process of a version before", () =>
+    Effect.gen(function* () {
+      const database = yield* createMigratedDatabase
+      const sql = yield* connect(database)
+      yield* sql`INSERT INTO payments.migrations (migration_id, name) VALUES (9999, 'of_a_later_version')`
+      const backup = yield* readOn(sql, "payments.migrations")
+      yield* Effect.timeout(migrateAsProcess(database), "10 seconds")
+      yield* backup.end
+    })
+  )
+
+  it.scopedLive("is found so by cells and routers if it is the directory", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createTestDatabase()
+      const services = yield* Layer.build(databaseLayer({ url, statementTimeout: "2 seconds" }))
+      yield* Effect.provide(migrateDirectory, services)
+      const backup = yield* readOn(Context.get(services, SqlClient.SqlClient), "payments_directory.migrations")
+      yield* Effect.provide(migrateDirectory, services)
+      yield* backup.end
+    })
+  )
+})
+
+describe("a migration", () => {
+  it.scopedLive("lets others at a table that it waits for, whichever migration it is", () =>
+    Effect.gen(function* () {
+      const { database, sql } = yield* databaseBeforeMigration("0021")
+      const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
+      const migrating = yield* Effect.fork(migrateAsProcess(database))
+      yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
+      const other = yield* connect(database, "3 seconds")
+      yield* other`SELECT 1 FROM payments.provider_accounts`
+      yield* reader.end
+      yield* Fiber.join(migrating)
+      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 29`).toHaveLength(1)
+    })
+  )
+})
