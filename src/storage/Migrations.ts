@@ -200,8 +200,9 @@ const applyAll = Effect.gen(function* () {
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
-    // One holds the lock, the other migrates, for as long as the tables' sizes require
-    const sql = yield* reservedConnections(2, { unbounded: true })
+    // One holds the lock, another migrates, for as long as the tables' sizes require, and the third cancels that if this
+    // process is told to stop
+    const sql = yield* reservedConnections(3, { unbounded: true })
     const connection = yield* sql.reserve
     const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
     // Interruptible: a process that is stopped while it waits must not stay for as long as another one migrates

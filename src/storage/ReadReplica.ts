@@ -165,21 +165,24 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     Effect.withFiberRuntime((fiber) => {
       // Part of a transaction: it has to see what that has done
       if (isInTransaction(fiber)) return read
-      return Effect.flatMap(mayTry, (may): Effect.Effect<A, E | SqlError.SqlError, R> => {
-        if (!may) return read
-        return onReplica(read).pipe(
-          Effect.tap(() => back),
-          Effect.catchAll((error): Effect.Effect<A, E | SqlError.SqlError, R> => {
-            if (error instanceof ReadFailed) return Effect.zipRight(back, Effect.fail(error.error))
-            return error instanceof NotOnReplica ? Effect.zipRight(rest(error), read) : Effect.fail(error)
-          }),
-          Effect.ensuring(
-            Effect.sync(() => {
-              state.isTried = false
-            })
+      // An interruption after the replica is taken for a try would leave it to nobody else
+      return Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(mayTry, (may): Effect.Effect<A, E | SqlError.SqlError, R> => {
+          if (!may) return restore(read)
+          return restore(onReplica(read)).pipe(
+            Effect.tap(() => back),
+            Effect.catchAll((error): Effect.Effect<A, E | SqlError.SqlError, R> => {
+              if (error instanceof ReadFailed) return Effect.zipRight(back, Effect.fail(error.error))
+              return error instanceof NotOnReplica ? Effect.zipRight(rest(error), restore(read)) : Effect.fail(error)
+            }),
+            Effect.ensuring(
+              Effect.sync(() => {
+                state.isTried = false
+              })
+            )
           )
-        )
-      })
+        })
+      )
     })
   return { prefer }
 }
