@@ -9,11 +9,23 @@ const main = Effect.map(runCli(process.argv.slice(2)), (exitCode) => {
   process.exitCode ||= exitCode
 })
 
+/**
+ * Calls back when the reader of a stream has taken all of it, or is gone. A pipe holds 64 KiB: what a slow reader has not
+ * taken would be lost with the process.
+ */
+const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
+  // A reader that is gone fails the write, and must not fail the process
+  stream.on("error", () => {})
+  stream.write("", () => done())
+}
+
 NodeRuntime.runMain(main, {
   disableErrorReporting: true,
   disablePrettyLogger: true,
   teardown: (exit, onExit) => {
     const interrupted = Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
-    onExit(Number(process.exitCode ?? (interrupted ? exitCodes.interrupted : exitCodes.done)))
+    const code = Number(process.exitCode ?? (interrupted ? exitCodes.interrupted : exitCodes.done))
+    if (interrupted) onExit(code)
+    else whenTaken(process.stdout, () => whenTaken(process.stderr, () => onExit(code)))
   }
 })

@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { setTimeout as sleep } from "node:timers/promises"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
@@ -244,6 +246,40 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
       yield* removeSecretsUnder(lostKey)
       yield* removeSecretsUnder(newKey)
     })
+  )
+
+  it.scoped(
+    "reports all that it can't read, also to who reads slowly",
+    () =>
+      Effect.gen(function* () {
+        const { id, tenant } = yield* makeDestination()
+        // More than what holds it between two processes
+        const unreadable = 4000
+        yield* addSecrets(tenant, id, newKey, unreadable, "elsewhere")
+        const environment = yield* commandSettings(serviceKey, newKey)
+        const child = spawn(process.execPath, [...program("src/cli/main.ts"), "keys", "rotate-master", "--json"], {
+          env: { PATH: process.env["PATH"] ?? "", ...environment },
+          stdio: ["ignore", "pipe", "pipe"]
+        })
+        yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+        const exited = once(child, "exit")
+        let told = ""
+        child.stderr.on("data", (chunk: Buffer) => {
+          told += chunk.toString()
+        })
+        yield* eventually(
+          "its last word",
+          Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
+          60_000
+        )
+        // Until it ends, or waits for its reader
+        yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
+        const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
+        expect(report).toMatchObject({ unreadable: expect.toSatisfy((all) => all.length === unreadable) })
+        expect(yield* Effect.promise(() => exited)).toEqual([1, null])
+        yield* removeSecretsUnder(newKey)
+      }),
+    90_000
   )
 
   it.scoped("overwrites nothing that changed meanwhile", () =>
