@@ -1,7 +1,8 @@
-import { SqlClient, type Statement } from "@effect/sql"
+import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import { Claims } from "../cells/Claims.ts"
 import {
+  type PermissionDenied,
   ProviderAccountNotConnected,
   ProviderPermissionDenied,
   ResourceNotFound,
@@ -247,17 +248,18 @@ const make = Effect.gen(function* () {
     return { begunAt, reading, status: Either.getOrNull(status) } satisfies Reported
   })
 
-  const link = Effect.fn("Accounts.link")(function* (
+  const link = Effect.fn("Accounts.link")(function* <Refused extends PermissionDenied = never>(
     tenant: Tenant,
     accountId: string,
     author: Author = localOperator,
-    linkedBy: LinkedBy = "operator"
+    linkedBy: LinkedBy = "operator",
+    mayStill: Effect.Effect<void, Refused | SqlError.SqlError> = Effect.void
   ) {
     const account = { environment: tenant.environment, accountId }
     const reported = yield* readStatus(account)
     const hadPayments = yield* provider.hasCharges(account)
     const { linked, replaced } = yield* transaction(sql)(
-      store(tenant, accountId, hadPayments, reported, author, linkedBy)
+      Effect.zipRight(mayStill, store(tenant, accountId, hadPayments, reported, author, linkedBy))
     ).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
@@ -355,13 +357,17 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      * the one it finds. How and when it was linked stays, too; but that access was given back before, whenever that is
      * reported, no longer counts. Audited if it connects the account, once if several requests do so at once. The
      * organization must exist.
+     *
+     * `mayStill` runs in the transaction that links, after the provider has answered, which can take minutes: if it
+     * fails, nothing is changed. Default: whoever asked for the link may make it.
      */
-    readonly link: (
+    readonly link: <Refused extends PermissionDenied = never>(
       tenant: Tenant,
       accountId: string,
       author?: Author,
-      linkedBy?: LinkedBy
-    ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable>
+      linkedBy?: LinkedBy,
+      mayStill?: Effect.Effect<void, Refused | SqlError.SqlError>
+    ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable | Refused>
     /**
      * Disconnects the tenant's account here, and says whether the platform's access is still to be ended at the provider:
      * where the account's owner had granted it. Run it in a transaction; a repeat changes nothing. Audited.

@@ -143,11 +143,13 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     if (environment !== tenant.environment || !mayWrite) {
       return yield* Effect.as(giveBack(tenant, accountId), "refused" as const)
     }
-    return yield* accounts.link(tenant, accountId, author, "oauth").pipe(
+    return yield* accounts.link(tenant, accountId, author, "oauth", admittance.requireManager(tenant, author)).pipe(
       Effect.as("connected" as const),
-      Effect.catchTag("AccountTaken", ({ reason }) =>
-        Effect.as(reason === "another_organization" ? Effect.void : giveBack(tenant, accountId), "taken" as const)
-      )
+      Effect.catchTags({
+        AccountTaken: ({ reason }) =>
+          Effect.as(reason === "another_organization" ? Effect.void : giveBack(tenant, accountId), "taken" as const),
+        PermissionDenied: () => Effect.as(giveBack(tenant, accountId), "refused" as const)
+      })
     )
   })
 

@@ -94,9 +94,12 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     return (yield* repo.remember(tenant, begun.value, accountId)) ? accountId : yield* connectingAtOnce()
   })
 
+  const link = (tenant: Tenant, accountId: string, author: Author) =>
+    accounts.link(tenant, accountId, author, "onboarding", admittance.requireManager(tenant, author))
+
   /** Links an account that the organization had before; false if it can't be used any more. */
   const relink = (tenant: Tenant, accountId: string, author: Author) =>
-    accounts.link(tenant, accountId, author, "onboarding").pipe(
+    link(tenant, accountId, author).pipe(
       Effect.as(true),
       Effect.catchTags({
         AccountAccessRevoked: () => Effect.succeed(false),
@@ -122,7 +125,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     const accountId = yield* createFor(tenant, created, author)
     // At once, not when its owner has finished: its notifications must have an owner from the first on, and the provider
     // refuses charges until it has enabled them
-    yield* accounts.link(tenant, accountId, author, "onboarding").pipe(
+    yield* link(tenant, accountId, author).pipe(
       Effect.catchTags({
         AccountTaken: ({ message }) => new AccountAlreadyConnected({ message }),
         AccountAccessRevoked: ({ cause }) => new ProviderUnavailable({ cause })

@@ -9,11 +9,11 @@ import {
   complete,
   consent,
   disconnect,
+  hasAccess,
   newOwner,
   onboard,
   open,
   path,
-  platform,
   press,
   read,
   sandbox,
@@ -30,17 +30,6 @@ const ended = {
   unusable: "The account was not connected",
   signedOut: "You are signed out"
 }
-
-/** Whether the platform may act for an account. */
-const hasAccess = (accountId: string) =>
-  Effect.flatMap(platform, (stripe) =>
-    Effect.promise(() =>
-      stripe.accounts.retrieve(accountId).then(
-        () => true,
-        () => false
-      )
-    )
-  )
 
 const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
 

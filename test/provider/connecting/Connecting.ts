@@ -77,6 +77,17 @@ export const platform = Effect.map(TestService, ({ emulator, options }) => {
   return sdk(emulator.url, undefined, Redacted.value(credentials.value.secretKey))
 })
 
+/** Whether the platform may act for an account. */
+export const hasAccess = (accountId: string) =>
+  Effect.flatMap(platform, (stripe) =>
+    Effect.promise(() =>
+      stripe.accounts.retrieve(accountId).then(
+        () => true,
+        () => false
+      )
+    )
+  )
+
 /** The accounts at the provider that were created for onboarding. */
 export const createdAccounts = Effect.gen(function* () {
   const stripe = yield* platform
