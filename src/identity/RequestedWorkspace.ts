@@ -14,13 +14,16 @@ const refused = (message: string) =>
   new ValidationFailed({ message: `\`${workspaceHeader}\` ${message}`, fields: [workspaceHeader] })
 
 /** The environment that the request names; undefined if it names none. A header that is sent twice names no environment. */
-const requested: Effect.Effect<Environment | undefined, ValidationFailed, HttpServerRequest.HttpServerRequest> =
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const named = headers[workspaceHeader]
-    return named === undefined || named === "sandbox" || named === "production"
-      ? Effect.succeed(named)
-      : refused("in the headers must be sandbox or production, once.")
-  })
+export const requestedEnvironment: Effect.Effect<
+  Environment | undefined,
+  ValidationFailed,
+  HttpServerRequest.HttpServerRequest
+> = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+  const named = headers[workspaceHeader]
+  return named === undefined || named === "sandbox" || named === "production"
+    ? Effect.succeed(named)
+    : refused("in the headers must be sandbox or production, once.")
+})
 
 /**
  * The session in the workspace that the request names, for this request alone; without the header, in the selected one.
@@ -29,7 +32,7 @@ const requested: Effect.Effect<Environment | undefined, ValidationFailed, HttpSe
 export const inRequestedWorkspace = (
   session: Session
 ): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
-  Effect.map(requested, (environment) => (environment === undefined ? session : { ...session, environment }))
+  Effect.map(requestedEnvironment, (environment) => (environment === undefined ? session : { ...session, environment }))
 
 /** Requires that the request names the environment of its key, if it names one: the key decides. */
 export const requireWorkspaceOfKey = ({
@@ -37,7 +40,7 @@ export const requireWorkspaceOfKey = ({
 }: {
   readonly environment: Environment
 }): Effect.Effect<void, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
-  Effect.flatMap(requested, (named) =>
+  Effect.flatMap(requestedEnvironment, (named) =>
     named === undefined || named === environment
       ? Effect.void
       : refused(`in the headers must be ${environment}, the environment of the API key; leave it out.`)

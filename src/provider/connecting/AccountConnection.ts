@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option } from "effect"
+import { refusal } from "../../bounds/Refusals.ts"
 import type { Claims } from "../../cells/Claims.ts"
 import {
   type AccountAlreadyConnected,
@@ -10,7 +11,8 @@ import {
   ProviderUnavailable,
   type RateLimitExceeded,
   type ResourceNotFound,
-  type ServiceUnavailable
+  type ServiceUnavailable,
+  ValidationFailed
 } from "../../errors/Errors.ts"
 import type { Session } from "../../identity/sign-in/Sessions.ts"
 import type { RateLimits } from "../../kit/RateLimit.ts"
@@ -93,13 +95,28 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     )
   }, orUnavailable)
 
+  /** The account's id says which one is meant, unless it is linked in both: the provider's test mode has the same ids. */
+  const requireOneEnvironment = Effect.fnUntraced(function* ({ organizationId }: Tenant, accountId: string) {
+    if (yield* repo.isInBoth(organizationId, accountId)) {
+      return yield* new ValidationFailed(
+        refusal(new Map([["environment", "must say which is meant: the account is linked in sandbox and production"]]))
+      )
+    }
+  })
+
   const disconnect = Effect.fn("AccountConnection.disconnect")(function* (
     tenant: Tenant,
     accountId: string,
-    author: Author
+    author: Author,
+    { isMeant = true }: { readonly isMeant?: boolean } = {}
   ) {
     const { endsAtProvider } = yield* transaction(sql)(
-      Effect.zipRight(admittance.requireOwner(tenant, author), accounts.disconnect(tenant, accountId, author))
+      admittance
+        .requireOwner(tenant, author)
+        .pipe(
+          Effect.zipRight(isMeant ? Effect.void : requireOneEnvironment(tenant, accountId)),
+          Effect.zipRight(accounts.disconnect(tenant, accountId, author))
+        )
     )
     if (endsAtProvider) {
       yield* authorizations.end(tenant, accountId)
@@ -154,12 +171,19 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
     /**
      * Disconnects the environment's account; at the provider, too, if its owner had granted access. If that fails, the
      * account is disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
+     *
+     * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have selected:
+     * then an account that is linked in both environments is refused.
      */
     readonly disconnect: (
       tenant: Tenant,
       accountId: string,
-      author: Author
-    ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ProviderFailure | ServiceUnavailable>
+      author: Author,
+      options?: { readonly isMeant?: boolean }
+    ) => Effect.Effect<
+      void,
+      PermissionDenied | ResourceNotFound | ValidationFailed | ProviderFailure | ServiceUnavailable
+    >
     /** Removes authorizations that were not finished in time. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }

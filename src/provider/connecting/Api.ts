@@ -16,7 +16,7 @@ import {
 import { SessionAuthentication } from "../../identity/Authentication.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
 import { bySession } from "../../identity/sign-in/SessionApi.ts"
-import { NoQuery, strict } from "../../kit/Request.ts"
+import { NoQuery, optional, strict } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
@@ -95,7 +95,13 @@ export const DisconnectAccount = strict(
       max: 69,
       pattern: /^acct_\w{1,64}$/,
       rule: "must be the id of a provider account (acct_…)"
-    }).annotations({ description: "The account that is meant, as `GET /identity/account` shows it" })
+    }).annotations({ description: "The account that is meant, as `GET /identity/account` shows it" }),
+    environment: optional(
+      WorkspaceEnvironment.annotations({
+        description:
+          "The environment that is meant: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile. An account that is linked in both environments is disconnected only if this, or the header `service-workspace`, names one"
+      })
+    )
   })
 )
 

@@ -80,6 +80,16 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
+    /** Whether an account is linked, connected or not, in both environments of an organization. */
+    isInBoth: (organizationId: OrganizationId, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
+      Effect.map(
+        sql`
+          SELECT 1 FROM payments.provider_accounts
+          WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
+            AND account_id = ${accountId}`,
+        (rows) => rows.length > 1
+      ),
+
     dependents: (tenant: Tenant): Effect.Effect<Dependents, SqlError.SqlError> =>
       Effect.flatMap(
         sql<Dependents>`

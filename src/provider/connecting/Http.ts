@@ -6,6 +6,7 @@ import type { Environment } from "../../events/Environment.ts"
 import { requireWorkspace } from "../../identity/Access.ts"
 import { CurrentSession } from "../../identity/Authentication.ts"
 import { currentMember } from "../../identity/members/CurrentMember.ts"
+import { requestedEnvironment } from "../../identity/RequestedWorkspace.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { AccountConnection, type Connection } from "./AccountConnection.ts"
 import { AccountConnectionApi, type AccountConnectionRecord } from "./Api.ts"
@@ -95,10 +96,12 @@ export const accountConnectionHttp = HttpApiBuilder.group(
             return yield* revealed(yield* connection.startAuthorization(member, member.author, id))
           })
         )
-        .handle("disconnect", ({ urlParams }) =>
-          Effect.flatMap(memberInWorkspace, (member) =>
-            connection.disconnect(member, urlParams.accountId, member.author)
-          )
+        .handle("disconnect", ({ urlParams: { accountId, environment } }) =>
+          Effect.gen(function* () {
+            const member = yield* environment === undefined ? memberInWorkspace : memberIn(environment)
+            const isMeant = (environment ?? (yield* requestedEnvironment)) !== undefined
+            yield* connection.disconnect(member, accountId, member.author, { isMeant })
+          })
         )
     )
 )

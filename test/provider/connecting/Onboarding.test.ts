@@ -327,6 +327,45 @@ onServiceOfFile("a connected account", (it) => {
     })
   )
 
+  it.effect("is disconnected in the environment that is meant, also if another tab has selected the other one", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const owner = yield* newOwner
+      const accountId = yield* connect(owner)
+      const select = (environment: string) =>
+        owner.request("PUT", "/identity/session/workspace", { body: { environment } })
+      const inEnvironment = (environment: string) =>
+        owner.request("DELETE", `${path}?accountId=${accountId}&environment=${environment}`)
+      const connectedIn = Effect.map(
+        sql<{ environment: string }>`
+          SELECT environment FROM payments.provider_accounts
+          WHERE organization_id = ${owner.organizationId} AND status = 'connected' ORDER BY environment`,
+        (rows) => rows.map(({ environment }) => environment)
+      )
+      const refused = { status: 422, code: "validation_failed", fields: ["environment"] }
+      // The provider's live mode and its test mode know an account by the same id
+      yield* sql`
+        INSERT INTO payments.provider_accounts
+          (organization_id, environment, account_id, status, had_payments_before, reported_status_reading)
+        SELECT organization_id, 'production', account_id, status, had_payments_before, reported_status_reading
+        FROM payments.provider_accounts WHERE organization_id = ${owner.organizationId}`
+      yield* select("production")
+      expectFailure(yield* disconnect(owner, accountId), refused)
+      for (const environment of ["sandbox", "live", ""]) expectFailure(yield* inEnvironment(environment), refused)
+      expect(yield* connectedIn).toEqual(["production", "sandbox"])
+
+      const named = yield* owner.request("DELETE", `${path}?accountId=${accountId}`, {
+        headers: { "service-workspace": "sandbox" }
+      })
+      expect(named.status, named.text).toBe(204)
+      expect(yield* connectedIn).toEqual(["production"])
+      // The repeat of a disconnection that the provider did not complete
+      expectFailure(yield* disconnect(owner, accountId), refused)
+      expect((yield* inEnvironment("production")).status).toBe(204)
+      expect(yield* connectedIn).toEqual([])
+    })
+  )
+
   it.effect("whose owner revoked the access is shown as disconnected, and a new one takes its place", () =>
     Effect.gen(function* () {
       const { emulator } = yield* TestService

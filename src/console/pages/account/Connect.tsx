@@ -55,7 +55,7 @@ export const Disconnect = ({ connection }: { readonly connection: Connection }) 
   const [open, setOpen] = useState(false)
   const { accountId, disconnecting } = connection
   const { busy, error, submit } = useSubmit(
-    () => call("accountConnection", "disconnect", { urlParams: { accountId: accountId ?? "" } }),
+    () => call("accountConnection", "disconnect", { urlParams: { accountId: accountId ?? "", environment } }),
     () => {
       setOpen(false)
       invalidate(`${environment}/`)
