@@ -38,6 +38,8 @@ export interface Connection {
   readonly current: boolean
   /** Whether an existing account can be connected. */
   readonly canUseExisting: boolean
+  /** Whether disconnecting ends the platform's access at the provider, too. */
+  readonly endsAccess: boolean
   /** What depends on the connected account; null if none is connected. */
   readonly dependents: Dependents | null
 }
@@ -72,6 +74,10 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
   })
 
+  /** As far as it is known: a directory that is away keeps nobody from seeing the account. */
+  const isKeptNow = (tenant: Tenant, accountId: string) =>
+    authorizations.isKept(tenant, accountId).pipe(Effect.catchTag("ServiceUnavailable", () => Effect.succeed(false)))
+
   const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
     const canUseExisting = authorizations.isPossible(tenant.environment)
     const unread = (account: Option.Option<LinkedAccount>): Connection => ({
@@ -79,17 +85,22 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       status: null,
       current: true,
       canUseExisting,
+      endsAccess: false,
       dependents: null
     })
     const account = yield* accounts.show(tenant)
     if (Option.isNone(account) || account.value.status === "disconnected") {
       return unread(account)
     }
-    return yield* Effect.zipWith(
-      readStatus(tenant, account.value.accountId),
+    const { accountId, linkedBy } = account.value
+    return yield* Effect.all([
+      readStatus(tenant, accountId),
       repo.dependents(tenant),
-      (read, dependents): Connection => ({ ...unread(account), ...read, dependents })
-    ).pipe(
+      linkedBy === "oauth" ? isKeptNow(tenant, accountId) : Effect.succeed(true)
+    ]).pipe(
+      Effect.map(
+        ([read, dependents, isKept]): Connection => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
+      ),
       // The provider said just now that the access was revoked, which is recorded
       Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))
     )
@@ -120,6 +131,11 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     )
     if (endsAtProvider) {
       yield* authorizations.end(tenant, accountId)
+    }
+    // What production's link has kept in the sandbox
+    const sandbox: Tenant = { ...tenant, environment: "sandbox" }
+    if (tenant.environment === "production" && Option.contains(yield* repo.accessToEnd(sandbox), accountId)) {
+      yield* authorizations.end(sandbox, accountId)
     }
   }, orUnavailable)
 
@@ -169,8 +185,9 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
       returned: ReturnedAuthorization
     ) => Effect.Effect<FinishedAuthorization>
     /**
-     * Disconnects the environment's account; at the provider, too, if its owner had granted access. If that fails, the
-     * account is disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
+     * Disconnects the environment's account; at the provider, too, if its owner had granted access, unless it serves
+     * another organization, or the sandbox is disconnected and production is not. If that fails, the account is
+     * disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
      *
      * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have selected:
      * then an account that is linked in both environments is refused.

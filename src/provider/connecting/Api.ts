@@ -158,7 +158,7 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
       .annotate(OpenApi.Summary, "Disconnect the account")
       .annotate(
         OpenApi.Description,
-        "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
+        "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
   )
   .addError(errorSchema(WorkspaceAccessRequired))

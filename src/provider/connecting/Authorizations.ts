@@ -1,6 +1,7 @@
+import type { SqlError } from "@effect/sql"
 import { Effect, Either, Option, Redacted } from "effect"
 import { Claims } from "../../cells/Claims.ts"
-import { AccountAlreadyConnected, AccountOauthUnavailable } from "../../errors/Errors.ts"
+import { AccountAlreadyConnected, AccountOauthUnavailable, type ServiceUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
 import type { Author, Tenant } from "../../kit/Tenant.ts"
@@ -64,8 +65,22 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
 
-  /** Ends the platform's access at the provider; if it has ended already, that is as good. */
+  /** Whether a disconnection leaves the access as it is: it is the platform's, and ending it would disconnect others. */
+  const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError | ServiceUnavailable> =>
+    Effect.zipWith(
+      repo.isNeeded(tenant, accountId),
+      claims.isAnothersAccount(tenant, accountId),
+      (here, elsewhere) => here || elsewhere
+    )
+
+  /**
+   * Ends the platform's access at the provider; if it has ended already, that is as good. Where others need it, it is still
+   * to be ended afterwards.
+   */
   const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    if (yield* isKept(tenant, accountId)) {
+      return
+    }
     const account = { environment: tenant.environment, accountId }
     yield* provider.endAuthorization(account).pipe(
       Effect.catchAll((failure) =>
@@ -206,6 +221,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     isPossible: (environment: Environment): boolean => Option.isSome(urlOf(environment, Redacted.make(""))),
     start,
     finish,
+    isKept,
     end,
     endPending
   }

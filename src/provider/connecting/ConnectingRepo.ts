@@ -80,6 +80,23 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
+    /**
+     * Whether an account, without the tenant, serves another organization, or was created for one, or is connected in
+     * production, where the tenant is the sandbox: live access includes the test mode, so it gives nothing more there.
+     */
+    isNeeded: ({ environment, organizationId }: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
+      Effect.map(
+        sql`
+          SELECT 1 FROM payments.provider_accounts
+          WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
+            AND (organization_id <> ${organizationId}
+              OR ${environment} = 'sandbox' AND environment = 'production' AND status = 'connected')
+          UNION ALL SELECT 1 FROM payments.account_onboardings
+          WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
+          LIMIT 1`,
+        (rows) => rows.length > 0
+      ),
+
     /** Whether an account is linked, connected or not, in both environments of an organization. */
     isInBoth: (organizationId: OrganizationId, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
       Effect.map(

@@ -33,7 +33,7 @@ const dateOf = (seconds: number | null | undefined): Date | null =>
   seconds === null || seconds === undefined ? null : new Date(seconds * 1000)
 
 const shown = (environment: Environment, connection: Connection): typeof AccountConnectionRecord.Type => {
-  const { account, canUseExisting, current, dependents, status } = connection
+  const { account, canUseExisting, current, dependents, endsAccess, status } = connection
   const requirements = status?.requirements
   return {
     environment,
@@ -55,7 +55,7 @@ const shown = (environment: Environment, connection: Connection): typeof Account
     disconnectedAt: account?.disconnectedAt ?? null,
     canUseExisting,
     disconnecting: {
-      endsProviderAccess: dependents !== null && account?.linkedBy === "oauth",
+      endsProviderAccess: endsAccess,
       endpointCount: dependents?.endpointCount ?? 0,
       checkoutPageCount: dependents?.checkoutPageCount ?? 0,
       pendingDeliveryCount: dependents?.pendingDeliveryCount ?? 0

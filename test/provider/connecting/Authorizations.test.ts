@@ -292,6 +292,50 @@ onServiceOfFile("an existing account", (it) => {
     })
   )
 
+  it.effect("keeps the platform's access when it is disconnected, for as long as others need it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const other = yield* newOwner
+      const link = (organizationId: string, accountId: string) => sql`
+        INSERT INTO payments.provider_accounts
+          (organization_id, environment, account_id, status, had_payments_before, linked_by)
+        VALUES (${organizationId}, 'production', ${accountId}, 'connected', false, 'operator')`
+      const connected = Effect.gen(function* () {
+        const owner = yield* newOwner
+        yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
+        const { accountId, disconnecting } = yield* read(owner)
+        expect(disconnecting).toMatchObject({ endsProviderAccess: true })
+        return { owner, accountId: String(accountId) }
+      })
+      const disconnectIn = (person: typeof other, environment: string, accountId: string) =>
+        Effect.map(
+          person.request("DELETE", `${path}?accountId=${accountId}&environment=${environment}`, {
+            headers: { "service-workspace": environment }
+          }),
+          ({ status, text }) => expect(status, text).toBe(204)
+        )
+
+      // Another organization's production: as the account's owner wishes, who has access to both
+      const first = yield* connected
+      yield* link(other.organizationId, first.accountId)
+      expect(yield* read(first.owner)).toMatchObject({ disconnecting: { endsProviderAccess: false } })
+      yield* disconnectIn(first.owner, "sandbox", first.accountId)
+      expect(yield* read(first.owner)).toMatchObject({ status: "disconnected" })
+      expect(yield* hasAccess(first.accountId)).toBe(true)
+      yield* sql`DELETE FROM payments.provider_accounts WHERE organization_id = ${other.organizationId}`
+      yield* disconnectIn(first.owner, "sandbox", first.accountId)
+      expect(yield* hasAccess(first.accountId)).toBe(false)
+
+      // The organization's own production
+      const second = yield* connected
+      yield* link(second.owner.organizationId, second.accountId)
+      yield* disconnectIn(second.owner, "sandbox", second.accountId)
+      expect(yield* hasAccess(second.accountId)).toBe(true)
+      yield* disconnectIn(second.owner, "production", second.accountId)
+      expect(yield* hasAccess(second.accountId)).toBe(false)
+    })
+  )
+
   it.effect("that was disconnected is not taken over by onboarding: that creates a new account", () =>
     Effect.gen(function* () {
       const owner = yield* newOwner
