@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { Effect, type Redacted } from "effect"
+import { refusedCode } from "../deliveries/Attempt.ts"
 import { signatureHeaders } from "../deliveries/sending/Signature.ts"
 import { hasErrorCode } from "../errors/ErrorCode.ts"
-import { deliveryIdHeaderName } from "../events/DeliveryHeaders.ts"
+import { deliveryIdHeaderName, refusedHeaderName } from "../events/DeliveryHeaders.ts"
 import { version } from "../settings/Version.ts"
 
 /** How long the local program may take to answer: as long as an endpoint. */
@@ -19,7 +20,7 @@ export interface ForwardTo {
 export interface Forwarded {
   /** Null if it did not. */
   readonly status: number | null
-  /** In words: the status, or why there is none. */
+  /** In words: the status with the reason that the consumer's kit gives for a refusal, or why there is no status. */
   readonly answer: string
   readonly millis: number
 }
@@ -62,9 +63,13 @@ export const forward = (
         signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
       })
       await response.body?.cancel()
-      return response.status
+      const code =
+        response.status >= 400 && response.status < 500
+          ? refusedCode(response.headers.get(refusedHeaderName))
+          : undefined
+      return { status: response.status, answer: [response.status, code ?? []].flat().join(" ") }
     }).pipe(
-      Effect.map((status): Forwarded => ({ status, answer: String(status), millis: took() })),
+      Effect.map(({ answer, status }): Forwarded => ({ status, answer, millis: took() })),
       Effect.catchAll(({ error }) =>
         Effect.succeed<Forwarded>({ status: null, answer: reasonOf(error), millis: took() })
       )
