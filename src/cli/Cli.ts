@@ -4,7 +4,7 @@ import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { version } from "../settings/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
 import { cellCommands, cells } from "./Cells.ts"
-import { asksForHelp, commandWords, normalize, understand } from "./CommandLine.ts"
+import { asksForHelp, commandsUnder, commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
 import { commandHelp, overview, programName } from "./Help.ts"
@@ -84,7 +84,10 @@ const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effec
   if (Cause.isInterruptedOnly(cause)) {
     return Effect.interrupt
   }
-  const seeHelp = `See: ${[programName, ...commandWords(args)].join(" ")} --help`
+  const words = commandWords(args)
+  // Words after the name of a command are its arguments
+  const named = words.length === 0 ? [] : commandsUnder(commands, words).slice(0, 1).map(({ command }) => command)
+  const seeHelp = `See: ${[programName, ...named].join(" ")} --help`
   return Option.match(Cause.failureOption(cause), {
     onNone: () => tell(explainDefect(cause), exitCodes.failed),
     onSome: (failure) =>

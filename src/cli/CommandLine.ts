@@ -48,10 +48,13 @@ export type Understood =
   | { readonly _tag: "Program" }
   | { readonly _tag: "Wrong"; readonly error: WrongUsage }
 
-const wrong = (problem: string, known: Iterable<string>): Understood => ({
-  _tag: "Wrong",
-  error: new WrongUsage({ message: `${problem} Available: ${[...new Set(known)].join(", ")}.` })
-})
+const wrong = (problem: string, known: Iterable<string>): Understood => {
+  const available = [...new Set(known)].join(", ")
+  return {
+    _tag: "Wrong",
+    error: new WrongUsage({ message: available === "" ? problem : `${problem} Available: ${available}.` })
+  }
+}
 
 /** An option that the command does not have; the argument after an option is its value, whatever it looks like. */
 const unknownOption = ({ options }: KnownCommand, args: ReadonlyArray<string>): Option.Option<string> =>
@@ -79,7 +82,12 @@ export const understand = (commands: ReadonlyArray<KnownCommand>, args: Readonly
     const unknown = unknownOption(first, args)
     return Option.isNone(unknown)
       ? { _tag: "Command", command: first }
-      : wrong(`The command '${first.command}' has no option ${unknown.value}.`, first.options)
+      : wrong(
+          first.options.size === 0
+            ? `The command '${first.command}' has no options; it was given ${unknown.value}.`
+            : `The command '${first.command}' has no option ${unknown.value}.`,
+          first.options
+        )
   }
   if (asksForHelp(args)) {
     return { _tag: "Overview", of: under }

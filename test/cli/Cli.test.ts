@@ -301,6 +301,7 @@ onService()("connected-payments", (it) => {
             /--organization must be.*--name must have/s
           ],
           [["keys", "revoke", "--organization", unknownId, "key-1"], "'key-1' is not an id"],
+          [["trigger", "payment.made"], /no event type 'payment.made'.*See: connected-payments trigger --help/s],
           [
             ["accounts", "link", "--organization", unknownId, "--environment", "test", "--account", "42"],
             /--account must be/
