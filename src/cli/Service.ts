@@ -1,5 +1,5 @@
 import { Command } from "@effect/cli"
-import { Effect, Layer } from "effect"
+import { Effect, FiberRef, HashSet, Layer, Logger } from "effect"
 import { runService } from "../Run.ts"
 import { databaseAsFound, Installation } from "./Installation.ts"
 import { jsonOption, show } from "./Output.ts"
@@ -18,7 +18,13 @@ export const serve: {
   readonly command: Command.Command<"serve", never, Effect.Effect.Error<typeof runService>, object>
   readonly known: KnownCommand
 } = described(
-  Command.make("serve", {}, () => Effect.onInterrupt(runService, () => stopped)),
+  Command.make("serve", {}, () =>
+    runService.pipe(
+      // The service replaces the default logger by its own; beside the command line's, each line would be there twice
+      Effect.locally(FiberRef.currentLoggers, HashSet.make(Logger.defaultLogger)),
+      Effect.onInterrupt(() => stopped)
+    )
+  ),
   { command: "serve", summary: "Run the service, as `npm start` does, until it is stopped.", example: "" }
 )
 

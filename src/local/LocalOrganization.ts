@@ -161,7 +161,15 @@ export const writeLocalFile = Effect.fnUntraced(function* (file: string, content
 })
 
 /** The text that a person reads at the start; its commands can be pasted, all at once or one by one. */
-export const welcome = (content: LocalFile, settings: Pick<SettingsShape, "console">): string => {
+export const welcome = (content: LocalFile, settings: Pick<SettingsShape, "console" | "roles">): string => {
+  if (!settings.roles.api) {
+    return `
+connected-payments is ready: a worker, which delivers and serves nothing but its health
+
+  Health        ${content.baseUrl}/health/ready
+  Organization  ${content.organizationId}
+`
+  }
   const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
   const key = `-H 'x-api-key: ${content.apiKey}'`
   const post = (path: string, body: string) =>

@@ -4,6 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { cuttableLine } from "../harness/CuttableLine.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
@@ -83,14 +84,19 @@ describe("a process that is only a worker", () => {
         const line = yield* cuttableLine(Redacted.value(url).replace(/^postgres\w*:/, "http:"))
         const through = new URL(Redacted.value(url))
         through.port = new URL(line.url).port
-        const worker = yield* startService(yield* emptyDataDirectory, {
-          ROLES: "worker",
-          DATABASE_URL: through.href,
-          SHUTDOWN_TIMEOUT: "10 seconds"
-        })
+        const worker = yield* startService(
+          yield* emptyDataDirectory,
+          { ROLES: "worker", DATABASE_URL: through.href, SHUTDOWN_TIMEOUT: "10 seconds" },
+          [process.execPath, ...program("src/cli/main.ts"), "serve"]
+        )
         const { baseUrl } = worker.local
         const claiming = yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
         expect(claiming.body).toEqual({ status: "ready", worker: expect.any(String) })
+        // It says where that is, once, and offers no API
+        const { stderr, stdout } = worker.output
+        expect(stderr.split("\n").filter((line) => line.includes("The worker's health"))).toHaveLength(1)
+        expect(stdout).toContain(`${baseUrl}/health/ready`)
+        expect(stdout).not.toMatch(/curl|API key|console/)
         expect(yield* ask(baseUrl, "/health/live?verbose=1")).toEqual({
           status: 200,
           body: { status: "live", worker: expect.stringMatching(/^(claims|waits for deliveries that come due)/) }
