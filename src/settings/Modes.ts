@@ -74,7 +74,7 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   return [
     ...missingInProduction(settings),
     ...(Option.isNone(sandbox) && Option.isNone(production)
-      ? [`${liveKey}: the provider's keys are required with MODE=production; no emulator is started`]
+      ? [`${liveKey}: this or ${secretKeyName("sandbox")} is required with MODE=production; no emulator is started`]
       : []),
     ...refusedInProduction(settings),
     ...plainInProduction(settings)
