@@ -86,7 +86,12 @@ const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effec
   }
   const words = commandWords(args)
   // Words after the name of a command are its arguments
-  const named = words.length === 0 ? [] : commandsUnder(commands, words).slice(0, 1).map(({ command }) => command)
+  const named =
+    words.length === 0
+      ? []
+      : commandsUnder(commands, words)
+          .slice(0, 1)
+          .map(({ command }) => command)
   const seeHelp = `See: ${[programName, ...named].join(" ")} --help`
   return Option.match(Cause.failureOption(cause), {
     onNone: () => tell(explainDefect(cause), exitCodes.failed),
