@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
@@ -14,15 +14,32 @@ const emptyDirectory = Effect.acquireRelease(
 const settingsOf = (settings: Readonly<Record<string, string>>) =>
   Effect.withConfigProvider(readSettings, ConfigProvider.fromMap(new Map(Object.entries(settings))))
 
+const settingsOn = (directory: string) =>
+  settingsOf({
+    DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments",
+    DATA_DIR: directory,
+    PROVIDER_SANDBOX_SECRET_KEY: "sk_test_platformsecret",
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret"
+  })
+
+it.scopedLive("a data directory that is there keeps its mode, and a new one can be passed through", () =>
+  Effect.gen(function* () {
+    const directory = yield* emptyDirectory
+    const modeOf = (path: string) => Effect.promise(async () => ((await stat(path)).mode & 0o7777).toString(8))
+    for (const mode of ["700", "1777"]) {
+      yield* Effect.promise(() => chmod(directory, Number.parseInt(mode, 8)))
+      yield* completeSettings(yield* settingsOn(directory))
+      expect(yield* modeOf(directory)).toBe(mode)
+    }
+    yield* completeSettings(yield* settingsOn(join(directory, "new")))
+    expect(yield* modeOf(join(directory, "new"))).toBe("755")
+  })
+)
+
 it.scopedLive("processes that start at once on one data directory have one master key", () =>
   Effect.gen(function* () {
     const directory = yield* emptyDirectory
-    const settings = yield* settingsOf({
-      DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments",
-      DATA_DIR: directory,
-      PROVIDER_SANDBOX_SECRET_KEY: "sk_test_platformsecret",
-      PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret"
-    })
+    const settings = yield* settingsOn(directory)
     const keys = yield* Effect.forEach(
       Array.from({ length: 8 }),
       () =>

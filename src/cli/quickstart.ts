@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { access, mkdtemp, readFile, rm } from "node:fs/promises"
+import { access, chmod, mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, type Server } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -275,6 +275,8 @@ const run = async (directory: string) => {
 }
 
 const directory = await mkdtemp(join(tmpdir(), "connected-payments-quickstart-"))
+// Root runs the database under another account, which has to pass
+await chmod(directory, 0o711)
 const startedAt = Date.now()
 try {
   await Promise.race([run(directory), stopped])

@@ -165,11 +165,13 @@ const urlOf = (host: string, port: number): string => {
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
+/** An existing directory keeps its mode: it may be shared, or another account's that lets this one write. */
 const createDataDirectory = (directory: string) =>
   Effect.tryPromise({
     try: async () => {
-      await mkdir(directory, { recursive: true })
-      await chmod(directory, 0o755)
+      const first = await mkdir(directory, { recursive: true })
+      // Whatever the umask: root runs the database under another account, which has to pass
+      if (first !== undefined) await chmod(directory, 0o755)
     },
     catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be created`, cause })
   })
