@@ -8,7 +8,7 @@ import { envoyRoutes, nginxRoutes } from "../cells/RouteExport.ts"
 import { readDirectoryUrl } from "../settings/Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import { formOption } from "./Fields.ts"
-import { databaseAsFound, Installation } from "./Installation.ts"
+import { databaseAsFound, Installation, withCurrentSchema } from "./Installation.ts"
 import { columns, jsonOption, show, table } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
@@ -97,8 +97,8 @@ const add = described(
 )
 
 const problems: Record<Difference["problem"], string> = {
-  unclaimed: "this cell has it, the directory does not know",
-  unused: "the directory says that this cell has it, and it has not",
+  unclaimed: "this cell has it, the directory does not know it",
+  unused: "the directory says that this cell has it, but it does not",
   taken: "another organization or cell has it, too: compare both by hand"
 }
 
@@ -113,6 +113,7 @@ const reconcile = described(
       if (Option.isNone(cell)) {
         return yield* new CommandFailed({ message: "Set DIRECTORY_URL and CELL_NAME: they say which cell to compare." })
       }
+      yield* withCurrentSchema
       const { directoryUrl, name } = cell.value
       const known = yield* Layer.build(
         connectedDirectoryLayer({ url: directoryUrl, cell: name, required: true, poolSize: 2 })
@@ -124,13 +125,13 @@ const reconcile = described(
         claiming: Context.get(known, Directory).claimingFor(name),
         repair
       })
-      const repaired = repair ? ", repaired" : "; nothing was changed: add --repair"
       const fixable = counts.unclaimed + counts.unused
+      const repaired = repair ? ` Repaired: ${fixable}.` : " Nothing was changed: add --repair."
       yield* show(json, {
         json: { cell: name, compared, ...counts, repaired: repair, differences },
         text: [
           columns(differences.map(({ kind, name, problem }) => [kind, name, problems[problem]])),
-          `${compared} records of the cell ${name} were compared: ${counts.unclaimed} not claimed, ${counts.unused} not used${fixable === 0 ? "" : repaired}; ${counts.taken} taken.`
+          `${compared} records of the cell ${name} were compared: ${counts.unclaimed} not claimed, ${counts.unused} not used, ${counts.taken} taken by others.${fixable === 0 ? "" : repaired}`
         ]
           .filter((text) => text !== "")
           .join("\n")

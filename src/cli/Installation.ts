@@ -114,21 +114,27 @@ const claims: Layer.Layer<Claims, DirectoryRefusal | MigrationFailed, Installati
   Effect.map(Installation, ({ cell }) => cellClaimsLayer(Option.getOrUndefined(cell)))
 )
 
+/**
+ * Brings the schema of a database up to date that was started for this command; requires it of any other, whose service
+ * may be of another version.
+ */
+export const withCurrentSchema: Effect.Effect<
+  void,
+  SqlError.SqlError | MigrationFailed | CommandFailed,
+  Installation | SqlClient.SqlClient
+> = Effect.gen(function* () {
+  const { startedDatabase } = yield* Installation
+  yield* startedDatabase ? applyMigrations : requireCurrentSchema
+})
+
 /** The database, with its schema up to date, and what its cell has in the directory. */
 export const database: Layer.Layer<
   PgClient.PgClient | SqlClient.SqlClient | Claims,
   SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | DirectoryRefusal | CommandFailed,
   Installation
 > = Layer.unwrapEffect(
-  Effect.map(Installation, ({ databaseReadUrl, startedDatabase }) =>
-    Layer.merge(
-      Layer.effectDiscard(
-        Effect.gen(function* () {
-          yield* startedDatabase ? applyMigrations : requireCurrentSchema
-        })
-      ),
-      replicaOf(Option.getOrUndefined(databaseReadUrl), poolSize)
-    )
+  Effect.map(Installation, ({ databaseReadUrl }) =>
+    Layer.merge(Layer.effectDiscard(withCurrentSchema), replicaOf(Option.getOrUndefined(databaseReadUrl), poolSize))
   )
 ).pipe(Layer.provideMerge(Layer.merge(databaseAsFound, claims)))
 

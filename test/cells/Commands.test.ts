@@ -61,6 +61,26 @@ onDirectory("the commands of cells", (it) => {
     })
   )
 
+  it.effect("compare a cell only once its schema is there, and say how to create it", () =>
+    Effect.gen(function* () {
+      const empty = yield* createTestDatabase()
+      const settings = {
+        DIRECTORY_URL: yield* DirectoryUrl,
+        CELL_NAME: "north",
+        DATABASE_URL: Redacted.value(empty.url)
+      }
+      const early = yield* cliHere(settings, "cells", "reconcile")
+      expect(early).toMatchObject({ code: 1, stdout: "" })
+      expect(early.stderr).toContain("Run: connected-payments migrate")
+      expect((yield* cliHere(settings, "migrate")).code).toBe(0)
+      const compared = yield* cliHere(settings, "cells", "reconcile")
+      expect(compared, compared.stderr).toMatchObject({
+        code: 0,
+        stdout: "0 records of the cell north were compared: 0 not claimed, 0 not used, 0 taken by others.\n"
+      })
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("write the map for a proxy: every organization to its cell, everything else to a router", () =>
     Effect.gen(function* () {
       const url = yield* DirectoryUrl
