@@ -25,7 +25,11 @@ const LocalFile = Schema.parseJson(
 )
 export type LocalFile = typeof LocalFile.Type
 
+/** Whom the local organization belongs to. */
 const defaultOwnerEmail = "owner@example.com"
+
+/** The owner in a further cell: a person is in one cell only, and the default one is in the first. */
+const ownerEmailIn = (cell: string): string => `owner@${cell}.example.com`
 
 /** The path of `local.json` in the data directory, mode 0600. */
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
@@ -83,12 +87,14 @@ const linkAccount = Effect.fnUntraced(function* (
  * Finds the organization that an earlier start created, if its file is gone or in another data directory. Makes its
  * account known to this emulator, which may not be the one that created it.
  */
-const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator }: CompletedSettings) {
-  const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(defaultOwnerEmail))
+const recover = Effect.fnUntraced(function* (
+  ownerEmail: string,
+  settings: SettingsShape,
+  { emulator }: CompletedSettings
+) {
+  const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(ownerEmail))
   if (Option.isNone(found)) {
-    return yield* new LocalDefaultsFailed({
-      message: `The local organization can't be created: ${defaultOwnerEmail} is on record without an organization`
-    })
+    return Option.none()
   }
   const organizationId = found.value
   const account = yield* Effect.flatMap(Accounts, ({ show }) => show({ organizationId, environment: "sandbox" }))
@@ -98,14 +104,35 @@ const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator
       Option.isNone(account) ? linkAccount(organizationId, settings.provider.localAccountId, emulator) : Effect.void
   })
   yield* Effect.logInfo(`The local organization ${organizationId} was found in the database: it gets a new API key`)
-  return organizationId
+  return Option.some({ organizationId, ownerEmail })
 })
 
-const create = Effect.fnUntraced(function* (settings: SettingsShape, completed: CompletedSettings) {
+/** Creates the organization of an owner, or finds the one of an earlier start; none if the owner is in another cell. */
+const createOrRecover = Effect.fnUntraced(function* (
+  ownerEmail: string,
+  settings: SettingsShape,
+  completed: CompletedSettings
+) {
   const organizations = yield* Organizations
-  const { id } = yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })
-  yield* linkAccount(id, settings.provider.localAccountId, completed.emulator)
-  return id
+  return yield* organizations.create({ name: "Local organization", ownerEmail }).pipe(
+    Effect.tap(({ id }) => linkAccount(id, settings.provider.localAccountId, completed.emulator)),
+    Effect.map(({ id }) => Option.some({ organizationId: id, ownerEmail })),
+    Effect.catchTag("OrganizationAlreadyExists", () => recover(ownerEmail, settings, completed))
+  )
+})
+
+/** The organization of the default owner or, if that one is in another cell, of this cell's own. */
+const firstOrganization = Effect.fnUntraced(function* (settings: SettingsShape, completed: CompletedSettings) {
+  const owners = [defaultOwnerEmail, ...Option.toArray(Option.map(settings.cellName, ownerEmailIn))]
+  for (const ownerEmail of owners) {
+    const found = yield* createOrRecover(ownerEmail, settings, completed)
+    if (Option.isSome(found)) {
+      return found.value
+    }
+  }
+  return yield* new LocalDefaultsFailed({
+    message: `The local organization can't be created: other cells have ${owners.join(" and ")}`
+  })
 })
 
 /**
@@ -117,18 +144,16 @@ export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
   function* (settings: SettingsShape, completed: CompletedSettings) {
     const file = localFilePath(settings)
     const found = yield* known(file)
-    const organizationId = Option.isSome(found)
-      ? found.value.organizationId
-      : yield* create(settings, completed).pipe(
-          Effect.catchTag("OrganizationAlreadyExists", () => recover(settings, completed))
-        )
+    const { organizationId, ownerEmail } = Option.isSome(found)
+      ? found.value
+      : yield* firstOrganization(settings, completed)
     const key = Option.flatMap(found, ({ apiKey }) => apiKey)
     const content: LocalFile = {
       baseUrl: completed.baseUrl,
       emulatorUrl: Option.getOrNull(Option.map(completed.emulator, ({ url }) => url)),
       organizationId,
       apiKey: Option.isSome(key) ? key.value : yield* newKey(organizationId),
-      ownerEmail: Option.match(found, { onNone: () => defaultOwnerEmail, onSome: ({ ownerEmail }) => ownerEmail }),
+      ownerEmail,
       databaseUrl: Redacted.value(completed.service.databaseUrl)
     }
     return { file, content }
