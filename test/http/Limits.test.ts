@@ -414,7 +414,9 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       const [first] = args
       const text = typeof first === "object" && first !== null && "text" in first ? first.text : first
       const isOwn = this.database === own?.name
-      if (isOwn && typeof text === "string" && /payments\.(rate_limits|api_keys|sessions)/.test(text)) sent.push(text)
+      // Also those are no request's that write times of use every half minute
+      const asks = typeof text === "string" && /payments\.(rate_limits|api_keys|sessions)/.test(text)
+      if (isOwn && asks && !text.includes("SET last_used_at")) sent.push(text)
       // The many overloads of `query` come down to its arguments as they are
       return Reflect.apply(query, this, args)
     } as pg.Client["query"])
