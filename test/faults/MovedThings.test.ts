@@ -176,4 +176,54 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
       }),
     60_000
   )
+
+  it.scoped(
+    "is refused if a role lacks a right, and names each until both have what the guide says",
+    () =>
+      Effect.gen(function* () {
+        const { cells, directory, makeTenant } = yield* TwoCells
+        const tenant = yield* makeTenant("north")
+        const role = `mover_${randomBytes(6).toString("hex")}`
+        const password = randomBytes(12).toString("hex")
+        const asRole = (cell: Cell) => {
+          const url = new URL(Redacted.value(cell.url))
+          url.username = role
+          url.password = password
+          return Redacted.make(url.href)
+        }
+        for (const { query } of Object.values(cells)) {
+          yield* Effect.acquireRelease(query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}' NOREPLICATION`), () =>
+            query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+          )
+          yield* query(`GRANT USAGE ON SCHEMA payments TO ${role}`)
+          yield* query(`GRANT SELECT ON ALL TABLES IN SCHEMA payments TO ${role}`)
+        }
+        const rehearse = Effect.gen(function* () {
+          return yield* rehearseMove(
+            {
+              source: yield* openCell("north", asRole(cells.north)),
+              target: yield* openCell("south", asRole(cells.south)),
+              directory,
+              masterKeys,
+              author: "root",
+              onProgress: () => Effect.void
+            },
+            tenant.id
+          )
+        }).pipe(Effect.scoped)
+        const grantCreate = ({ query, url }: Cell) =>
+          query(`GRANT CREATE ON DATABASE ${new URL(Redacted.value(url)).pathname.slice(1)} TO ${role}`)
+        for (const [refusal, grant] of [
+          ['"north" may not replicate', cells.north.query(`ALTER ROLE ${role} REPLICATION`)],
+          ['"north" may not create publications in its database: GRANT CREATE ON DATABASE', grantCreate(cells.north)],
+          ['"south" may not create subscriptions: GRANT', cells.south.query(`GRANT pg_create_subscription TO ${role}`)],
+          ['"south" may not create subscriptions in its database: GRANT CREATE', grantCreate(cells.south)]
+        ] as const) {
+          expect((yield* Effect.flip(rehearse)).message).toContain(refusal)
+          yield* grant
+        }
+        expect(yield* rehearse).toBeDefined()
+      }),
+    60_000
+  )
 })

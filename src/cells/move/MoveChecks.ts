@@ -47,14 +47,29 @@ const checkSchema = (cell: CellDatabase) =>
     }
   })
 
+/** Whether the role may create publications or subscriptions in its database; an SQL expression. */
+const mayCreate = "has_database_privilege(current_database(), 'CREATE')"
+
+const refuseWithoutCreate = (cell: CellDatabase, what: string, database: string | undefined) =>
+  refuse(
+    `The role of cell "${cell.name}" may not create ${what} in its database: GRANT CREATE ON DATABASE ${database} TO it, until the move has ended.`
+  )
+
 const checkReplication = ({ source, target }: Ends) =>
   Effect.gen(function* () {
-    const [at] = yield* source.query<{ level: string; slots: number; senders: number; may: boolean; same: string }>(
+    const [at] = yield* source.query<{
+      level: string
+      slots: number
+      senders: number
+      may: boolean
+      creates: boolean
+      database: string
+    }>(
       `SELECT current_setting('wal_level') AS level,
         current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)::int AS slots,
         current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_stat_replication)::int AS senders,
         (SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user) AS may,
-        current_database() || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database())::text AS same`
+        ${mayCreate} AS creates, quote_ident(current_database()) AS database`
     )
     if (at?.level !== "logical") {
       return yield* refuse(
@@ -71,10 +86,14 @@ const checkReplication = ({ source, target }: Ends) =>
         `The role of cell "${source.name}" may not replicate: ALTER ROLE … REPLICATION (on managed servers, grant the role for replication).`
       )
     }
-    const [other] = yield* target.query<{ workers: number; may: boolean }>(
+    if (!at.creates) {
+      return yield* refuseWithoutCreate(source, "publications", at.database)
+    }
+    const [other] = yield* target.query<{ workers: number; may: boolean; creates: boolean; database: string }>(
       `SELECT current_setting('max_logical_replication_workers')::int AS workers,
         (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) OR COALESCE((
-          SELECT pg_has_role(current_user, oid, 'USAGE') FROM pg_roles WHERE rolname = 'pg_create_subscription'), false) AS may`
+          SELECT pg_has_role(current_user, oid, 'USAGE') FROM pg_roles WHERE rolname = 'pg_create_subscription'), false) AS may,
+        ${mayCreate} AS creates, quote_ident(current_database()) AS database`
     )
     if ((other?.workers ?? 0) < 2) {
       return yield* refuse(
@@ -85,6 +104,9 @@ const checkReplication = ({ source, target }: Ends) =>
       return yield* refuse(
         `The role of cell "${target.name}" may not create subscriptions: GRANT pg_create_subscription TO it.`
       )
+    }
+    if (!other.creates) {
+      return yield* refuseWithoutCreate(target, "subscriptions", other.database)
     }
   })
 
