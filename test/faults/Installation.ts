@@ -54,6 +54,9 @@ const settingsOf = (role: Running["role"], shared: Readonly<Record<string, strin
   ...own
 })
 
+/** Where a process serves: its API, or as a worker its health alone. */
+const saysWhere = /(?:Base URL +|Health +(?=\S+\/health\/ready\s))(http:\/\/[^\s/]+)/
+
 /** A process, once it says that it serves and where. */
 const startProcess = Effect.fnUntraced(function* (
   directory: string,
@@ -65,7 +68,7 @@ const startProcess = Effect.fnUntraced(function* (
     "a process that serves",
     Effect.suspend(() =>
       service.child.exitCode === null
-        ? Effect.succeed(Option.fromNullable(/Base URL +(\S+)/.exec(service.output.stdout)?.[1]))
+        ? Effect.succeed(Option.fromNullable(saysWhere.exec(service.output.stdout)?.[1]))
         : Effect.dieMessage(`It ended: ${service.output.stderr}`)
     ),
     // On a machine that does much else, a start from the sources takes more than a minute
