@@ -11,10 +11,7 @@ import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { type Beat, makePulse, settledTime } from "./Pulse.ts"
-import { type Micros, makeStreamRepo, type StreamedRow } from "./StreamRepo.ts"
-
-/** How far back a stream can be resumed. In microseconds. */
-export const lookBack = 24 * 3_600_000_000
+import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
 
 /** Streams of one organization at once, in one process. */
 export const streamsPerOrganization = 5
@@ -199,16 +196,19 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
 
   /** Where a stream begins. Without a place, what is there already is not sent. */
   const begin = Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
-    const news = yield* repo.news({ keys: [], organizations: [], since: 0 })
+    const news = yield* repo.news({ keys: [], organizations: [], since: 0, days: [] })
+    const { usedDays } = news
     const settled = settledTime(news)
     if (after === null) {
-      const known = yield* repo.ids({ organizationId, from: settled, limit: maxRemembered + 1 })
-      return { progress: new Progress(settled, known), exceeded: false }
+      const days = usedSince(usedDays, settled)
+      const known = yield* repo.ids({ organizationId, from: settled, days, limit: maxRemembered + 1 })
+      return { progress: new Progress(settled, known), exceeded: false, usedDays }
     }
     const earliest = news.now - lookBack
     return {
       progress: new Progress(Math.min(Math.max(after, earliest), settled), []),
-      exceeded: after < earliest
+      exceeded: after < earliest,
+      usedDays
     }
   }, orUnavailable)
 
@@ -220,7 +220,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     const { author, organizationId } = principal
     yield* takePlace(organizationId)
     const keyId = author.kind === "api_key" ? author.id : null
-    const { exceeded, progress } = yield* begin(organizationId, options.after)
+    const { exceeded, progress, usedDays } = yield* begin(organizationId, options.after)
     yield* pulse.join({ organizationId, keyId })
     const openedAt = performance.now()
     let wroteAt = openedAt
@@ -237,6 +237,8 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
         .read({
           organizationId,
           from: progress.settled,
+          // The latest look may be from before the stream began
+          days: usedSince([...usedDays, ...beat.usedDays], progress.settled),
           types: options.types,
           except: progress.known,
           limit: pageSize

@@ -1,7 +1,7 @@
 import type { SqlError } from "@effect/sql"
 import { Deferred, Effect, type Scope } from "effect"
 import type { OrganizationId } from "../../kit/Ids.ts"
-import type { Micros, makeStreamRepo } from "./StreamRepo.ts"
+import { type Micros, type makeStreamRepo, type UsedDay, usedSince } from "./StreamRepo.ts"
 
 /**
  * What keeps the streams of a process going: one statement, a few times a second while there are streams, says whose
@@ -32,8 +32,13 @@ export interface Beat {
   readonly settled: Micros
   /** The same for the statement of this look itself. */
   readonly settledBefore: Micros
-  /** Whether this look could see an event of the organization's from `settledBefore` on, or did not look for any. */
+  /**
+   * Whether this look could see an event of the organization's from `settledBefore` on, or did not look for any, or not in
+   * a day that it has found used.
+   */
   readonly isActive: (organizationId: OrganizationId) => boolean
+  /** The days before yesterday in which this look has found use. */
+  readonly usedDays: ReadonlyArray<UsedDay>
   /** Whether the key was found revoked or expired. */
   readonly isRevoked: (keyId: string) => boolean
 }
@@ -77,15 +82,18 @@ export const makePulse = (
         )
       )
       const organizations = new Set([...listeners].map(({ organizationId }) => organizationId))
-      const asked = { keys: [...keys], organizations: [...organizations], since: settledBefore }
+      const days = usedSince(beat?.usedDays ?? [], settledBefore)
+      const asked = { keys: [...keys], organizations: [...organizations], since: settledBefore, days }
       return Effect.map(repo.news(asked), (news) => {
+        const isNewlyUsed = usedSince(news.usedDays, settledBefore).some((day) => !days.includes(day))
         const active = new Set(news.active)
         const goodKeys = new Set(news.goodKeys)
         beat = {
           number: (beat?.number ?? 0) + 1,
           settled: Math.max(settledBefore, settledTime(news)),
           settledBefore,
-          isActive: (id) => active.has(id) || !organizations.has(id),
+          isActive: (id) => isNewlyUsed || active.has(id) || !organizations.has(id),
+          usedDays: news.usedDays,
           isRevoked: (id) => keys.has(id) && !goodKeys.has(id)
         }
         const heard = next

@@ -1,0 +1,67 @@
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option } from "effect"
+import { Receipts } from "../../../src/inbound/Receipts.ts"
+import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
+import { onService, TestService } from "../../harness/TestService.ts"
+import { makeTenant, outcomeOf, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { backdatePartitions } from "../../storage/AgedDays.ts"
+import { readStream } from "./Reader.ts"
+
+const days = 6
+
+const listen = (tenant: Tenant, query = "") =>
+  Effect.gen(function* () {
+    const { baseUrl } = yield* TestService
+    const path = `/v2/organizations/${tenant.id}/integrations/event-stream${query}`
+    const reader = yield* readStream(baseUrl, path, { "x-api-key": tenant.key })
+    yield* eventuallyTrue("the stream is ready", () => reader.messages[0]?.name === "ready")
+    return reader
+  })
+
+/** A payment that was notified this many days ago, and whose event is gone. Returns its provider's event. */
+const payAgo = (tenant: Tenant, ago: number) =>
+  Effect.gen(function* () {
+    const { emulator, sql } = yield* TestService
+    const type = "payment_intent.payment_failed"
+    const { events } = yield* emulator.trigger({ type, account: tenant.accountId })
+    const id = events.find((event) => event.type === type)?.id ?? ""
+    yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+    yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
+    yield* sql`
+      UPDATE payments.receipts_by_month SET received_at = received_at - ${ago} * interval '1 day'
+      WHERE provider_event_id = ${id}`
+    return id
+  })
+
+onService({ roles: { api: true, worker: false } })("the stream of events", (it) => {
+  it.scoped("has what replays of old receipts make, in whatever day's table it is", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      for (const statement of backdatePartitions(days)) yield* sql.unsafe(statement)
+      const { replay } = Context.get(services, Receipts)
+      const tenant = yield* makeTenant
+      const old = yield* Effect.forEach([0, 1, 2, 3, 4, 5, 5], (ago) => payAgo(tenant, ago))
+      // Since a replay makes what is missing for somebody
+      yield* subscribe(tenant, ["payment.failed"])
+      const reader = yield* listen(tenant)
+      const place = reader.place()
+      const sources = ({ messages }: typeof reader) =>
+        messages.flatMap(({ data: { source } }) => (source === undefined ? [] : [Object(source)["event_id"]]))
+      for (const [index, id] of old.entries()) {
+        expect((yield* replay({ environment: "sandbox", providerEventId: id })).deliveriesMade).toBe(1)
+        yield* eventuallyTrue(`the event of ${index} days ago`, () => sources(reader).at(-1) === id)
+      }
+      expect(sources(reader)).toEqual(old)
+      const [stored] = yield* sql<{ tables: number }>`
+        SELECT count(DISTINCT tableoid)::int AS tables FROM payments.events WHERE organization_id = ${tenant.id}`
+      expect(stored?.tables).toBe(days)
+
+      const resumed = yield* listen(tenant, `?after=${place}&follow=false`)
+      yield* eventuallyTrue("its end", resumed.ended)
+      expect(sources(resumed)).toEqual(old)
+      const next = yield* listen(tenant, "?follow=false")
+      yield* eventuallyTrue("its end", next.ended)
+      expect(sources(next)).toEqual([])
+    })
+  )
+})
