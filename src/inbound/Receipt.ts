@@ -129,9 +129,9 @@ export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
 export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and
-   * connected. `another_organization`: its account belongs to another organization by now. `event_expired`: the
-   * provider no longer has the event, 30 days after it was made. `malformed`: this version can't read it either; the
-   * message says which fields.
+   * connected. `another_organization`: its account belongs to another organization by now, or its receipt to another one
+   * than was named. `event_expired`: the provider no longer has the event, 30 days after it was made. `malformed`: this
+   * version can't read it either; the message says which fields.
    */
   readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired" | "malformed"
   readonly message: string

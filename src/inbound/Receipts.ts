@@ -20,7 +20,7 @@ import {
   ReceiptNotFound,
   type ReceiptPage,
   type Replay,
-  type ReplayRefused
+  ReplayRefused
 } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReplay } from "./Replay.ts"
@@ -72,7 +72,8 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
      * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
      * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now.
      *
-     * If there is no receipt, but the organization is known, its event is stored as if its notification came now.
+     * If there is no receipt, but the organization is known, its event is stored as if its notification came now. A
+     * receipt of another organization than the named one is refused.
      */
     readonly replay: (
       key: ReceiptKey & { readonly organizationId?: OrganizationId },
@@ -138,6 +139,13 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
           author: Author = localOperator
         ) {
           const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
+          const owner = receipt?.organizationId ?? organizationId
+          if (organizationId !== undefined && owner !== organizationId) {
+            return yield* new ReplayRefused({
+              reason: "another_organization",
+              message: `The receipt of ${key.providerEventId} belongs to organization ${owner}`
+            })
+          }
           const replayed =
             receipt === undefined && organizationId !== undefined
               ? yield* missing.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)

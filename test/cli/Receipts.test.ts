@@ -212,6 +212,7 @@ onSharedService("connected-payments receipts", (it) => {
         const unknown = (organization: string, id: string) =>
           runHere("replay", ...sandbox, "--organization", organization, id)
         expectRefused(yield* unknown(stranger.id, "evt_none"), 1, "The provider does not have the event any more")
+        expectRefused(yield* unknown(stranger.id, event), 1, `belongs to organization ${tenant.id}`)
         yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
         expectRefused(yield* unknown(stranger.id, event), 1, "The provider does not have the event any more")
       }),
