@@ -34,6 +34,12 @@ const reasonOf = (error: unknown): string => {
   return cause instanceof Error && cause.message !== "" ? cause.message : String(error)
 }
 
+/** The status, and the code that a delivery's history would have for what the consumer's kit says. */
+const answerOf = ({ headers, status }: Response): string => {
+  const code = status >= 400 && status < 500 ? refusedCode(headers.get(refusedHeaderName)) : undefined
+  return code === undefined ? String(status) : `${status} ${code}`
+}
+
 /** Posts an event as a delivery comes: the same body, the same headers, signed with another secret. Never fails. */
 export const forward = (
   { secret, url }: ForwardTo,

@@ -35,7 +35,9 @@ const eventsOption = formOption(
   `must be event types, separated by commas: ${knownTypes}`
 ).pipe(
   Options.withPseudoName("<type,…>"),
-  Options.withDescription("The event types to listen to, separated by commas. Default: all."),
+  Options.withDescription(
+    "The event types to listen to, separated by commas: payment.succeeded,payment.refunded. Default: all."
+  ),
   Options.withDefault<ReadonlyArray<string>>([])
 )
 
@@ -142,7 +144,7 @@ const trigger = described(
             ? Effect.succeed(text)
             : Effect.fail(HelpDoc.p(`There is no event type '${text}'. Available: ${knownTypes}.`))
         ),
-        Args.withDescription("The event type.")
+        Args.withDescription(`The event type: ${knownTypes}.`)
       ),
       url: serviceUrlOption,
       keyVariable: apiKeyOption,

@@ -12,6 +12,9 @@ export interface SandboxService {
 /** How long the service may take to answer. */
 const timeoutMillis = 15_000
 
+/** Says whose a key is, on every service. */
+const currentKeyPath = "identity/api-key"
+
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.String }))
 const CurrentKey = Schema.Struct({ organizationId: Schema.String, environment: Schema.String })
 
@@ -43,6 +46,11 @@ const ask = <A, I>(
       },
       catch: (cause) => new CommandFailed({ message: `The service at ${url.origin} can't be reached.`, cause })
     })
+    if (status === 404 && path === currentKeyPath) {
+      return yield* new CommandFailed({
+        message: `The service is not at ${url.href}: --url has to be the service's PUBLIC_URL.`
+      })
+    }
     if (!ok) {
       const refusal = Schema.decodeOption(Refusal)(text)
       return yield* new CommandFailed({
@@ -66,7 +74,7 @@ export const sandboxService = (url: URL, key: Redacted.Redacted): Effect.Effect<
       message: "This is a live key. The command works in the sandbox only: use a key that begins with pk_test_."
     })
     if (keyEnvironment(Redacted.value(key)) === "production") return yield* refused
-    const { environment, organizationId } = yield* ask({ url, key }, "identity/api-key", CurrentKey)
+    const { environment, organizationId } = yield* ask({ url, key }, currentKeyPath, CurrentKey)
     return environment === "sandbox" ? { url, key, organizationId } : yield* refused
   })
 

@@ -1,5 +1,5 @@
 import { Options } from "@effect/cli"
-import { Config, Effect, Option, type Redacted } from "effect"
+import { Config, Effect, Option, Redacted } from "effect"
 import { CommandFailed } from "./Failure.ts"
 import { formOption } from "./Fields.ts"
 
@@ -41,5 +41,6 @@ export const apiKeyOption = formOption(
 /** The key in the variable that `--api-key-env` names. */
 export const readApiKey = (name: string): Effect.Effect<Redacted.Redacted, CommandFailed> =>
   Config.redacted(name).pipe(
+    Effect.filterOrFail((key) => Redacted.value(key).trim() !== ""),
     Effect.mapError(() => new CommandFailed({ message: `Put the API key into the environment variable ${name}.` }))
   )

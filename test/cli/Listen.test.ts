@@ -45,6 +45,10 @@ onSharedService("connected-payments listen", (it) => {
         line.mend()
         yield* eventuallyTrue("the others", () => consumer.received.length === 3, 60_000)
         yield* eventuallyTrue("the answers", () => listening.printed().stdout.split("\n").length === 4)
+        // What the kit says of a wrong secret, as in the history of an endpoint
+        consumer.answer(400, { "service-refused": "signature" })
+        yield* pay(tenant, "evt_listen_4")
+        yield* eventuallyTrue("the refusal", () => listening.printed().stdout.split("\n").length === 5)
 
         const { code, stderr, stdout } = yield* listening.interrupt
         expect(code).toBe(130)
@@ -78,7 +82,7 @@ onSharedService("connected-payments listen", (it) => {
           expect(new Webhook(standardSecret).verify(body, named)).toEqual(event)
           return event.source.event_id
         })
-        expect(events.toSorted()).toEqual(["evt_listen_1", "evt_listen_2", "evt_listen_3"])
+        expect(events.toSorted()).toEqual(["evt_listen_1", "evt_listen_2", "evt_listen_3", "evt_listen_4"])
       }),
     processes
   )
@@ -141,8 +145,13 @@ onSharedService("connected-payments listen", (it) => {
         expect(ended.stderr).toMatch(words)
         expect(ended.stderr).not.toContain(key)
       }
-      const unset = yield* cliHere({}, "listen", "--forward-to", "http://localhost:1", "--url", baseUrl)
-      expect(unset.stderr).toContain(variable)
+      for (const environment of [{}, { [variable]: "" }]) {
+        const unset = yield* cliHere(environment, "listen", "--forward-to", "http://localhost:1", "--url", baseUrl)
+        expect(unset.stderr).toContain(`environment variable ${variable}`)
+      }
+      const elsewhere = ["--forward-to", "http://localhost:1", "--url", `${baseUrl}/docs`]
+      const astray = yield* cliHere({ [variable]: organization.testKey }, "listen", ...elsewhere)
+      expect(astray.stderr).toContain("--url has to be the service's PUBLIC_URL")
     })
   )
 })
