@@ -108,7 +108,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
           return receipt === undefined
             ? yield* new ReceiptNotFound({
                 ...key,
-                message: `There is no receipt of ${key.providerEventId} in ${key.environment}`
+                message: `There is no receipt of ${key.providerEventId} in ${key.environment}.`
               })
             : receipt
         })

@@ -35,8 +35,8 @@ export const chosenTools = (tools: Tools, target: string): Effect.Effect<Tools, 
   for (const name of names) {
     const tool = tools.get(name)
     if (tool === undefined) {
-      const which = nameForm.test(name) ? `; ${name} is none` : ""
-      return refused(`\`tools\` in the query must have names of tools, such as list_products${which}.`)
+      const which = nameForm.test(name) ? `; there is no tool ${name}` : ""
+      return refused(`\`tools\` in the query must be names of tools, such as list_products${which}.`)
     }
     chosen.set(name, tool)
   }

@@ -87,7 +87,12 @@ export const duration = ({
 }: {
   readonly min?: `${number} ${string}` & Duration.DurationInput
 } = {}): Form<Duration.Duration> => {
-  const any = form(Config.duration())
+  const any = parsed(anyText, (value) =>
+    Either.fromOption(
+      Duration.decodeUnknown(value.trim()),
+      () => 'must be a duration with its unit, such as "10 seconds"'
+    )
+  )
   if (min === undefined) return any
   return {
     ...validated(any, `must be at least ${Duration.format(min)}`, (value) => Duration.greaterThanOrEqualTo(value, min)),

@@ -63,6 +63,9 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
         })
       )
 
+/** How many accounts a refusal names. */
+const mostNamed = 10
+
 /** The named account, otherwise the only one that is connected. */
 const accountOf = (
   service: Service,
@@ -81,7 +84,13 @@ const accountOf = (
               refuse({
                 code: "parameter_missing",
                 param: "account",
-                message: `Name the account: ${connected.length === 0 ? "none is" : `${connected.length} are`} connected.`
+                message:
+                  connected.length === 0
+                    ? "No account is connected: name one."
+                    : `Name the account: ${connected.length} are connected, ${connected
+                        .slice(0, mostNamed)
+                        .map(({ id }) => id)
+                        .join(", ")}${connected.length > mostNamed ? " and others" : ""}.`
               })
             )
           : Effect.succeed(only.id)
