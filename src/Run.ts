@@ -2,7 +2,7 @@ import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option, type Redacted } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
 import { errorCode } from "./errors/ErrorCode.ts"
-import { completeSettings, localSecretsPath } from "./local/Local.ts"
+import { type CompletedSettings, completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 import { readSettings, type SettingsShape } from "./settings/Settings.ts"
@@ -25,6 +25,14 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
     message: `The service can't listen on ${settings.host}:${settings.port}: ${reason}.`,
     cause
   })
+}
+
+/** What a process in production does, and where: `PUBLIC_URL` is that of the proxy in front of it. */
+const started = ({ baseUrl, service }: CompletedSettings): string => {
+  const { host, port, roles } = service.settings
+  return roles.api
+    ? `Serving ${baseUrl} on ${host.includes(":") ? `[${host}]` : host}:${port}`
+    : "Ready to deliver events"
 }
 
 const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
@@ -62,7 +70,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
       )
     )
     if (local === undefined) {
-      yield* Effect.logInfo(`Serving on ${completed.baseUrl}`)
+      yield* Effect.logInfo(started(completed))
     } else {
       yield* writeLocalFile(local.file, local.content)
       yield* Effect.sync(() => process.stdout.write(welcome(local.content, settings)))

@@ -49,7 +49,7 @@ describe("a production worker", () => {
           "the worker's start",
           Effect.suspend(() =>
             child.exitCode === null
-              ? Effect.succeed(output.stdout.includes("Serving on") ? Option.some(true) : Option.none())
+              ? Effect.succeed(output.stdout.includes("Ready to deliver events") ? Option.some(true) : Option.none())
               : Effect.dieMessage(`It ended: ${output.stderr}`)
           ),
           60_000

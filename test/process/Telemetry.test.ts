@@ -290,7 +290,9 @@ describe("a process in production", () => {
       })
       yield* eventuallyTrue(
         `the service serves: ${service.output.stderr}`,
-        () => service.output.stdout.includes("Serving on") || service.child.exitCode !== null,
+        () =>
+          service.output.stdout.includes(`Serving https://payments.example on 127.0.0.1:${port}`) ||
+          service.child.exitCode !== null,
         40_000
       )
       const answer = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/identity/session?canary=canary")
