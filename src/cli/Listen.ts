@@ -158,7 +158,7 @@ const trigger = described(
           json: triggered,
           text:
             triggered.origin === "provider"
-              ? `The local provider does what leads to ${type}: the event follows like any other.`
+              ? `The local provider makes ${type} happen: the event comes like any other.`
               : `A synthetic ${type} is on its way to those who listen: ${triggered.eventId}`
         })
       })

@@ -17,7 +17,7 @@ interface Row {
   readonly signedIn: boolean
   /** Whether any key will do. */
   readonly anyKey: boolean
-  readonly idempotency: "needed" | "taken" | ""
+  readonly idempotency: "required" | "optional" | ""
   /** The codes of the errors that it declares. */
   readonly codes: ReadonlySet<string>
 }
@@ -49,7 +49,7 @@ const idempotencyOf = (said: unknown): Row["idempotency"] => {
   if (key === undefined) {
     return ""
   }
-  return at(key, "required") === true ? "needed" : "taken"
+  return at(key, "required") === true ? "required" : "optional"
 }
 
 const rowsOf = (document: unknown): ReadonlyArray<Row> =>

@@ -81,9 +81,9 @@ export const makeEventTools: Effect.Effect<
     }),
     makeTool({
       name: "replay_webhook_events",
-      title: "Send the events of a time to an endpoint",
+      title: "Send the events of a period to an endpoint",
       description:
-        "Sends the events of a time to an active endpoint as new deliveries, whatever became of them before, oldest first, in the background: for an endpoint that is new, or lost what it had received. To re-send only what failed, use recover_webhook_endpoint. The consumer sees the same event ids again. An endpoint has one running replay. Follow its progress with list_webhook_replays.",
+        "Sends the events of a period to an active endpoint as new deliveries, whatever happened to them before, oldest first, in the background: for an endpoint that is new, or lost what it had received. To re-send only what failed, use recover_webhook_endpoint. The consumer sees the same event ids again. An endpoint has one running replay. Follow its progress with list_webhook_replays.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: ReplayArguments,

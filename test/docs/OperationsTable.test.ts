@@ -22,7 +22,7 @@ describe("the table of operations", () => {
   })
 
   it("says what an operation needs and may answer", () => {
-    expect(rowOf("POST P/refunds")?.slice(2)).toEqual(["`payments:write`", "needed", "credential, provider |"])
+    expect(rowOf("POST P/refunds")?.slice(2)).toEqual(["`payments:write`", "required", "credential, provider |"])
     expect(rowOf("GET P/account")?.slice(2)).toEqual(["`payment-account:read`", "", "credential, provider |"])
     expect(rowOf("POST M/endpoints")?.at(-1)).toContain("`destination_rejected`")
     expect(rowOf("POST /webhooks/provider")?.slice(2)).toEqual(["", "", expect.stringContaining("`signature_invalid`")])

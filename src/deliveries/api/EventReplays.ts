@@ -240,7 +240,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
 })
 
 /**
- * Replays: events of a time, sent to one endpoint as new deliveries, in the background.
+ * Replays: events of a period, sent to one endpoint as new deliveries, in the background.
  *
  * The progress of a replay is in the database: any process can take its next step.
  */

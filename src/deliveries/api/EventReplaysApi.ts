@@ -47,7 +47,7 @@ export class EventReplaysApi extends HttpApiGroup.make("eventReplays")
       .addError(errorSchema(IdempotencyKeyReused))
       .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Send the events of a time to an endpoint, again or for the first time")
+      .annotate(OpenApi.Summary, "Send the events of a period to an endpoint, again or for the first time")
       .annotate(
         OpenApi.Description,
         "Whatever became of them before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters as they are then. In the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."

@@ -39,7 +39,7 @@ export class EventTriggersApi extends HttpApiGroup.make("eventTriggers")
       .annotate(OpenApi.Summary, "Make an event happen in the sandbox")
       .annotate(
         OpenApi.Description,
-        "If the service runs against the local provider, that does what leads to the event, for instance a payment; the event then follows on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
+        "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

@@ -4,7 +4,7 @@ import { Recoveries, StartRecovery } from "./Recover.tsx"
 import { Replays, StartReplay } from "./Replay.tsx"
 import type { Destination } from "./useDestinations.ts"
 
-/** What can be sent to a destination again: all that failed since a time, or the events of a time. */
+/** What can be sent to a destination again: all that failed since a time, or the events of a period. */
 export const SendAgain = ({ destination }: { readonly destination: Destination }) => {
   const { can } = useWorkspace()
   const mayWrite = can("webhook-endpoints:write")
@@ -19,7 +19,7 @@ export const SendAgain = ({ destination }: { readonly destination: Destination }
       </Section>
       <Section
         title="Replay a time"
-        lead="For a receiver that is new, had the wrong filters, or lost what it got: sends the events of a time again, whatever became of them. They keep their ids, so the receiver must recognize what it has processed."
+        lead="For a receiver that is new, had the wrong filters, or lost what it got: sends the events of a period again, whatever happened to them. They keep their ids, so the receiver must recognize what it has processed."
       >
         {mayWrite ? <StartReplay destination={destination} /> : null}
         <Replays destination={destination} />
