@@ -39,7 +39,15 @@ const link = (name: string, modules: string) => {
 /** Compiles and packs a copy, so that nobody who uses the checkout meanwhile is disturbed. */
 const pack = async (directory: string) => {
   const copy = join(directory, "copy")
-  for (const file of ["package.json", "README.md", "CHANGELOG.md", "LICENSE", "tsconfig.json", "src"]) {
+  for (const file of [
+    "package.json",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "tsconfig.json",
+    "src",
+    "test/examples"
+  ]) {
     cpSync(join(root, file), join(copy, file), { recursive: true })
   }
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
@@ -89,12 +97,16 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^test\/examples\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )
     expect(others).toEqual([])
     expect(files).toContain("src/docs/examples/errors.json")
+    // What the guide on embedding shows
+    for (const name of ["own-events", "own-provider", "whole-service"]) {
+      expect(files).toContain(`test/examples/embedding/${name}.ts`)
+    }
     const exported = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === "string" ? [entry] : [entry.types, entry.default]
     )
