@@ -39,8 +39,8 @@ const masterKeys = Effect.flatMap(readSettings, ({ masterKeys }) =>
 
 const leftText = ({ count, kind, known, masterKeyId }: LeftUnderKey): string =>
   known
-    ? `${count} ${kind} are still under "${masterKeyId}".`
-    : `${count} ${kind} are under "${masterKeyId}", which is not among MASTER_KEYS: add it and run this again.`
+    ? `${kind}: ${count} still under "${masterKeyId}".`
+    : `${kind}: ${count} under "${masterKeyId}", which is not among MASTER_KEYS. Add it and run this again.`
 
 const reportText = ({ current, left, reencrypted, unreadable, unused }: RotationReport): string =>
   [

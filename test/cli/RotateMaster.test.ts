@@ -239,7 +239,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
       })
       expect(ended.stderr).toContain("Not everything is under the current master key")
       const told = yield* cliHere(yield* commandSettings(serviceKey, newKey), "keys", "rotate-master")
-      expect(told.stdout).toContain('2 signing secrets are under "lost", which is not among MASTER_KEYS')
+      expect(told.stdout).toContain('signing secrets: 2 under "lost", which is not among MASTER_KEYS')
       for (const secret of [serviceKey, newKey].map(({ key }) => Buffer.from(Redacted.value(key)).toString("base64"))) {
         expect(told.stdout + told.stderr + ended.stdout + ended.stderr).not.toContain(secret)
       }
