@@ -198,7 +198,7 @@ connected-payments is ready: a worker, which delivers and serves nothing but its
   const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
   const key = `-H 'x-api-key: ${content.apiKey}'`
   const post = (path: string, body: string) =>
-    `curl -s '${provider}${path}' ${key} \\
+    `curl -s -w '\\n' '${provider}${path}' ${key} \\
   -H 'content-type: application/json' -H "Idempotency-Key: $(od -An -N8 -tx1 /dev/urandom | tr -d ' ')" \\
   -d "${body.replaceAll('"', '\\"')}"`
   // Prints the answer and keeps the id for the next command
@@ -220,6 +220,6 @@ ${keep("PRICE", "price", post("/prices", '{"product": "$PRODUCT", "currency": "b
 
 ${post("/checkout/sessions", '{"mode": "payment", "line_items": [{"price": "$PRICE", "quantity": 1}]}')}
 
-curl -s '${provider}/checkout/sessions' ${key}
+curl -s -w '\\n' '${provider}/checkout/sessions' ${key}
 `
 }
