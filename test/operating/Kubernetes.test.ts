@@ -207,8 +207,7 @@ describe("the manifests for Kubernetes", () => {
   })
 
   it("ask for the memory that a process takes at full speed, and allow what its heap may grow to", () => {
-    const [, worker, api] =
-      /takes some (\d+) MB at full speed instead of (\d+)/.exec(text("src/docs/running.md")) ?? []
+    const [, worker, api] = /takes some (\d+) MB at full speed instead of (\d+)/.exec(text("src/docs/running.md")) ?? []
     const heap = /--max-old-space-size=(\d+)/.exec(text("Dockerfile"))?.[1]
     const mebibytes = (quantity: unknown) => {
       const [, number, unit] = /^(\d+)(Mi|Gi)$/.exec(String(quantity)) ?? []
