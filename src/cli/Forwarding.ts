@@ -69,11 +69,7 @@ export const forward = (
         signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
       })
       await response.body?.cancel()
-      const code =
-        response.status >= 400 && response.status < 500
-          ? refusedCode(response.headers.get(refusedHeaderName))
-          : undefined
-      return { status: response.status, answer: [response.status, code ?? []].flat().join(" ") }
+      return { status: response.status, answer: answerOf(response) }
     }).pipe(
       Effect.map(({ answer, status }): Forwarded => ({ status, answer, millis: took() })),
       Effect.catchAll(({ error }) =>
