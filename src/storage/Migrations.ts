@@ -161,10 +161,7 @@ const applyBefore = (id: number) =>
 const rootOf = (error: unknown): unknown =>
   Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
 
-const isAppliedYet = (id: number) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(sql`SELECT 1 FROM payments.migrations WHERE migration_id = ${id}`, (rows) => rows.length > 0)
-  )
+const isAppliedYet = (id: number) => Effect.map(lastApplied(table), (last = 0) => last >= id)
 
 /** How long a process that is told to stop tries to undo a preparation. */
 const undoPatience = "2 seconds"
