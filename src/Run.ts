@@ -27,7 +27,7 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/** What a process in production does, and where: `PUBLIC_URL` is that of the proxy in front of it. */
+/** What a production process logs once it has started, with the address it listens on: `PUBLIC_URL` is the proxy's. */
 const started = ({ baseUrl, service }: CompletedSettings): string => {
   const { host, port, roles } = service.settings
   return roles.api

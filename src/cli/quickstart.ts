@@ -21,7 +21,7 @@ class StepFailed extends Error {}
 /** The service, once it is started: it must not outlive this process. */
 let service: ChildProcess | undefined
 
-/** Fails when this process is told to stop, or nobody reads what it says any longer. */
+/** Fails when this process is told to stop, or when nobody reads its output any more. */
 const stopped = new Promise<never>((_, reject) => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {

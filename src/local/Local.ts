@@ -130,7 +130,7 @@ const startEmulator = Effect.fnUntraced(function* (
   const isOurs = yield* claimEmulatorFiles(directory)
   if (!isOurs) {
     yield* Effect.logWarning(
-      `${journalFile} is not changed: it belongs to another process that runs on the same DATA_DIR. What this one's emulator is told is forgotten when it ends`
+      `${journalFile} is not changed: it belongs to another process that runs on the same DATA_DIR. The emulator of this process starts with a copy of it, and keeps changes in memory only`
     )
   }
   const remembered = Option.match(yield* readPrivateFile(portFile), { onNone: () => 0, onSome: Number })

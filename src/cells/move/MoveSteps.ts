@@ -99,7 +99,7 @@ const byAnyConnection = <A, E>(
 /**
  * Retreats after a failure, unless the target has all: then the same command goes on.
  *
- * @param mayHaveAll whether the last copy had begun; before, what becomes of the target does not matter
+ * @param mayHaveAll whether the last copy had begun; before that, the state of the target does not matter
  */
 const retreatIfPossible = (parts: Told, move: Move, mayHaveAll: boolean) =>
   Effect.gen(function* () {

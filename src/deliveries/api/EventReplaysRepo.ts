@@ -177,8 +177,8 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     /**
      * Locks a running replay whose endpoint is active, can be signed for and has room for more: this one, or without an id
-     * the one that has waited longest. None if there is none, other processes have locked them all, or days are being removed just now. The
-     * endpoint's row is locked too, against a concurrent deletion. In a transaction.
+     * the one that has waited longest. None if there is none, other processes have locked them all, or days are being
+     * removed just now. The endpoint's row is locked too, against a concurrent deletion. In a transaction.
      */
     lock: (id: EventReplayId | null) =>
       Effect.if(holdDays(sql), {
