@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Attempts } from "../../src/deliveries/sending/Attempts.ts"
-import { type Claim, queueStart } from "../../src/deliveries/sending/Claim.ts"
+import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { Claiming } from "../../src/deliveries/sending/Claiming.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
 import { Held } from "../../src/deliveries/sending/Held.ts"
@@ -10,6 +10,7 @@ import type { Queue } from "../../src/deliveries/sending/Queue.ts"
 import type { WorkerOptions } from "../../src/deliveries/sending/WorkerOptions.ts"
 import { allShards } from "../../src/storage/Shards.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { anyDelivery } from "./AnyDelivery.ts"
 
 const options: WorkerOptions = {
   lease: Duration.seconds(15),
@@ -24,25 +25,26 @@ const options: WorkerOptions = {
 
 const unused = Effect.dieMessage("No attempt is made here")
 
-const othersHoldAll: Claim = {
+const nothingDue: Claim = {
   deliveries: [],
   nextDueInMillis: null,
-  more: true,
-  place: queueStart,
+  more: false,
+  place: "2026-11-26 12:00:00+00",
   askedFor: new Map(),
   reached: null
 }
 
-/** Claims of a worker that makes no attempts, each answered so; their limits. `onClaim` is called with each. */
-const started = (onClaim: (held: Held) => void) =>
+const othersHoldAll: Claim = { ...nothingDue, more: true, place: queueStart }
+
+/** Claims of a worker that makes no attempts, with these shards; `answer` is called with each, and answers it. */
+const started = (answer: (claim: ClaimOptions, held: Held) => Claim, shards = allShards) =>
   Effect.gen(function* () {
-    const limits: Array<number> = []
+    const claims: Array<ClaimOptions> = []
     const queue: Queue["Type"] = {
-      claim: ({ limit }) =>
+      claim: (claim) =>
         Effect.sync(() => {
-          limits.push(limit)
-          onClaim(held)
-          return othersHoldAll
+          claims.push(claim)
+          return answer(claim, held)
         }),
       destinations: () => Effect.succeed(new Map()),
       finish: () => Effect.void,
@@ -70,27 +72,45 @@ const started = (onClaim: (held: Held) => void) =>
       held,
       begin: () => Effect.void,
       pulse: new Pulse("starts"),
-      shards: () => allShards,
+      shards: () => shards,
       onNewsAside: () => {}
     })
     yield* Effect.forkScoped(Effect.forever(claiming.round))
-    return { held, limits }
+    return { held, claims }
   })
 
 describe("claims", () => {
   it.scopedLive("wait for room that was taken while they rested, and never ask for less than one", () =>
     Effect.gen(function* () {
       let taken = false
-      const { held, limits } = yield* started((held) => {
+      const { held, claims } = yield* started((_, held) => {
         // As when many attempts aside end at once: until they are recorded, they hold up claims
         if (!taken) setTimeout(() => held.add(40), 1)
         taken = true
+        return othersHoldAll
       })
       yield* Effect.sleep("100 millis")
-      expect(limits).toEqual([4])
+      expect(claims.map(({ limit }) => limit)).toEqual([4])
       held.settle(40)
-      yield* eventuallyTrue("the next claim", () => limits.length >= 2)
-      expect(limits[1]).toBe(4)
+      yield* eventuallyTrue("the next claim", () => claims.length >= 2)
+      expect(claims[1]?.limit).toBe(4)
     })
+  )
+
+  it.scopedLive(
+    "begin again at the queue's start once something is found that they have passed by, beside others too",
+    () =>
+      Effect.gen(function* () {
+        const { claims } = yield* started(
+          ({ look }) => (look === "overdue" ? { ...nothingDue, deliveries: [anyDelivery()], more: true } : nothingDue),
+          1
+        )
+        const fromTheStart = () => claims.filter(({ from, look }) => look !== "overdue" && from === queueStart)
+        yield* eventuallyTrue("claims that begin where the one before ended", () =>
+          claims.some(({ from, look }) => look !== "overdue" && from === nothingDue.place)
+        )
+        const before = fromTheStart().length
+        yield* eventuallyTrue("another one from the start", () => fromTheStart().length > before)
+      })
   )
 })

@@ -34,30 +34,40 @@ const twoEndpoints = Effect.gen(function* () {
   return { one, own, other }
 })
 
-/** What a worker takes of what was left, step after step until one finds something; `leftOut`: endpoints that hang. */
-const takenOfWhatWasLeft = Effect.fnUntraced(function* (leftOut: ReadonlyArray<EndpointId>) {
+/** The places of a worker that takes what was left. */
+const places = 64
+
+/** What claims what was left for a worker with room, in `claims`; `leftOut`: endpoints that hang. */
+const claimingLeft = Effect.fnUntraced(function* (leftOut: ReadonlyArray<EndpointId>) {
   const { queues } = yield* QueueBench
   const begun: Array<ClaimedDelivery> = []
-  let looks = 0
+  const claims: Array<{ readonly tookMillis: number }> = []
   const claiming = new ClaimingLeft({
-    options: { lease: Duration.seconds(15), concurrency: 64, concurrencyPerEndpoint: 16 },
+    options: { lease: Duration.seconds(15), concurrency: places, concurrencyPerEndpoint: 16 },
     queue: {
       ...queues[0],
-      claim: (options) => {
-        looks += 1
-        return queues[0].claim(options)
-      }
+      claim: (options) =>
+        Effect.map(Effect.timed(queues[0].claim(options)), ([took, claim]) => {
+          claims.push({ tookMillis: Duration.toMillis(took) })
+          return claim
+        })
     },
     attempts: { *lanes() {}, caps: () => new Map() },
     begin: (deliveries) => Effect.sync(() => void begun.push(...deliveries)),
-    room: () => 64,
+    room: () => places,
     leftOut: () => leftOut
   })
+  return { begun, claiming, claims }
+})
+
+/** What a worker takes of what was left, step after step until one finds something; `leftOut`: endpoints that hang. */
+const takenOfWhatWasLeft = Effect.fnUntraced(function* (leftOut: ReadonlyArray<EndpointId>) {
+  const { begun, claiming, claims } = yield* claimingLeft(leftOut)
   yield* eventually(
     "something that was left",
     Effect.map(claiming.claim, (found) => (found > 0 ? Option.some(found) : Option.none()))
   )
-  return { begun: begun.map(({ id }) => id), looks }
+  return { begun: begun.map(({ id }) => id), looks: claims.length }
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("claims of shards", (it) => {
@@ -138,6 +148,29 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       expect(begun).toEqual([left])
       expect(looks).toBeGreaterThan(1)
       expect(looks).toBeLessThanOrEqual(6)
+    })
+  )
+
+  it.effect("goes on after as long as it took while it finds as many as it has room for", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, seed } = yield* emptyBench
+      const endpoints = yield* Effect.replicateEffect(makeEndpoint, 32)
+      for (const endpoint of endpoints) yield* seed(endpoint, { count: 4, dueInSeconds: -10 })
+      const { claiming, claims } = yield* claimingLeft([])
+      expect(yield* claiming.claim).toBe(places)
+      expect(claiming.foundSome).toBe(true)
+      // A little more is measured around the statement
+      expect(claiming.nextInMillis).toBeLessThan((claims[0]?.tookMillis ?? Number.NaN) + 20)
+      yield* eventually(
+        "the others",
+        Effect.map(claiming.claim, (found) => (found === places ? Option.some(found) : Option.none()))
+      )
+      // Nothing is left for a third one
+      yield* eventually(
+        "a look in vain",
+        Effect.map(claiming.claim, () => (claims.length > 2 ? Option.some(true) : Option.none()))
+      )
+      expect(claiming.foundSome).toBe(false)
     })
   )
 })

@@ -210,8 +210,9 @@ export class Claiming {
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps(inFlight.keys())
     this.#turns.noteLooked(this.#left.lookedAt)
-    // While new deliveries come and there is room for them, they don't wait for a look at all that is left
-    const mayStartAfresh = this.#behind || this.#idleRounds > 0
+    // While new deliveries come and there is room for them, they don't wait for a look at all that is left, unless there
+    // is some that these claims have passed by
+    const mayStartAfresh = this.#behind || this.#idleRounds > 0 || this.#left.foundSome
     const turn = this.#turns.next(inFlight, claimedAt, this.#known, mayStartAfresh)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
     const shards = this.#parts.shards()

@@ -17,7 +17,10 @@ import type { WorkerOptions } from "./WorkerOptions.ts"
 const rest = {
   looks: { least: 1000, most: 30_000, cost: 200 },
   steps: { least: 20, most: 1000, cost: 20 },
-  /** After something was found: there may be more of it. */
+  /**
+   * After something was found: there may be more of it. After as many as there was room for it is as good as certain, and
+   * the rest is as long as the step.
+   */
   found: 250
 }
 
@@ -44,6 +47,7 @@ export class ClaimingLeft {
   readonly #walk = new Walk()
   #notBefore = 0
   #wasInVain = true
+  #foundSome = false
   /** When the look began whose steps are being made, and how long they have taken together. */
   #beganAt = 0
   #tookMillis = 0
@@ -56,6 +60,11 @@ export class ClaimingLeft {
   /** How long until the next step is worthwhile, in milliseconds; infinite if the last look found that nothing is left. */
   get nextInMillis(): number {
     return this.#wasInVain ? Number.POSITIVE_INFINITY : Math.max(1, this.#notBefore - performance.now())
+  }
+
+  /** Whether the last step found something: there may be more of it among what other claims have passed by. */
+  get foundSome(): boolean {
+    return this.#foundSome
   }
 
   /** When the last look began that came to the queue's end, by `performance.now()`. */
@@ -98,13 +107,18 @@ export class ClaimingLeft {
         Effect.map((claim) => {
           const now = performance.now()
           this.#walk.note(step.from, claim)
-          this.#noteStep(now, now - claimedAt, claim)
+          this.#noteStep(now, now - claimedAt, claim, limit)
           return claim.deliveries.length
         })
       )
   })
 
-  #noteStep(now: number, tookMillis: number, { deliveries, more }: Pick<Claim, "deliveries" | "more">): void {
+  #noteStep(
+    now: number,
+    tookMillis: number,
+    { deliveries, more }: Pick<Claim, "deliveries" | "more">,
+    limit: number
+  ): void {
     const found = deliveries.length
     this.#tookMillis += tookMillis
     const goesOn = this.#walk.isUnderWay
@@ -112,6 +126,8 @@ export class ClaimingLeft {
     if (!goesOn && !more) this.#lookedAt = this.#beganAt
     const { cost, least, most } = goesOn ? rest.steps : rest.looks
     const resting = Math.min(most, Math.max(least, cost * (goesOn ? tookMillis : this.#tookMillis)))
-    this.#notBefore = now + (found > 0 ? Math.min(rest.found, resting) : resting)
+    this.#foundSome = found > 0
+    const atMost = found >= limit ? tookMillis : this.#foundSome ? rest.found : most
+    this.#notBefore = now + Math.min(atMost, resting)
   }
 }
