@@ -4,8 +4,9 @@ import { isWithoutLock } from "./Database.ts"
 import { shortLockTimeout } from "./DayPartitions.ts"
 
 /**
- * Indexes for finding events when their day is not known: by public id and by payment. Neither value has an order in time,
- * so inserts into an index on the value alone go to random pages. See migration 0026.
+ * Indexes for finding events when their day is not known: by public id and by payment, and refunds without a payment by
+ * their charge. None of these values has an order in time, so inserts into an index on the value alone go to random pages.
+ * See migration 0026.
  */
 
 /** An index that a migration adds to the table of events, and so to each day's. */
@@ -23,6 +24,10 @@ export interface EventIndex {
  */
 export const paymentOf = (payload: string): string =>
   `nullif(split_part(split_part(${payload}, '"payment_id":"', 2), '"', 1), '')`
+
+/** The charge of an event, in the same way. */
+export const chargeOf = (payload: string): string =>
+  `nullif(split_part(split_part(${payload}, '"charge_id":"', 2), '"', 1), '')`
 
 /** The first indexes by public id and payment, of migrations 0018 and 0020: each insert was a write at a random place. */
 export const firstEventsByPublicId: EventIndex = {
@@ -47,8 +52,8 @@ const hourOf = (event: string, type: "smallint" | "integer"): string =>
 /** 12 characters of a public id that differ: they lie within its hash, or are the end of a synthetic test's id. */
 const publicIdDigits = (publicId: string): string => `substr(${publicId}, 38, 12) COLLATE "C"`
 
-/** A hash, since a team's own events may have payments with ids of any form. */
-const paymentHash = (paymentId: string): string => `hashtextextended(${paymentId}, 0)`
+/** A hash, since a team's own events may have payments and charges with ids of any form. */
+const hashOf = (id: string): string => `hashtextextended(${id}, 0)`
 
 /** Events by their public id. */
 export const eventsByPublicId: EventIndex = {
@@ -61,7 +66,17 @@ export const eventsByPublicId: EventIndex = {
 export const eventsByPayment: EventIndex = {
   name: "events_hour_payment_id",
   suffix: "_hour_payment_id",
-  on: `((${hourOf("", "integer")}), (${paymentHash(paymentOf("payload"))})) WHERE ${paymentOf("payload")} IS NOT NULL`
+  on: `((${hourOf("", "integer")}), (${hashOf(paymentOf("payload"))})) WHERE ${paymentOf("payload")} IS NOT NULL`
+}
+
+const isRefundWithoutPayment = (event: string): string =>
+  `${event}type = 'payment.refunded' AND ${paymentOf(`${event}payload`)} IS NULL`
+
+/** Refunds of charges that belong to no payment, by their charge: so few that their places in it don't matter. */
+export const refundsByCharge: EventIndex = {
+  name: "events_refunds_by_charge",
+  suffix: "_refunds_by_charge",
+  on: `((${hashOf(chargeOf("payload"))})) WHERE ${isRefundWithoutPayment("")}`
 }
 
 const hours = Array.from({ length: 24 }, (_, hour) => hour).join(",")
@@ -81,8 +96,13 @@ export const hasPublicId = (event: string, publicId: string): string =>
 
 /** The condition that an event belongs to this payment: see `hasPublicId`. */
 export const hasPayment = (event: string, paymentId: string): string =>
-  `(${anyHour(event, "integer")} AND ${paymentHash(paymentOf(`${event}.payload`))} = ${paymentHash(paymentId)}
+  `(${anyHour(event, "integer")} AND ${hashOf(paymentOf(`${event}.payload`))} = ${hashOf(paymentId)}
     AND ${paymentOf(`${event}.payload`)} = ${paymentId})`
+
+/** The condition that an event is a refund of this charge, which belongs to no payment: see `hasPublicId`. */
+export const isRefundOfCharge = (event: string, chargeId: string): string =>
+  `(${isRefundWithoutPayment(`${event}.`)} AND ${hashOf(chargeOf(`${event}.payload`))} = ${hashOf(chargeId)}
+    AND ${chargeOf(`${event}.payload`)} = ${chargeId})`
 
 /** Runs for each table of events that there is before a migration that adds an index. */
 type Statement = Effect.Effect<unknown, SqlError.SqlError>

@@ -8,7 +8,8 @@ import {
   eventsByPayment,
   eventsByPublicId,
   firstEventsByPayment,
-  firstEventsByPublicId
+  firstEventsByPublicId,
+  refundsByCharge
 } from "./EventIndexes.ts"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
@@ -39,6 +40,7 @@ import eventsByHour from "./migrations/0026_events_by_hour.ts"
 import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
 import confirmedAccess from "./migrations/0028_confirmed_access.ts"
 import endpointsInUse from "./migrations/0029_endpoints_in_use.ts"
+import refundsByChargeIndex from "./migrations/0030_refunds_by_charge.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -74,7 +76,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0026_events_by_hour": eventsByHour,
   "0027_room_for_attempts": roomForAttempts,
   "0028_confirmed_access": confirmedAccess,
-  "0029_endpoints_in_use": endpointsInUse
+  "0029_endpoints_in_use": endpointsInUse,
+  "0030_refunds_by_charge": refundsByChargeIndex
 }
 
 /** What comes before a migration that would take long on large tables. */
@@ -91,7 +94,8 @@ const preparations: ReadonlyMap<number, Preparation> = new Map([
   [18, eventIndexPreparation(firstEventsByPublicId)],
   [19, { prepare: prepareReceiptMonths, abandon: abandonReceiptMonths }],
   [20, eventIndexPreparation(firstEventsByPayment)],
-  [26, eventIndexPreparation(eventsByPublicId, eventsByPayment)]
+  [26, eventIndexPreparation(eventsByPublicId, eventsByPayment)],
+  [30, eventIndexPreparation(refundsByCharge)]
 ])
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

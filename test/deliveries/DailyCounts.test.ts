@@ -290,12 +290,18 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
   it.effect("count of a charge that is refunded in parts what each part adds", () =>
     Effect.gen(function* () {
       yield* empty
-      const { sandbox } = yield* makeShop
+      const [{ sandbox }, { sandbox: other }] = [yield* makeShop, yield* makeShop]
       const now = yield* timeNow
       yield* beginAt(now - hour)
       const at = slotOf(now - 50 * minute)
-      const refunded = (millis: number, amount: number, charge = "ch_1", payment: string | null = "pi_9") =>
-        report(sandbox, at + millis, "payment.refunded", {
+      const refunded = (
+        millis: number,
+        amount: number,
+        charge = "ch_1",
+        payment: string | null = "pi_9",
+        shop = sandbox
+      ) =>
+        report(shop, at + millis, "payment.refunded", {
           charge_id: charge,
           payment_id: payment,
           amount_refunded: amount,
@@ -309,11 +315,18 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       yield* refunded(4, 700)
       yield* refunded(20 * minute, 2000)
       yield* refunded(5, 300, "ch_2")
+      // Of charges that belong to no payment
       yield* refunded(6, 40, "ch_3", null)
+      yield* refunded(7, 90, "ch_3", null)
+      yield* refunded(20 * minute + 1, 120, "ch_3", null)
+      yield* refunded(8, 5, "ch_4", null)
+      // Another tenant's, and one of a payment, with the same charge
+      yield* refunded(9, 70, "ch_3", "pi_10")
+      yield* refunded(3, 1000, "ch_3", null, other)
       yield* count
       const { payments } = yield* read(sandbox)
-      expect(payments.reduce((sum, day) => sum + day.refunded.count, 0)).toBe(7)
-      expect(payments.reduce((sum, day) => sum + Number(day.refunded.amount), 0)).toBe(2000 + 300 + 40)
+      expect(payments.reduce((sum, day) => sum + day.refunded.count, 0)).toBe(11)
+      expect(payments.reduce((sum, day) => sum + Number(day.refunded.amount), 0)).toBe(2000 + 300 + 120 + 5 + 70)
     })
   )
 

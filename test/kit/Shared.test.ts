@@ -1,24 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { makeShared } from "../../src/kit/Shared.ts"
+import { YieldingAt } from "../harness/YieldingAt.ts"
 
 /** All fibers have gone as far as they can. */
 const settled = Effect.repeatN(Effect.yieldNow(), 20)
-
-/** Has fibers stop once, before one of their operations, as they do after some thousands: they can be interrupted there. */
-class YieldingAt extends Scheduler.MixedScheduler {
-  #left: number
-
-  constructor(operation: number) {
-    super(Number.MAX_SAFE_INTEGER)
-    this.#left = operation
-  }
-
-  override shouldYield(): number | false {
-    this.#left -= 1
-    return this.#left === 0 ? 0 : false
-  }
-}
 
 describe("a shared answer", () => {
   it.effect("is found once for all who ask meanwhile, by key, and anew for who asks later", () =>

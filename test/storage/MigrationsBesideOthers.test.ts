@@ -71,7 +71,7 @@ describe("a migration", () => {
       yield* other`SELECT 1 FROM payments.provider_accounts`
       yield* reader.end
       yield* Fiber.join(migrating)
-      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 29`).toHaveLength(1)
+      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 30`).toHaveLength(1)
     })
   )
 

@@ -1,8 +1,5 @@
-import { SqlClient } from "@effect/sql"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
-import { databaseLayer } from "../../src/storage/Database.ts"
-import { preferReplica, replicaOf } from "../../src/storage/ReadReplica.ts"
+import { Context, Effect, Layer } from "effect"
 import { sqlState } from "../../src/telemetry/ServerErrors.ts"
 import { makeProvider } from "../faults/Provider.ts"
 import { Randomness } from "../faults/Randomness.ts"
@@ -11,7 +8,7 @@ import { type ReplicatedServers, startReplicatedServers } from "../faults/Replic
 import { eventuallyDone } from "../faults/Waiting.ts"
 import { ask } from "../harness/Connection.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
-import { serviceOn } from "./ReplicatedBed.ts"
+import { connected, serviceOn } from "./ReplicatedBed.ts"
 
 /** A primary and its replica, for all tests: the last one breaks them. */
 class Servers extends Context.Tag("test/Servers")<Servers, ReplicatedServers>() {
@@ -153,12 +150,3 @@ layer(Servers.layer, { excludeTestServices: true, timeout: "60 seconds" })("list
     { timeout: 120_000 }
   )
 })
-
-/** Just the connections, to a primary and to what is said to be its replica. */
-const connected = (url: string, readUrl: string) =>
-  Effect.gen(function* () {
-    const storage = yield* Layer.build(
-      Layer.provideMerge(replicaOf(Redacted.make(readUrl), 2), databaseLayer({ url: Redacted.make(url), poolSize: 2 }))
-    )
-    return { sql: Context.get(storage, SqlClient.SqlClient), prefer: yield* Effect.provide(preferReplica, storage) }
-  })

@@ -1,6 +1,9 @@
-import { Context, Effect, Option, Redacted } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { preferReplica, replicaOf } from "../../src/storage/ReadReplica.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "../http/StartedService.ts"
 
@@ -60,3 +63,12 @@ export const serviceOn = Effect.fnUntraced(function* (database: { readonly url: 
     subscribe
   }
 })
+
+/** Just the connections, to a primary and to what is said to be its replica. */
+export const connected = (url: string, readUrl: string) =>
+  Effect.gen(function* () {
+    const storage = yield* Layer.build(
+      Layer.provideMerge(replicaOf(Redacted.make(readUrl), 2), databaseLayer({ url: Redacted.make(url), poolSize: 2 }))
+    )
+    return { sql: Context.get(storage, SqlClient.SqlClient), prefer: yield* Effect.provide(preferReplica, storage) }
+  })

@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { boundaryAt } from "../../kit/Ids.ts"
-import { hasPayment, paymentOf } from "../../storage/EventIndexes.ts"
+import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../storage/EventIndexes.ts"
 import { type Stretch, slotMillis } from "./Slots.ts"
 
 /**
@@ -30,22 +30,26 @@ const isNumber = (text: string): string =>
 const isCurrency = (text: string): string =>
   `(length(${text}) = 3 AND rtrim(${text}, 'abcdefghijklmnopqrstuvwxyz') = '')`
 
-/** The most events of one payment that are read: more than a payment has, unless it is refunded in a loop. */
+/** The most events of one payment or charge that are read: more than it has, unless it is refunded in a loop. */
 const mostOfPayment = 1000
 
 /**
  * What was refunded of the charge of refunds `r` before the first of them: a refund event says how much has been refunded so
- * far. A payment has few events, which an index finds; the fence keeps the planner from reading all of a tenant's events
- * instead. Once a payment has more than are read, its further refunds count as adding nothing.
+ * far. A payment has few events, and a charge that belongs to none even fewer. Indexes find them; the fences keep the
+ * planner from reading all of a tenant's events instead. Once a payment has more than are read, its further refunds count
+ * as adding nothing.
  */
 const refundedBefore = `COALESCE((
   SELECT CASE WHEN count(*) >= ${mostOfPayment} THEN r.refunded ELSE
     max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
       THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
     FILTER (WHERE p.organization_id = r.organization_id AND p.environment = r.environment AND p.id < r.first
-      AND p.type = 'payment.refunded' AND ${textIn("p.payload", "charge_id")} = r.charge) END
+      AND p.type = 'payment.refunded' AND ${chargeOf("p.payload")} = r.charge) END
   FROM (
-    SELECT * FROM payments.events p WHERE ${hasPayment("p", "r.payment")} LIMIT ${mostOfPayment}
+    (SELECT * FROM payments.events p WHERE ${hasPayment("p", "r.payment")} LIMIT ${mostOfPayment})
+    UNION ALL
+    (SELECT * FROM payments.events p WHERE r.payment IS NULL AND ${isRefundOfCharge("p", "r.charge")}
+      LIMIT ${mostOfPayment})
   ) p
 ), 0)`
 
@@ -64,7 +68,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
           ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
         ${sql.literal(textIn("e.data", "currency"))} AS currency,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(paymentOf("e.payload"))} END AS payment,
-        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(textIn("e.data", "charge_id"))} END AS charge
+        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(chargeOf("e.payload"))} END AS charge
       FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
@@ -80,7 +84,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
       FROM said e
       WHERE ${sql.literal(isNumber("e.amount"))} AND ${sql.literal(isCurrency("e.currency"))}
       GROUP BY e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge,
-        CASE WHEN e.type = 'payment.refunded' AND e.payment IS NULL THEN e.id END
+        CASE WHEN e.type = 'payment.refunded' AND e.payment IS NULL AND e.charge IS NULL THEN e.id END
       OFFSET 0
     ), counted AS MATERIALIZED (
       SELECT r.organization_id, r.environment, r.currency, split_part(r.type, '.', 2) AS kind, sum(r.count)::bigint AS count,
