@@ -1,7 +1,9 @@
+import { dirname } from "node:path"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { type LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
+import { LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
 import { localFilePath } from "../local/LocalOrganization.ts"
 import type { ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
+import { isLocked } from "../storage/EmbeddedLock.ts"
 
 /** A service that runs on the local defaults of a data directory. */
 export interface LocalService {
@@ -21,7 +23,14 @@ const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerW
 /** The time limit for an answer of the service, which is on this machine and answers at once or not at all. */
 const livenessTimeoutMillis = 2000
 
-/** Whether the service answers: its file may still exist after it has ended. */
+/** Whether the process that wrote the file is alive: after one that was killed, another service may answer on its port. */
+const isOfLiveProcess = (file: string) =>
+  Effect.mapError(
+    isLocked(dirname(file)),
+    (cause) => new LocalDefaultsFailed({ message: `Whether ${file} is of a running service can't be found out`, cause })
+  )
+
+/** Whether the service answers. */
 const isLive = (baseUrl: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async (signal) => {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])
@@ -38,8 +47,9 @@ export const findLocalService = (
   settings: SettingsShape
 ): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>
   Effect.gen(function* () {
-    const local = settings.mode === "local" ? yield* readAs(localFilePath(settings), LocalFile) : Option.none()
-    if (Option.isNone(local) || !(yield* isLive(local.value.baseUrl))) {
+    const file = localFilePath(settings)
+    const local = settings.mode === "local" ? yield* readAs(file, LocalFile) : Option.none()
+    if (Option.isNone(local) || !(yield* isOfLiveProcess(file)) || !(yield* isLive(local.value.baseUrl))) {
       return Option.none()
     }
     const secrets = yield* readAs(localSecretsPath(settings), LocalSecrets)

@@ -34,6 +34,10 @@ const liveHolder = Effect.fnUntraced(function* (file: string) {
   return isSame ? Option.some(pid) : Option.none<number>()
 })
 
+/** The same of a generation of the lock; 0: there has been none yet. */
+const liveHolderOf = (home: string, generation: number) =>
+  generation === 0 ? Effect.succeed(Option.none<number>()) : liveHolder(fileOf(home, generation))
+
 const linkIfAbsent = (draft: string, file: string) =>
   fileOperation(`create ${file}`, () =>
     link(draft, file).then(
@@ -60,7 +64,7 @@ const inUse = (home: string, pid: number) =>
  */
 const claimOnce = Effect.fnUntraced(function* (home: string, draft: string) {
   const newest = Math.max(0, ...(yield* generationsIn(home)))
-  const holder = newest === 0 ? Option.none<number>() : yield* liveHolder(fileOf(home, newest))
+  const holder = yield* liveHolderOf(home, newest)
   if (Option.isSome(holder)) return yield* inUse(home, holder.value)
   const mine = newest + 1
   if (!(yield* linkIfAbsent(draft, fileOf(home, mine)))) return Option.none<string>()
@@ -114,6 +118,12 @@ export const tryLock = (home: string): Effect.Effect<boolean, EmbeddedPostgresEr
       ({ reason }) => reason === "in_use",
       () => Effect.succeed(false)
     )
+  )
+
+/** Whether a live process (also this one) holds the directory. */
+export const isLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
+  Effect.flatMap(generationsIn(home), (generations) =>
+    Effect.map(liveHolderOf(home, Math.max(0, ...generations)), Option.isSome)
   )
 
 /** Whether a process has ever held the directory; false while it is just being created. */

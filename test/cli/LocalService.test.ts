@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises"
+import { copyFile, mkdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -57,6 +57,13 @@ describe("a service on local defaults", () => {
           fetch(`${local.baseUrl}/v2/organizations/${id}/integrations/endpoints`, { headers: { "x-api-key": key } })
         ).pipe(Effect.map((answer) => answer.status))
         expect(status).toBe(200)
+
+        // A file that another process has left says nothing, though a service answers at the address in it
+        const other = yield* dataDirectory
+        yield* Effect.promise(() => mkdir(other, { recursive: true }))
+        yield* Effect.promise(() => copyFile(join(directory, "local.json"), join(other, "local.json")))
+        const elsewhere = yield* cliHere({ ...settings, DATA_DIR: other }, "organizations", "list", "--json")
+        expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, json: [] })
 
         // What an upload answers is an image of a product, though a local service is reached by http
         const provider = `${local.baseUrl}/v2/organizations/${id}/provider`
