@@ -10,6 +10,26 @@ export const maximumAmount = 999_999_999_999
 /** The largest amount that a payer can be charged: twelve digits in IDR, eight in every other currency. */
 export const maximumCharge = (currency: string): number => (currency === "idr" ? maximumAmount : 99_999_999)
 
+/** The least that a payer can be charged if the account is paid out in the same currency, in the smallest currency unit. */
+const leastCharges: ReadonlyMap<string, number> = new Map([
+  ...["aud", "brl", "cad", "chf", "eur", "inr", "jpy", "nzd", "sgd", "usd"].map((currency) => [currency, 50] as const),
+  ["gbp", 30],
+  ["bgn", 100],
+  ...["aed", "myr", "pln", "ron"].map((currency) => [currency, 200] as const),
+  ["dkk", 250],
+  ...["nok", "sek"].map((currency) => [currency, 300] as const),
+  ["hkd", 400],
+  ...["mxn", "thb"].map((currency) => [currency, 1000] as const),
+  ["czk", 1500],
+  ["huf", 17_500]
+])
+
+/**
+ * The smallest amount that a payer can be charged. In other currencies the provider converts it, by rates that the emulator
+ * does not have: there it takes any.
+ */
+export const minimumCharge = (currency: string): number => leastCharges.get(currency) ?? 0
+
 /** A decimal as an integer, counted in the smallest fraction that the provider allows, so that no digit is lost. */
 const scaled = (decimal: string): bigint => {
   const [whole = "0", fraction = ""] = decimal.split(".")

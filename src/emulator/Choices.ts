@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { maximumCharge } from "./Amounts.ts"
+import { maximumCharge, minimumCharge } from "./Amounts.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 import { money } from "./Money.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
@@ -59,7 +59,7 @@ const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<num
   if (chosen === undefined) {
     return Effect.fail(refuse({ code: "parameter_missing", param: "amount", message: "Say how much you want to pay." }))
   }
-  const minimum = bounds?.minimum ?? 1
+  const minimum = Math.max(bounds?.minimum ?? 1, minimumCharge(item.currency))
   const maximum = bounds?.maximum ?? maximumCharge(item.currency)
   return chosen >= minimum && chosen <= maximum
     ? Effect.succeed(chosen)

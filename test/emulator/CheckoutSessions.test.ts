@@ -88,6 +88,8 @@ describe("checkout sessions", () => {
       expect(yield* refused([one(huge), one(price)])).toEqual([400, "amount_too_large", "line_items"])
       const { id: rupiah } = yield* somePrice(stripe, { currency: "idr", unit_amount: 999_999_999_999 })
       expect(yield* refused([one(rupiah, 2)])).toEqual([400, "amount_too_large", "line_items"])
+      const { id: centavos } = yield* somePrice(stripe, { unit_amount: 7 })
+      expect(yield* refused([one(centavos, 7)])).toEqual([400, "amount_too_small", "line_items"])
       expect(yield* refused([one(free), one(price)])).toEqual([400, undefined, "line_items[0]"])
       expect(yield* refused([one(monthly)])).toEqual([400, undefined, "mode"])
       expect(yield* refused([one(price)], { mode: "subscription" })).toEqual([400, undefined, "mode"])

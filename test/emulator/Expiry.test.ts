@@ -25,7 +25,7 @@ const openSession = (at: Service) =>
         const origin = { account, connected: true, now, request: { id: null, idempotency_key: null } }
         const context = requestContext(transaction, origin, at.platformId, at.baseUrl)
         const product = yield* createProduct(context, { name: "a" })
-        const price = yield* createPrice(context, product.id, { currency: "usd", unit_amount: 5 })
+        const price = yield* createPrice(context, product.id, { currency: "usd", unit_amount: 50 })
         const line_items = [{ price: price.id, quantity: 1 }]
         return yield* createSession(context, { mode: "payment", success_url: "https://shop.example", line_items })
       })

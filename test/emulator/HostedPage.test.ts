@@ -177,6 +177,22 @@ describe("the hosted page", () => {
     })
   )
 
+  it.scopedLive("charges no less than the provider's minimum if the price has no bounds", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const price = yield* call(() =>
+        stripe.prices.create({
+          currency: "usd",
+          product_data: { name: "Donation" },
+          custom_unit_amount: { enabled: true, preset: 700 }
+        })
+      )
+      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      expect((yield* submit(session.url, { action: "pay", amount: "49" })).status).toBe(400)
+      expect((yield* submit(session.url, { action: "pay", amount: "50" })).status).toBe(303)
+    })
+  )
+
   it.scopedLive("takes the amount as the payer writes it, in the currency's own digits, and says its bounds so", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { lineAmount, maximumCharge } from "../Amounts.ts"
+import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
@@ -107,6 +107,21 @@ export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check
           code: "amount_too_large",
           param,
           message: `The Checkout Session's total amount must be no more than ${maximum}.`
+        })
+      )
+}
+
+/** Refuses a total below the provider's bound for its currency (400 `amount_too_small`), unless nothing is to be paid. */
+export const checkMinimum = (items: ReadonlyArray<LineItem>, param: string): Check => {
+  const minimum = minimumCharge(items[0]?.currency ?? "")
+  const total = items.reduce((sum, item) => sum + item.amount_total, 0)
+  return total === 0 || total >= minimum
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          code: "amount_too_small",
+          param,
+          message: `The Checkout Session's total amount must be at least ${minimum}.`
         })
       )
 }

@@ -6,6 +6,7 @@ import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import {
+  checkMinimum,
   checkTotal,
   isRecurring,
   makeItem,
@@ -227,8 +228,8 @@ const noInvoiceData = {
 /**
  * Checks what is to be sold against the mode, then creates the session and stores it with its order.
  *
- * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, and refusals without a code, each with
- * `param`.
+ * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, `amount_too_small`, and refusals without a code, each
+ * with `param`.
  */
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
@@ -238,6 +239,8 @@ export const createSession = Effect.fnUntraced(function* (context: RequestContex
   const trial = params.subscription_data?.trial_period_days !== undefined
   const items = sold.map((one) => makeItem(one, trial))
   yield* checkTotal(items, "line_items")
+  // What a subscription costs less than that, the provider collects with its next invoice
+  if (params.mode === "payment") yield* checkMinimum(items, "line_items")
   const total = items.reduce((sum, item) => sum + item.amount_total, 0)
   const session = makeSession({ now: context.now, baseUrl: context.baseUrl, total, currency }, params)
   context.objects.put("checkout.session", session.id, session)
