@@ -86,10 +86,10 @@ const busyAccount = Effect.gen(function* () {
   })
   yield* submit(paid.url, { action: "decline" })
   yield* submit(paid.url, { action: "pay", email: "b@b.example" })
-  const failed = yield* someSession(stripe, { line_items: [{ price: tiered.id, quantity: 3 }] })
+  const failed = yield* someSession(stripe, { line_items: [{ price: tiered.id, quantity: 30 }] })
   yield* submit(failed.url, { action: "decline" })
   const donated = yield* someSession(stripe, { line_items: [{ price: chosen.id, quantity: 1 }] })
-  yield* submit(donated.url, { action: "pay", amount: "5" })
+  yield* submit(donated.url, { action: "pay", amount: "50" })
   const expired = yield* someSession(stripe)
   yield* call(() => stripe.checkout.sessions.expire(expired.id))
   yield* call(() =>
