@@ -2,7 +2,6 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { ConfigProvider, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { Claims } from "./cells/Claims.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
 import { Retention } from "./deliveries/api/Retention.ts"
 import { Queue } from "./deliveries/sending/Queue.ts"
@@ -112,7 +111,6 @@ export const embeddedEventsLayer = (
       return background.pipe(
         Layer.provideMerge(services),
         Layer.provide(foundations),
-        Layer.provide(Claims.none),
         Layer.provide(migrationsLayer),
         Layer.fresh
       )

@@ -1,5 +1,5 @@
 import { currentRedactedNames } from "@effect/platform/Headers"
-import { Cause, Data, Effect, Layer, Option, type Redacted } from "effect"
+import { Cause, Data, Effect, Layer, Option } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
 import { errorCode } from "./errors/ErrorCode.ts"
 import { type CompletedSettings, completeSettings, localSecretsPath } from "./local/Local.ts"
@@ -37,16 +37,6 @@ const started = ({ baseUrl, service }: CompletedSettings): string => {
 
 const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
 
-/** A router: it needs the directory and nothing else of an installation. */
-const router = (settings: SettingsShape, directoryUrl: Redacted.Redacted) =>
-  Effect.gen(function* () {
-    const { routerLayer } = yield* Effect.promise(() => import("./cells/router/RouterService.ts"))
-    yield* Layer.build(routerLayer({ ...settings, ...settings.http, directoryUrl })).pipe(
-      Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause))
-    )
-    yield* untilStopped
-  })
-
 /** An installation: starts local defaults and services, then serves until it is stopped. */
 const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const completed = yield* completeSettings(settings)
@@ -80,11 +70,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
 })
 
 /** The process: reads the settings, and is what they say until it is stopped. */
-const service = Effect.flatMap(readSettings, (settings) =>
-  settings.roles.router === true && Option.isSome(settings.directoryUrl)
-    ? router(settings, settings.directoryUrl.value)
-    : installation(settings)
-).pipe(
+const service = Effect.flatMap(readSettings, installation).pipe(
   Effect.scoped,
   Effect.onInterrupt(() => Effect.logInfo("Shutdown: done"))
 )

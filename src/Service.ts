@@ -2,8 +2,6 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { Claims } from "./cells/Claims.ts"
-import type { DirectoryRefusal } from "./cells/DirectoryConnection.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
 import { EventReplays, eventReplaysLayer } from "./deliveries/api/EventReplays.ts"
 import { Events } from "./deliveries/api/Events.ts"
@@ -94,31 +92,7 @@ export interface ServiceOptions {
   readonly provider: StripeProviderOptions
   /** Where product images are kept. Default: in the database. */
   readonly imageStore?: S3ImageStoreOptions
-  /** The directory of cells, and which of them this is. Default: this installation is the only one. */
-  readonly cell?: CellOptions
 }
-
-/** The part of an installation among others. */
-export interface CellOptions {
-  readonly name: string
-  readonly directoryUrl: Redacted.Redacted
-}
-
-/** What this cell has in the directory. Without one, nothing of it is loaded. */
-export const cellClaimsLayer = (
-  cell: CellOptions | undefined
-): Layer.Layer<Claims, DirectoryRefusal | MigrationFailed> =>
-  cell === undefined
-    ? Claims.none
-    : Layer.unwrapEffect(
-        Effect.map(
-          Effect.promise(() =>
-            Promise.all([import("./cells/ClaimsLive.ts"), import("./cells/DirectoryConnection.ts")])
-          ),
-          ([{ claimsLayer }, { connectedDirectoryLayer }]) =>
-            Layer.provide(claimsLayer(cell.name), connectedDirectoryLayer({ url: cell.directoryUrl, cell: cell.name }))
-        )
-      )
 
 /** The options of a service whose database and provider are layers of an embedding team. */
 export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
@@ -177,7 +151,7 @@ export const storageLayer = (
 /** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
-): Layer.Layer<Services, DirectoryRefusal | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
+): Layer.Layer<Services, MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
@@ -186,7 +160,7 @@ export const servicesLayer = (
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
-): Layer.Layer<Services, E | DirectoryRefusal | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
+): Layer.Layer<Services, E | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const foundations = Layer.mergeAll(
@@ -229,7 +203,7 @@ export const servicesWithProviderLayer = <E, R>(
     AuditRetention.layer(options.settings),
     Inbound.layer,
     Receipts.layer(options.settings)
-  ).pipe(Layer.provideMerge(foundations), Layer.provide(cellClaimsLayer(options.cell)))
+  ).pipe(Layer.provideMerge(foundations))
 }
 
 /**

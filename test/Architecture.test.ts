@@ -59,8 +59,6 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly 
   slice("telemetry"),
   slice("storage"),
   slice("kit"),
-  // What a cell needs of the directory; what stands between or beside cells is above
-  { name: "cells", holds: /^cells\/\w+\.ts$/ },
   slice("identity"),
   slice("images"),
   slice("provider"),
@@ -73,7 +71,6 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly 
   slice("docs"),
   slice("mcp"),
   slice("http"),
-  { name: "between cells", holds: /^cells\/\w+\// },
   { name: "service", holds: /^(Service|Embedding)\.ts$/ },
   { name: "process", holds: /^(main|Run|index)\.ts$|^(cli|local|testing)\// }
 ]

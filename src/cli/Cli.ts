@@ -3,7 +3,6 @@ import { NodeContext } from "@effect/platform-node"
 import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { version } from "../settings/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
-import { cellCommands, cells } from "./Cells.ts"
 import { asksForHelp, commandsUnder, commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
@@ -30,7 +29,6 @@ const root = Command.make(programName).pipe(
     accounts,
     imagesCommand,
     receipts,
-    cells,
     emulator,
     mcp.command,
     listenCommand,
@@ -47,7 +45,6 @@ export const commands: ReadonlyArray<KnownCommand> = [
   ...accountCommands,
   ...imageCommands,
   ...receiptCommands,
-  ...cellCommands,
   ...emulatorCommands,
   ...mcpCommands,
   ...listenCommands

@@ -1,12 +1,9 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
-import type { Claims } from "../cells/Claims.ts"
-import type { DirectoryRefusal } from "../cells/DirectoryConnection.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
-import { type CellOptions, cellClaimsLayer } from "../Service.ts"
 import { type ImageStoreSettings, readSettings, type SettingsError, type SettingsShape } from "../settings/Settings.ts"
 import { databaseLayer } from "../storage/Database.ts"
 import type { MigrationFailed } from "../storage/Migrations.ts"
@@ -18,7 +15,6 @@ import { applyMigrations, requireCurrentSchema } from "./Schema.ts"
 const make = Effect.gen(function* () {
   const settings = yield* readSettings
   const local = yield* findLocalService(settings)
-  const cell = Option.all({ name: settings.cellName, directoryUrl: settings.directoryUrl })
   const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
   if (Option.isNone(known)) {
     const { service } = yield* completeSettings(settings)
@@ -28,12 +24,10 @@ const make = Effect.gen(function* () {
       databaseReadUrl: settings.databaseReadUrl,
       startedDatabase: true,
       provider: Effect.succeed(service.provider),
-      imageStore: settings.imageStore,
-      cell
+      imageStore: settings.imageStore
     }
   }
   return {
-    cell,
     databaseUrl: known.value,
     databaseDirectUrl: settings.databaseDirectUrl,
     databaseReadUrl: settings.databaseReadUrl,
@@ -63,8 +57,6 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
     readonly startedDatabase: boolean
     /** The provider that the service uses: if no key is set, the running service's emulator, or a new one. */
     readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
-    /** The cell that it is, and the directory of all of them; none if it is the only installation. */
-    readonly cell: Option.Option<CellOptions>
     /** The bucket of product images; none if they are in the database. */
     readonly imageStore: Option.Option<ImageStoreSettings>
   }
@@ -109,16 +101,11 @@ export const databaseAsFound: Layer.Layer<
   )
 )
 
-/** What the installation has in the directory of cells, if there is one. */
-const claims: Layer.Layer<Claims, DirectoryRefusal | MigrationFailed, Installation> = Layer.unwrapEffect(
-  Effect.map(Installation, ({ cell }) => cellClaimsLayer(Option.getOrUndefined(cell)))
-)
-
 /**
  * Brings the schema of a database up to date that was started for this command; requires it of any other, whose service
  * may be of another version.
  */
-export const withCurrentSchema: Effect.Effect<
+const withCurrentSchema: Effect.Effect<
   void,
   SqlError.SqlError | MigrationFailed | CommandFailed,
   Installation | SqlClient.SqlClient
@@ -127,16 +114,16 @@ export const withCurrentSchema: Effect.Effect<
   yield* startedDatabase ? applyMigrations : requireCurrentSchema
 })
 
-/** The database, with its schema up to date, and what its cell has in the directory. */
+/** The database, with its schema up to date. */
 export const database: Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient | Claims,
-  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | DirectoryRefusal | CommandFailed,
+  PgClient.PgClient | SqlClient.SqlClient,
+  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed,
   Installation
 > = Layer.unwrapEffect(
   Effect.map(Installation, ({ databaseReadUrl }) =>
     Layer.merge(Layer.effectDiscard(withCurrentSchema), replicaOf(Option.getOrUndefined(databaseReadUrl), poolSize))
   )
-).pipe(Layer.provideMerge(Layer.merge(databaseAsFound, claims)))
+).pipe(Layer.provideMerge(databaseAsFound))
 
 /** The provider of the installation. */
 export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(

@@ -9,12 +9,11 @@ import { accountLine } from "./Accounts.ts"
 import { CommandFailed } from "./Failure.ts"
 import { emailOption, formOption, idArgument } from "./Fields.ts"
 import { database, Installation, noProvider } from "./Installation.ts"
-import { moveCommand } from "./MoveOrganization.ts"
 import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
-/** `organizations create | list | show | move`: the tenants, for the operator (contract 1.1). */
+/** `organizations create | list | show`: the tenants, for the operator (contract 1.1). */
 
 const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
   Layer.provide(database),
@@ -103,14 +102,9 @@ const showOne = described(
 
 /** The command with its subcommands. */
 export const organizations = Command.make("organizations").pipe(
-  Command.withDescription("Create, show and move organizations."),
-  Command.withSubcommands([create.command, list.command, showOne.command, moveCommand.command])
+  Command.withDescription("Create and show organizations."),
+  Command.withSubcommands([create.command, list.command, showOne.command])
 )
 
 /** The commands, for the help. */
-export const organizationCommands: ReadonlyArray<KnownCommand> = [
-  create.known,
-  list.known,
-  showOne.known,
-  moveCommand.known
-]
+export const organizationCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, showOne.known]

@@ -40,8 +40,6 @@ export const contents = [
       "accounts-and-people",
       "operating",
       "failover",
-      "cells",
-      "cells-move",
       "telemetry",
       "local-provider"
     ]

@@ -89,8 +89,8 @@ export const makeSessionAdmission = Effect.gen(function* () {
     }
     const token = Redacted.make(text)
     const ask = (tokens: TokensToTake) =>
-      Effect.tap(sessions.admit(token, policies, tokens), ({ renewed }) =>
-        renewed === null ? Effect.void : setSessionCookie(renewed)
+      Effect.tap(sessions.admit(token, policies, tokens), ({ extended }) =>
+        extended ? setSessionCookie(token) : Effect.void
       )
     const { session } = yield* admit(`session:${tokenHash(token).toString("base64url")}`, ask, invalid)
     return session

@@ -6,7 +6,7 @@ import { RequestId } from "../kit/Request.ts"
 import { spacingMillis } from "../kit/Spacing.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
-import { isInTransaction, isMoving, isUnavailable } from "../storage/Database.ts"
+import { isInTransaction, isUnavailable } from "../storage/Database.ts"
 import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
 import {
   type ContextQuery,
@@ -41,7 +41,7 @@ const gathering = {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
   },
-  isOfOne: (error: SqlError.SqlError) => isMoving(error) || !isUnavailable(error)
+  isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
 } as const
 
 /**
@@ -137,16 +137,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const insertOne = (receipt: VersionedReceipt, begin: Begin) =>
     Effect.map(insertAll([receipt], begin), ([stored]) => stored)
 
-  /** Nobody's account may be one that has moved to another cell: its notifications must not be taken for nobody's. */
-  const refuseMoved = ({ accountId, environment }: ContextQuery) =>
-    sql`SELECT payments.refuse_moved_account(${environment}, ${accountId})`
-
   const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) => {
       const way = wayOf(fiber)
       return Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
-        if (found === undefined) return Effect.as(refuseMoved(query), undefined)
+        if (found === undefined) return Effect.succeed(undefined)
         // What a transaction sees is not yet for others to see
         if (way !== "inTransaction") remembered.put(accountKey(query), found)
         return Effect.succeed({ ...found, version: null })

@@ -8,7 +8,6 @@ import type { Author } from "./Tenant.ts"
 /** The action: `<object>.<past participle>`. */
 export type AuditAction =
   | "organization.created"
-  | "organization.moved"
   | "member.added"
   | "member.updated"
   | "member.removed"

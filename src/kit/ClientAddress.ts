@@ -52,7 +52,7 @@ const addressOf = (request: Sent, proxies: TrustedProxies): string =>
  * @param connection the address of the connection
  * @param header the request's `X-Forwarded-For`
  */
-export const addressBehind = (proxies: TrustedProxies, connection: string, header: string | undefined): string => {
+const addressBehind = (proxies: TrustedProxies, connection: string, header: string | undefined): string => {
   let address = unmapped(connection)
   const forwarded = (header ?? "").split(",").map((part) => forwardedAddress(part.trim()))
   while (isTrusted(address, proxies)) {

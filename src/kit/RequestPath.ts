@@ -17,7 +17,7 @@ const read = (url: string): readonly [target: string, end: number] => {
  * The path of a request without its query: decoded, but for escaped characters that separate parts, and percent signs,
  * since a parameter in it is decoded once more. Undefined if its escapes can't be decoded.
  */
-export const decodedPathOf = (url: string): string | undefined => {
+const decodedPathOf = (url: string): string | undefined => {
   const [target, end] = read(url)
   const path = target.slice(0, end)
   if (!path.includes("%")) return path

@@ -244,10 +244,6 @@ export const completeSettings = (
         ...(Option.isSome(settings.databaseReadUrl) ? { databaseReadUrl: settings.databaseReadUrl.value } : {}),
         masterKeys: masterKeys.value,
         ...(Option.isSome(settings.imageStore) ? { imageStore: settings.imageStore.value } : {}),
-        ...Option.match(Option.all({ name: settings.cellName, directoryUrl: settings.directoryUrl }), {
-          onNone: () => ({}),
-          onSome: (cell) => ({ cell })
-        }),
         provider: {
           timeout: settings.provider.timeout,
           concurrencyPerAccount: settings.provider.concurrencyPerAccount,

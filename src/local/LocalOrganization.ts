@@ -28,9 +28,6 @@ export type LocalFile = typeof LocalFile.Type
 /** Whom the local organization belongs to. */
 const defaultOwnerEmail = "owner@example.com"
 
-/** The owner in a further cell: a person is in one cell only, and the default one is in the first. */
-const ownerEmailIn = (cell: string): string => `owner@${cell}.example.com`
-
 /** The path of `local.json` in the data directory, mode 0600. */
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
@@ -94,7 +91,9 @@ const recover = Effect.fnUntraced(function* (
 ) {
   const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(ownerEmail))
   if (Option.isNone(found)) {
-    return Option.none()
+    return yield* new LocalDefaultsFailed({
+      message: `The local organization can't be created: ${ownerEmail} has just left another one. Start again.`
+    })
   }
   const organizationId = found.value
   const account = yield* Effect.flatMap(Accounts, ({ show }) => show({ organizationId, environment: "sandbox" }))
@@ -104,35 +103,17 @@ const recover = Effect.fnUntraced(function* (
       Option.isNone(account) ? linkAccount(organizationId, settings.provider.localAccountId, emulator) : Effect.void
   })
   yield* Effect.logInfo(`The local organization ${organizationId} was found in the database: it gets a new API key`)
-  return Option.some({ organizationId, ownerEmail })
+  return { organizationId, ownerEmail }
 })
 
-/** Creates the organization of an owner, or finds the one of an earlier start; none if the owner is in another cell. */
-const createOrRecover = Effect.fnUntraced(function* (
-  ownerEmail: string,
-  settings: SettingsShape,
-  completed: CompletedSettings
-) {
-  const organizations = yield* Organizations
-  return yield* organizations.create({ name: "Local organization", ownerEmail }).pipe(
-    Effect.tap(({ id }) => linkAccount(id, settings.provider.localAccountId, completed.emulator)),
-    Effect.map(({ id }) => Option.some({ organizationId: id, ownerEmail })),
-    Effect.catchTag("OrganizationAlreadyExists", () => recover(ownerEmail, settings, completed))
-  )
-})
-
-/** The organization of the default owner or, if that one is in another cell, of this cell's own. */
+/** Creates the organization of the default owner, or finds that of an earlier start. */
 const firstOrganization = Effect.fnUntraced(function* (settings: SettingsShape, completed: CompletedSettings) {
-  const owners = [defaultOwnerEmail, ...Option.toArray(Option.map(settings.cellName, ownerEmailIn))]
-  for (const ownerEmail of owners) {
-    const found = yield* createOrRecover(ownerEmail, settings, completed)
-    if (Option.isSome(found)) {
-      return found.value
-    }
-  }
-  return yield* new LocalDefaultsFailed({
-    message: `The local organization can't be created: other cells have ${owners.join(" and ")}`
-  })
+  const organizations = yield* Organizations
+  return yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail }).pipe(
+    Effect.tap(({ id }) => linkAccount(id, settings.provider.localAccountId, completed.emulator)),
+    Effect.map(({ id }) => ({ organizationId: id, ownerEmail: defaultOwnerEmail })),
+    Effect.catchTag("OrganizationAlreadyExists", () => recover(defaultOwnerEmail, settings, completed))
+  )
 })
 
 /**

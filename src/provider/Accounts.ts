@@ -1,6 +1,5 @@
 import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
-import { Claims } from "../cells/Claims.ts"
 import {
   type PermissionDenied,
   ProviderAccountNotConnected,
@@ -88,7 +87,6 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const audit = yield* makeAudit
-  const claims = yield* Claims
   const columns = sql.literal(`
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
     had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
@@ -219,18 +217,8 @@ const make = Effect.gen(function* () {
     if (before?.connected !== true) {
       yield* record(tenant, author, "linked", accountId)
     }
-    return { linked, replaced }
+    return linked
   })
-
-  /** Whether the tenant has an account, connected or not. */
-  const isLinked = (tenant: Tenant, accountId: string) =>
-    Effect.map(
-      sql`
-        SELECT 1 FROM payments.provider_accounts
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-          AND account_id = ${accountId}`,
-      (rows) => rows.length > 0
-    )
 
   const takenByAnother = (cause: unknown) =>
     new AccountTaken({
@@ -258,21 +246,15 @@ const make = Effect.gen(function* () {
     const account = { environment: tenant.environment, accountId }
     const reported = yield* readStatus(account)
     const hadPayments = yield* provider.hasCharges(account)
-    const { linked, replaced } = yield* transaction(sql)(
+    return yield* transaction(sql)(
       Effect.zipRight(mayStill, store(tenant, accountId, hadPayments, reported, author, linkedBy))
     ).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
         takenByAnother
       ),
-      claims.account(tenant, accountId, isLinked(tenant, accountId)),
-      Effect.catchTag("TakenElsewhere", takenByAnother),
       orUnavailable
     )
-    if (replaced !== null) {
-      yield* claims.accountEnded(tenant, replaced, isLinked(tenant, replaced))
-    }
-    return linked
   })
 
   const disconnect = Effect.fn("Accounts.disconnect")(function* (tenant: Tenant, accountId: string, author: Author) {
@@ -306,7 +288,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
-    const unlinked = yield* transaction(sql)(
+    return yield* transaction(sql)(
       Effect.gen(function* () {
         const [unlinked] = yield* sql<LinkedAccount>`
           DELETE FROM payments.provider_accounts
@@ -318,11 +300,6 @@ const make = Effect.gen(function* () {
         return Option.fromNullable(unlinked)
       })
     )
-    if (Option.isSome(unlinked)) {
-      const { accountId } = unlinked.value
-      yield* claims.accountEnded(tenant, accountId, isLinked(tenant, accountId))
-    }
-    return unlinked
   }, orUnavailable)
 
   const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
@@ -388,8 +365,5 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider | Claims> = Layer.effect(
-    Accounts,
-    make
-  )
+  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(Accounts, make)
 }

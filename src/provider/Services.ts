@@ -1,6 +1,5 @@
 import type { SqlClient } from "@effect/sql"
 import { Layer } from "effect"
-import type { Claims } from "../cells/Claims.ts"
 import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "./Accounts.ts"
 import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
@@ -21,7 +20,7 @@ export type ProviderServices =
   | ReturnUrls
 
 /** All services on connected accounts. */
-export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient | Claims> =
+export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient> =
   Layer.mergeAll(CheckoutSessions.layer, PaymentLinks.layer, Products.layer, PromotionCodes.layer).pipe(
     Layer.provideMerge(Prices.layer),
     Layer.provideMerge(Layer.mergeAll(Accounts.layer, ReturnUrls.layer))

@@ -12,8 +12,7 @@ export interface EnqueueLease {
 /**
  * The part of a statement that puts new deliveries in the queue. Each is due at once, or is put there under the lease,
  * with its first attempt already under way. `deliveries` is as for `enqueue`; `leased` names the part whose column
- * `leased` says, by `id`, which deliveries are leased. Returns `id`, `leased`, which is false for a delivery that somebody
- * else has leased (see `payments.park_moving()`), and where its row is, for `leasedRows`.
+ * `leased` says, by `id`, which deliveries are leased. Returns `id`, `leased`, and where its row is, for `leasedRows`.
  */
 export const enqueueLeased = (
   sql: SqlClient.SqlClient,
@@ -32,7 +31,7 @@ export const enqueueLeased = (
       SELECT d.*, d.id IN (SELECT l.id FROM ${sql.literal(leased)} l WHERE l.leased) AS leased
       FROM ${sql.literal(deliveries)} d OFFSET 0
     ) d
-    RETURNING id, COALESCE(lease = ${lease.id}::uuid, false) AS leased, ctid AS tid`
+    RETURNING id, lease IS NOT NULL AS leased, ctid AS tid`
 
 /** The deliveries that are under the lease, of rows `q` of that part: each with its place, as JSON. Null if there are none. */
 export const leasedRows = "json_agg(json_build_array(q.id, q.tid)) FILTER (WHERE q.leased)"

@@ -47,15 +47,11 @@ const publicUrl = mapped(
   ({ origin, pathname }) => `${origin}${pathname}`.replace(/\/+$/, "")
 )
 
-/** What a process does. A router does nothing else. */
+/** What a process does. */
 export interface Roles {
   readonly api: boolean
   readonly worker: boolean
-  readonly router?: true
 }
-
-/** As in the directory. */
-const cellNameForm = /^[a-z][a-z0-9-]{0,31}$/
 
 const noNetworks = () => ({ unset: "none", value: new BlockList() })
 
@@ -76,30 +72,16 @@ export const definitions = {
   roles: setting(
     "ROLES",
     mapped(
-      oneOf("all", "api", "worker", "router"),
+      oneOf("all", "api", "worker"),
       (role): Roles => ({
         api: role === "all" || role === "api",
-        worker: role === "all" || role === "worker",
-        ...(role === "router" ? { router: true } : {})
+        worker: role === "all" || role === "worker"
       })
     ),
     {
       default: "all",
-      about:
-        "`api` serves HTTP, `worker` delivers, `all` does both; any number of processes share one database. `router` forwards requests to cells, and needs no database but the directory"
+      about: "`api` serves HTTP, `worker` delivers, `all` does both; any number of processes share one database"
     }
-  ),
-  directoryUrl: optional("DIRECTORY_URL", databaseUrlFor("write"), {
-    unset: "none: this installation is the only one",
-    about:
-      "PostgreSQL of the directory, in which [cells](cells.md) claim what only one of them may have; the schema `payments_directory` is created and kept up to date"
-  }),
-  cellName: optional(
-    "CELL_NAME",
-    validated(text, "must be 1 to 32 lower-case letters, digits and hyphens, the first a letter", (name) =>
-      cellNameForm.test(name)
-    ),
-    { unset: "none", about: "which of the directory's cells this installation is; required with `DIRECTORY_URL`" }
   ),
   databaseUrl: optional(
     "DATABASE_URL",

@@ -55,18 +55,6 @@ const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray
     : [])
 ]
 
-/** What cells and their routers need of each other's settings. */
-const cellProblems = ({ cellName, directoryUrl, roles }: SettingsShape): ReadonlyArray<string> => {
-  if (Option.isNone(directoryUrl)) {
-    if (roles.router === true) return [problem(definitions.directoryUrl, "is required with ROLES=router")]
-    return Option.isSome(cellName) ? [problem(definitions.directoryUrl, "is required with CELL_NAME")] : []
-  }
-  if (roles.router === true) {
-    return Option.isSome(cellName) ? [problem(definitions.cellName, "is for cells, not for a router")] : []
-  }
-  return Option.isNone(cellName) ? [problem(definitions.cellName, "is required with DIRECTORY_URL")] : []
-}
-
 const liveKey = secretKeyName("production")
 
 const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
@@ -89,9 +77,7 @@ const directAlone = ({ databaseDirectUrl, databaseUrl }: SettingsShape): Readonl
 
 /** The problems of settings in their mode, although each has the right form. */
 export const modeProblems = (settings: SettingsShape): ReadonlyArray<string> => {
-  // A router has no part of an installation: neither a database, nor keys, nor mail
-  if (settings.roles.router === true) return cellProblems(settings)
-  const others = [...directAlone(settings), ...cellProblems(settings)]
+  const others = directAlone(settings)
   if (settings.mode === "production") return [...productionProblems(settings), ...others]
   return Option.isSome(settings.provider.production)
     ? [`${liveKey}: live keys are accepted with MODE=production only`, ...others]

@@ -1,5 +1,5 @@
 import { type Config, type ConfigError, Data, Effect, type LogLevel } from "effect"
-import { definitions, logDefinitions, type SettingsShape, settings } from "./Definitions.ts"
+import { logDefinitions, type SettingsShape, settings } from "./Definitions.ts"
 import { modeProblems } from "./Modes.ts"
 
 export type { SettingsShape } from "./Definitions.ts"
@@ -37,9 +37,6 @@ export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(lo
 
 /** `LOG_REQUESTS`: whether there is a line for each request. */
 export const logRequests: Effect.Effect<boolean, SettingsError> = read(logDefinitions.requests)
-
-/** `DIRECTORY_URL` alone, for commands that need nothing of an installation. */
-export const readDirectoryUrl = read(definitions.directoryUrl)
 
 /** The settings of this process, from the current `ConfigProvider` (the environment variables by default). */
 export const readSettings: Effect.Effect<SettingsShape, SettingsError> = read<SettingsShape>(settings).pipe(

@@ -313,19 +313,13 @@ export const databaseLayer = (
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
-/** The SQLSTATE with which the database refuses what concerns an organization that is moving to another cell. */
-const movingState = "CPM01"
-
-/** Whether a statement was refused because of one organization that is moving, or has moved, to another cell. */
-export const isMoving = (error: SqlError.SqlError): boolean => sqlState(error) === movingState
-
 /**
  * SQLSTATEs of a database that is temporarily unable to work: lost connections (08), a read-only standby (25006),
  * time-outs (25P03, 57014), a refused login (28), a database that is gone or accepts no connections (3D000, 55000),
  * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O
- * (58); and of an organization that is moving.
+ * (58).
  */
-const unavailableStates = new RegExp(`^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58|${movingState})`)
+const unavailableStates = /^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58)/
 
 /**
  * Whether the database is temporarily unable to work: unreachable, shutting down, out of connections, memory or disk,

@@ -151,7 +151,7 @@ export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient
 )
 
 /** The advisory lock of the removal of days; the function `add_day` waits for it before it adds rows to a past one. */
-export const dayRemovalLock = 5_190_277_303
+const dayRemovalLock = 5_190_277_303
 
 /**
  * SQL: whether a table of a day is no partition any more, or only until who reads it has ended. `add_day` takes it for one

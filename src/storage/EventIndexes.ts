@@ -6,7 +6,7 @@ import { shortLockTimeout } from "./DayPartitions.ts"
 /**
  * Indexes for finding events when their day is not known: by public id and by payment, and refunds without a payment by
  * their charge. None of these values has an order in time, so inserts into an index on the value alone go to random pages.
- * See migration 0026.
+ * See migration 0024.
  */
 
 /** An index that a migration adds to the table of events, and so to each day's. */
@@ -164,11 +164,11 @@ export const addEventIndex = ({ name, on, suffix }: EventIndex) =>
     )
   )
 
-/** For how long processes of the version before migration 0026 may still be at work, and look by the first indexes. */
+/** For how long processes of the version before migration 0024 may still be at work, and look by the first indexes. */
 const firstIndexesNeededFor = "1 day"
 
 /**
- * Drops the first indexes, which migration 0026 has replaced, as soon as no process can need them any more. Waits for
+ * Drops the first indexes, which migration 0024 has replaced, as soon as no process can need them any more. Waits for
  * nobody: while a long transaction keeps a table of events, it is tried again with the next housekeeping.
  */
 export const dropFirstEventIndexes: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
@@ -179,7 +179,7 @@ export const dropFirstEventIndexes: Effect.Effect<void, SqlError.SqlError, SqlCl
       BEGIN
         IF to_regclass('payments.${sql.literal(firstEventsByPublicId.name)}') IS NULL OR NOT EXISTS (
           SELECT 1 FROM payments.migrations
-          WHERE migration_id = 26 AND created_at < now() - interval '${sql.literal(firstIndexesNeededFor)}'
+          WHERE migration_id = 24 AND created_at < now() - interval '${sql.literal(firstIndexesNeededFor)}'
         ) THEN RETURN; END IF;
         SET LOCAL lock_timeout = '${sql.literal(shortLockTimeout)}';
         DROP INDEX payments.${sql.literal(firstEventsByPublicId.name)}, payments.${sql.literal(firstEventsByPayment.name)};

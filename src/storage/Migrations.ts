@@ -34,13 +34,11 @@ import eventsByPaymentIndex from "./migrations/0020_events_by_payment.ts"
 import cluster from "./migrations/0021_cluster.ts"
 import accountConnecting from "./migrations/0022_account_connecting.ts"
 import statistics from "./migrations/0023_statistics.ts"
-import moves from "./migrations/0024_moves.ts"
-import changedHours from "./migrations/0025_changed_hours.ts"
-import eventsByHour from "./migrations/0026_events_by_hour.ts"
-import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
-import confirmedAccess from "./migrations/0028_confirmed_access.ts"
-import endpointsInUse from "./migrations/0029_endpoints_in_use.ts"
-import refundsByChargeIndex from "./migrations/0030_refunds_by_charge.ts"
+import eventsByHour from "./migrations/0024_events_by_hour.ts"
+import roomForAttempts from "./migrations/0025_room_for_attempts.ts"
+import confirmedAccess from "./migrations/0026_confirmed_access.ts"
+import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
+import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -71,13 +69,11 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0021_cluster": cluster,
   "0022_account_connecting": accountConnecting,
   "0023_statistics": statistics,
-  "0024_moves": moves,
-  "0025_changed_hours": changedHours,
-  "0026_events_by_hour": eventsByHour,
-  "0027_room_for_attempts": roomForAttempts,
-  "0028_confirmed_access": confirmedAccess,
-  "0029_endpoints_in_use": endpointsInUse,
-  "0030_refunds_by_charge": refundsByChargeIndex
+  "0024_events_by_hour": eventsByHour,
+  "0025_room_for_attempts": roomForAttempts,
+  "0026_confirmed_access": confirmedAccess,
+  "0027_endpoints_in_use": endpointsInUse,
+  "0028_refunds_by_charge": refundsByChargeIndex
 }
 
 /** What comes before a migration that would take long on large tables. */
@@ -94,8 +90,8 @@ const preparations: ReadonlyMap<number, Preparation> = new Map([
   [18, eventIndexPreparation(firstEventsByPublicId)],
   [19, { prepare: prepareReceiptMonths, abandon: abandonReceiptMonths }],
   [20, eventIndexPreparation(firstEventsByPayment)],
-  [26, eventIndexPreparation(eventsByPublicId, eventsByPayment)],
-  [30, eventIndexPreparation(refundsByCharge)]
+  [24, eventIndexPreparation(eventsByPublicId, eventsByPayment)],
+  [28, eventIndexPreparation(refundsByCharge)]
 ])
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */
@@ -117,7 +113,7 @@ const table = "payments.migrations"
  * To be looked at before the migrator, which locks that table against all who read it, even if there is nothing to do:
  * while a `pg_dump` does, no process could start.
  */
-export const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.SqlError, SqlClient.SqlClient> =>
+const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`

@@ -28,7 +28,7 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
 )
 
 /** The advisory lock of the removal of months. */
-export const monthRemovalLock = 5_190_277_305
+const monthRemovalLock = 5_190_277_305
 
 /**
  * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were dropped.

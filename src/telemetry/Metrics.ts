@@ -80,57 +80,6 @@ export const metricTable = {
     attributes: ["environment", "provider.operation", "http.response.status_code", "error.type"],
     about: "Calls to the provider, each repeat counted separately"
   },
-  "connected_payments.router.request.duration": {
-    kind: "histogram",
-    unit: "s",
-    attributes: ["router.cell", "router.status_class"],
-    about: "Requests through a router, by the cell that was asked last and the class of the status: `2xx` and so on"
-  },
-  "connected_payments.router.refusal.count": {
-    kind: "counter",
-    unit: "{request}",
-    attributes: ["router.cell", "router.refusal"],
-    about:
-      "Requests that the router refused itself: `cell_away`, `cell_busy`, `route_unknown`, `no_memory`, or for the `request`"
-  },
-  "connected_payments.router.notification.count": {
-    kind: "counter",
-    unit: "{notification}",
-    attributes: ["router.account"],
-    about:
-      "Notifications of the provider by what the directory says of their account: `known`; `unknown` or `none` named, which go to the home cell; `unanswered`"
-  },
-  "connected_payments.router.connection.count": {
-    kind: "gauge",
-    unit: "{connection}",
-    attributes: [],
-    about: "Open connections of clients to the router"
-  },
-  "connected_payments.router.request.active": {
-    kind: "gauge",
-    unit: "{request}",
-    attributes: ["router.cell"],
-    about: "Requests under way to each cell"
-  },
-  "connected_payments.router.cell.up": {
-    kind: "gauge",
-    // No "1": Prometheus would take the gauge for a ratio, and say so in its name
-    unit: "{cell}",
-    attributes: ["router.cell"],
-    about: "Whether the cell lives, as the router sees it: 1 or 0"
-  },
-  "connected_payments.router.directory.lookup.count": {
-    kind: "counter",
-    unit: "{lookup}",
-    attributes: ["router.lookup"],
-    about: "Routes by where they came from: `remembered`, `asked` of the directory, or `failed`"
-  },
-  "connected_payments.router.directory.answer_age": {
-    kind: "gauge",
-    unit: "s",
-    attributes: [],
-    about: "How long ago the directory last answered, or since the start if it has not; it is asked every 30 seconds"
-  },
   "db.client.connection.count": {
     kind: "gauge",
     unit: "{connection}",

@@ -12,7 +12,6 @@ import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
-import { routerBench } from "./router/Router.ts"
 import { scaleBench } from "./scale/Scale.ts"
 import { soakBench } from "./soak/Soak.ts"
 import { workersBench } from "./workers/Workers.ts"
@@ -35,8 +34,7 @@ const benches: ReadonlyArray<Bench> = [
   neighbourBench,
   memoryBench,
   consoleBench,
-  peersBench,
-  routerBench
+  peersBench
 ]
 
 /** Those that take longer than all others together; `all` leaves them out. */

@@ -42,7 +42,7 @@ const keepLog = (lines: Array<LogLine>) =>
 
 /** Starts the service's API; it ends with the scope. */
 export const startService = (
-  options: Pick<ServiceOptions, "databaseUrl" | "databaseReadUrl" | "cell" | "provider"> & {
+  options: Pick<ServiceOptions, "databaseUrl" | "databaseReadUrl" | "provider"> & {
     readonly settings?: Partial<ServiceOptions["settings"]>
   }
 ): Effect.Effect<StartedService, unknown, Scope.Scope> =>

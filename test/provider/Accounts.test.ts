@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { Claims } from "../../src/cells/Claims.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { Author, Tenant } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
@@ -207,7 +206,7 @@ onService()("accounts", (it) => {
               accounts.link(tenant, accountId, operator)
             ).pipe(Effect.orDie, Effect.zipRight(revoked))
         }
-        const { use } = yield* Layer.build(Layer.provide(Accounts.layer, Claims.none)).pipe(
+        const { use } = yield* Layer.build(Accounts.layer).pipe(
           Effect.map(Context.get(Accounts)),
           Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql)),
           Effect.scoped

@@ -126,7 +126,7 @@ describe("an event's public id and payment", () => {
 describe("the step to indexes by hour", () => {
   it.scopedLive("indexes what is stored, keeps the first indexes for a day, and drops them then", () =>
     Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0026")
+      const { database, sql } = yield* databaseBeforeMigration("0024")
       for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
       const stored = yield* storeHours(sql)
       yield* on(sql, migrate)
@@ -134,7 +134,7 @@ describe("the step to indexes by hour", () => {
       yield* expectAllFound(sql, stored)
       yield* on(sql, dropFirstEventIndexes)
       expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
-      yield* sql`UPDATE payments.migrations SET created_at = now() - interval '25 hours' WHERE migration_id = 26`
+      yield* sql`UPDATE payments.migrations SET created_at = now() - interval '25 hours' WHERE migration_id = 24`
       // While a long transaction reads events, nothing waits behind the drop
       const reader = yield* readOn(yield* connect(database), "payments.events")
       yield* on(sql, dropFirstEventIndexes)
@@ -149,7 +149,7 @@ describe("the step to indexes by hour", () => {
 
   it.scopedLive("goes on while events are stored, and begins anew after one that broke off", () =>
     Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0026")
+      const { database, sql } = yield* databaseBeforeMigration("0024")
       for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
       const before = yield* storeHours(sql)
       const [today] = days
@@ -164,7 +164,7 @@ describe("the step to indexes by hour", () => {
 
   it.scopedLive("a start that is told to stop ends soon, also while a transaction holds the preparation up", () =>
     Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0026")
+      const { database, sql } = yield* databaseBeforeMigration("0024")
       yield* sql`SELECT payments.add_day((now() AT TIME ZONE 'UTC')::date)`
       const ended = yield* Deferred.make<void>()
       const holder = yield* sql`LOCK TABLE payments.events IN ROW EXCLUSIVE MODE`.pipe(

@@ -1,11 +1,10 @@
-import { SqlClient } from "@effect/sql"
+import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
-import { migrateDirectory } from "../../src/cells/DirectoryMigrations.ts"
+import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { migrate } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { createMigratedDatabase, createTestDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
 import { connect, databaseBeforeMigration, readOn, waitsForLock } from "./PartitionBed.ts"
 
 /** As a process does it, with connections of its own for the migrations. */
@@ -47,17 +46,6 @@ describe("a database that is up to date", () => {
       yield* backup.end
     })
   )
-
-  it.scopedLive("is found so by cells and routers if it is the directory", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const services = yield* Layer.build(databaseLayer({ url, statementTimeout: "2 seconds" }))
-      yield* Effect.provide(migrateDirectory, services)
-      const backup = yield* readOn(Context.get(services, SqlClient.SqlClient), "payments_directory.migrations")
-      yield* Effect.provide(migrateDirectory, services)
-      yield* backup.end
-    })
-  )
 })
 
 describe("a migration", () => {
@@ -71,7 +59,7 @@ describe("a migration", () => {
       yield* other`SELECT 1 FROM payments.provider_accounts`
       yield* reader.end
       yield* Fiber.join(migrating)
-      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 30`).toHaveLength(1)
+      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 28`).toHaveLength(1)
     })
   )
 
@@ -79,7 +67,7 @@ describe("a migration", () => {
     "ends with its process, also while it waits for somebody's long transaction",
     () =>
       Effect.gen(function* () {
-        const { database, sql } = yield* databaseBeforeMigration("0026")
+        const { database, sql } = yield* databaseBeforeMigration("0024")
         const dump = yield* beginDump(yield* connect(database))
         const migrating = yield* Effect.fork(migrateAsProcess(database))
         yield* waitsForLock(sql, "the index", "%CREATE INDEX CONCURRENTLY%")

@@ -1,12 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Redacted } from "effect"
-import { Directory } from "../../src/cells/Directory.ts"
-import { connectedDirectoryLayer } from "../../src/cells/DirectoryConnection.ts"
-import { makeRoutes } from "../../src/cells/router/Routes.ts"
 import { type DatabaseOptions, databaseLayer, reservedConnections, transaction } from "../../src/storage/Database.ts"
 import { tell } from "../harness/Connection.ts"
-import { eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 
@@ -86,26 +82,6 @@ describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction
     })
   )
 
-  it.scopedLive("is refused for the directory of cells, which has to be reached past it, and says so", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      for (const settings of [
-        { pool_mode: "transaction" },
-        { pool_mode: "transaction", ignore_startup_parameters: startSettings },
-        { pool_mode: "statement", ignore_startup_parameters: startSettings }
-      ]) {
-        const pooler = yield* startPgBouncer(url, settings)
-        const refused = yield* Effect.flip(
-          Layer.build(connectedDirectoryLayer({ url: Redacted.make(pooler.url), cell: null }))
-        )
-        expect(refused._tag).toBe("DirectoryUnusable")
-        expect(refused.message).toMatch(/^DIRECTORY_URL leads to a connection pooler/)
-        expect(refused.message).toContain("server's own address")
-        expect(refused.message).not.toMatch(/DATABASE_|pool_mode = transaction/)
-      }
-    })
-  )
-
   it.scopedLive("carries statements and transactions, while what needs a session goes past it", () =>
     Effect.gen(function* () {
       const { url } = yield* createTestDatabase()
@@ -149,19 +125,6 @@ describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction
 })
 
 describe.skipIf(!hasPgBouncer)(`a pooler that keeps sessions${pgBouncerNote}`, () => {
-  it.scopedLive("carries the directory of cells, a router's notifications included", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const pooler = yield* startPgBouncer(url, { pool_mode: "session", ignore_startup_parameters: startSettings })
-      const context = yield* Layer.build(connectedDirectoryLayer({ url: Redacted.make(pooler.url), cell: null }))
-      const routes = yield* Effect.provide(makeRoutes, context)
-      yield* eventuallyTrue("the first look", () => routes.cells().length === 0)
-      yield* Context.get(context, Directory).putCell({ name: "north", url: "http://127.0.0.1:9", home: true })
-      // Long before the list is read again by itself
-      yield* eventuallyTrue("news of the cell", () => routes.cells().length === 1)
-    })
-  )
-
   it.scopedLive("needs no direct address", () =>
     Effect.gen(function* () {
       const { url } = yield* createTestDatabase()

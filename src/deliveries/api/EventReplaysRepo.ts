@@ -10,7 +10,6 @@ import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
 import { clockDifference } from "./DeliveriesRepo.ts"
 import type { EventReplay } from "./EventReplay.ts"
 import type { ListEventReplays } from "./EventReplaysApi.ts"
-import { notMoving } from "./Stepping.ts"
 
 /** How many of an endpoint's deliveries may be due, or under way, for a step to add more: live traffic goes first. */
 const mostDue = 20
@@ -199,7 +198,6 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
               FROM payments.event_replays r JOIN payments.endpoints p
                 ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
               WHERE r.state = 'running' AND (${id}::uuid IS NULL OR r.id = ${id}::uuid)
-                AND ${notMoving(sql, "r")}
                 AND (p.deleted_at IS NOT NULL OR p.active AND ${sql.literal(canSign("p"))}
                   AND NOT ${hasWaiting(mostDue, "AND q.next_attempt_at <= now()")} AND NOT ${hasWaiting(mostWaiting, "")})
               ORDER BY r.stepped_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p`,

@@ -7,7 +7,6 @@ import { useDays } from "../../storage/DayPartitions.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
 import type { ListRecoveries, Recovery } from "./RecoveriesApi.ts"
-import { notMoving } from "./Stepping.ts"
 
 /** How many deliveries one step handles: few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100
@@ -88,7 +87,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         WITH recovery AS MATERIALIZED (
           SELECT r.*, p.deleted_at IS NOT NULL AS deleted FROM payments.recoveries r JOIN payments.endpoints p
             ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
-          WHERE r.state = 'running' AND (${id}::uuid IS NULL OR r.id = ${id}::uuid) AND ${notMoving(sql, "r")}
+          WHERE r.state = 'running' AND (${id}::uuid IS NULL OR r.id = ${id}::uuid)
           ORDER BY r.stepped_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p
         ), failed AS MATERIALIZED (
           SELECT d.* FROM recovery r CROSS JOIN LATERAL (

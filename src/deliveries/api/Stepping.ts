@@ -1,13 +1,8 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import type { SqlError } from "@effect/sql"
 import { type Duration, Effect, Layer, Option } from "effect"
 
 /** How often a process looks for work that others have left. */
 const pollInterval = "5 seconds"
-
-/** Whether the organization of a row is not just moving to another cell: a step would be refused, and tried again. */
-export const notMoving = (sql: SqlClient.SqlClient, row: string) =>
-  sql.literal(`NOT EXISTS (
-    SELECT 1 FROM payments.moves m WHERE m.organization_id = ${row}.organization_id AND m.phase <> 'copying')`)
 
 /** The pause between two steps: 100 deliveries in this time are as many as an endpoint should get. */
 export const stepPause: Duration.DurationInput = "200 millis"

@@ -1,7 +1,6 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
-import { isMoving } from "../../storage/Database.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
@@ -143,22 +142,12 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
       WHERE ${sql.literal(inHistory)}
         AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`
 
-  /** What is known of a delivery that has moved to another cell meanwhile is not recorded: there it is sent again. */
-  const recordAllLate = (late: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
-    Effect.asVoid(recordLate(late)).pipe(
-      Effect.catchIf(isMoving, () =>
-        late.length === 1
-          ? Effect.logInfo("A late attempt was not recorded: its organization is moving to another cell")
-          : Effect.forEach(late, (one) => recordAllLate([one]), { discard: true })
-      )
-    )
-
   return (attempts: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
     Effect.flatMap(move(attempts, "place"), (elsewhere) =>
       elsewhere.length === 0
         ? Effect.void
         : Effect.flatMap(move(elsewhere, "key"), (late) =>
-            Effect.forEach(oncePerDelivery(late), recordAllLate, { discard: true })
+            Effect.forEach(oncePerDelivery(late), recordLate, { discard: true })
           )
     )
 }

@@ -1,8 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { Claims } from "../../cells/Claims.ts"
-import { withTag } from "../../cells/RoutingTag.ts"
 import {
   ApiKeyInvalid,
   ApiKeyLimitReached,
@@ -19,7 +17,6 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makePreparing, parametersOf } from "../../storage/Statements.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
-import { makeRefuseUnknownCredential } from "../UnknownCredential.ts"
 import {
   type CredentialLimits,
   type CredentialLimitsRow,
@@ -138,10 +135,8 @@ const toPrincipal = (form: Environment, row: KeyRow): Effect.Effect<PrincipalSha
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
-  const refuseUnknown = yield* makeRefuseUnknownCredential
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-  const claims = yield* Claims
 
   const columns = sql.literal(`
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
@@ -179,8 +174,7 @@ const make = Effect.gen(function* () {
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {
     const prefix = prefixes[options.mode ?? "test"]
-    const tag = claims.tagOf(options.organizationId)
-    const text = `${prefix}${withTag(tag, randomBytes(32).toString("base64url"))}`
+    const text = `${prefix}${randomBytes(32).toString("base64url")}`
     const key = Redacted.make(text)
     const id = yield* newId
     const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
@@ -218,7 +212,7 @@ const make = Effect.gen(function* () {
     }
     const [row] = yield* sql<KeyRow>`${usable(keyHash(key))}`
     if (row === undefined) {
-      return yield* refuseUnknown(keyHash(key), () => new ApiKeyInvalid())
+      return yield* new ApiKeyInvalid()
     }
     return yield* toPrincipal(keyEnvironment(Redacted.value(key)), row)
   }, orUnavailable)
@@ -260,7 +254,7 @@ const make = Effect.gen(function* () {
     const [row] = yield* admissionUnder(policies)(key, tokens)
     if (row === undefined) {
       remembered.delete(key.hashText)
-      return yield* refuseUnknown(key.hash, () => new ApiKeyInvalid())
+      return yield* new ApiKeyInvalid()
     }
     const principal = yield* toPrincipal(key.environment, row)
     if (revocations === revocationsBefore) {
@@ -333,8 +327,7 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   Keys,
   {
     /**
-     * Creates a key: its prefix, the routing tag if there is a directory, and 32 random bytes as base64url. Only this answer has the key itself. An
-     * organization has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is
+     * Creates a key: its prefix and 32 random bytes as base64url. Only this answer has the key itself. An organization has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is
      * checked in the transaction, so that none is created after their removal.
      */
     readonly create: (
@@ -365,5 +358,5 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient | Claims> = Layer.effect(Keys, make)
+  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(Keys, make)
 }

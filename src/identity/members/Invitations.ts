@@ -1,8 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Redacted } from "effect"
-import { Claims } from "../../cells/Claims.ts"
 import {
-  OrganizationAlreadyExists,
+  type OrganizationAlreadyExists,
   PermissionDenied,
   type RateLimitExceeded,
   ResourceNotFound,
@@ -22,7 +21,6 @@ import { takeInvitation } from "../sign-in/MailLimits.ts"
 import { invitationDays, invitationMail } from "../sign-in/Mails.ts"
 import { newToken, Sessions, tokenHash } from "../sign-in/Sessions.ts"
 import type { BegunSession } from "../sign-in/SignIn.ts"
-import { makeRefuseUnknownCredential } from "../UnknownCredential.ts"
 import { requireGrantable, requireManages } from "./Members.ts"
 import { entersEverything, makeMemberships } from "./MembershipsRepo.ts"
 
@@ -93,19 +91,17 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Claims | Sessions | RateLimits | Mailer> =>
+  }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
     Layer.effect(Invitations, make(options.publicUrl))
 }
 
 const make = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
-  const refuseUnknown = yield* makeRefuseUnknownCredential
   const sessions = yield* Sessions
   const limits = yield* RateLimits
   const mailer = yield* Mailer
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-  const claims = yield* Claims
 
   const columns = sql.literal(`id, email, role, environments, created_at AS "createdAt", expires_at AS "expiresAt",
     CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
@@ -169,7 +165,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
           OR environment = 'production' AND reported_status @> '{"charges_enabled": true}')
       LIMIT 1`
     yield* takeInvitation(limits, { ...options, vouched: vouched !== undefined })
-    const token = newToken(claims.tagOf(options.organizationId))
+    const token = newToken()
     const { invitation, ...mail } = yield* transaction(sql)(insert(options, token))
     yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, ...options }))
     return invitation
@@ -222,58 +218,43 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
         (SELECT name FROM payments.organizations o WHERE o.id = organization_id) AS organization
       FROM payments.invitations WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
     if (found === undefined) {
-      return yield* refuseUnknown(tokenHash(token), invalid)
+      return yield* invalid()
     }
     yield* requireInvited(found, found.organizationId)
     const { email, expiresAt, organization, role } = found
     return { email, organization, role, expiresAt }
   }, orUnavailable)
 
-  const redeem = (token: Redacted.Redacted, client: string | null) =>
-    transaction(sql)(
-      Effect.gen(function* () {
-        const [found] = yield* sql<{ readonly organizationId: OrganizationId }>`
+  const accept = Effect.fn("Invitations.accept")(
+    (token: Redacted.Redacted, client: string | null) =>
+      transaction(sql)(
+        Effect.gen(function* () {
+          const [found] = yield* sql<{ readonly organizationId: OrganizationId }>`
           SELECT organization_id AS "organizationId" FROM payments.invitations
           WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
-        if (found === undefined) {
-          return yield* refuseUnknown(tokenHash(token), invalid)
-        }
-        // Serialized with a removal of the inviter: one of the two comes first
-        yield* memberships.lock(found.organizationId)
-        const [accepted] = yield* sql<Invitation & { readonly organizationId: OrganizationId }>`
+          if (found === undefined) {
+            return yield* invalid()
+          }
+          // Serialized with a removal of the inviter: one of the two comes first
+          yield* memberships.lock(found.organizationId)
+          const [accepted] = yield* sql<Invitation & { readonly organizationId: OrganizationId }>`
           UPDATE payments.invitations SET accepted_at = now()
           WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()
           RETURNING ${columns}, organization_id AS "organizationId"`
-        if (accepted === undefined) {
-          return yield* invalid()
-        }
-        const { environments, organizationId, role } = accepted
-        yield* requireInvited(accepted, organizationId)
-        const personId = yield* memberships.ensurePerson(accepted.email)
-        yield* memberships.insert({ organizationId, personId, role, environments })
-        const author = { kind: "person", id: personId } as const
-        yield* record({ organizationId, author }, "invitation.accepted", accepted.id)
-        return yield* sessions.create(personId, client)
-      })
-    )
-
-  const accept = Effect.fn("Invitations.accept")(function* (token: Redacted.Redacted, client: string | null) {
-    if (claims.cell === null) {
-      return yield* redeem(token, client)
-    }
-    // The claim comes before the transaction, and needs to know whom it is for
-    const [invited] = yield* sql<{ readonly email: string; readonly organizationId: OrganizationId }>`
-      SELECT email, organization_id AS "organizationId" FROM payments.invitations
-      WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
-    if (invited === undefined) {
-      return yield* refuseUnknown(tokenHash(token), invalid)
-    }
-    const { email, organizationId } = invited
-    return yield* redeem(token, client).pipe(
-      claims.person(email, organizationId, memberships.isMember(organizationId, email)),
-      Effect.catchTag("TakenElsewhere", (cause) => new OrganizationAlreadyExists({ cause }))
-    )
-  }, orUnavailable)
+          if (accepted === undefined) {
+            return yield* invalid()
+          }
+          const { environments, organizationId, role } = accepted
+          yield* requireInvited(accepted, organizationId)
+          const personId = yield* memberships.ensurePerson(accepted.email)
+          yield* memberships.insert({ organizationId, personId, role, environments })
+          const author = { kind: "person", id: personId } as const
+          yield* record({ organizationId, author }, "invitation.accepted", accepted.id)
+          return yield* sessions.create(personId, client)
+        })
+      ),
+    orUnavailable
+  )
 
   return { create, list, revoke, preview, accept }
 })

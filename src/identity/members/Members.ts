@@ -1,8 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import { Claims } from "../../cells/Claims.ts"
 import {
-  OrganizationAlreadyExists,
+  type OrganizationAlreadyExists,
   PermissionDenied,
   ResourceNotFound,
   type ServiceUnavailable,
@@ -52,7 +51,6 @@ const make = Effect.gen(function* () {
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
   const endGiven = yield* makeEndGiven
-  const claims = yield* Claims
 
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
@@ -87,7 +85,7 @@ const make = Effect.gen(function* () {
   const add: Members["Type"]["add"] = Effect.fn("Members.add")(function* ({ author, email, ...options }) {
     const { environments, organizationId, role } = options
     yield* requireGrantable(role, environments)
-    const write = transaction(sql)(
+    return yield* transaction(sql)(
       Effect.gen(function* () {
         const [organization] = yield* memberships.lock(organizationId)
         if (organization === undefined) {
@@ -99,10 +97,6 @@ const make = Effect.gen(function* () {
         yield* record(organizationId, author, "member.added", personId)
         return yield* find(organizationId, personId)
       })
-    )
-    return yield* write.pipe(
-      claims.person(email, organizationId, memberships.isMember(organizationId, email)),
-      Effect.catchTag("TakenElsewhere", (cause) => new OrganizationAlreadyExists({ cause }))
     )
   }, orUnavailable)
 
@@ -142,7 +136,7 @@ const make = Effect.gen(function* () {
   const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(function* (options) {
     const { author, keepKeys = false, organizationId, personId } = options
     yield* requireMayKeep(author, personId, keepKeys)
-    const { email } = yield* transaction(sql)(
+    yield* transaction(sql)(
       Effect.gen(function* () {
         yield* memberships.lock(organizationId)
         const actor = yield* memberships.roleOf(organizationId, author)
@@ -159,10 +153,8 @@ const make = Effect.gen(function* () {
         yield* requireOwner(organizationId)
         yield* record(organizationId, author, "member.removed", personId)
         yield* endGiven({ organizationId, personId, place: undefined, keepKeys, author })
-        return member
       })
     )
-    yield* claims.membershipEnded(email, organizationId, memberships.isMember(organizationId, email))
   }, orUnavailable)
 
   return { list, add, update, remove }
@@ -216,5 +208,5 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
     }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient | Claims> = Layer.effect(Members, make)
+  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(Members, make)
 }

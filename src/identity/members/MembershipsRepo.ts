@@ -63,19 +63,6 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       return member === undefined ? yield* new PermissionDenied() : member.role
     })
 
-  /** Whether there is a person of an e-mail address. */
-  const isKnown = (email: string) =>
-    Effect.map(sql`SELECT 1 FROM payments.people WHERE email = ${email.toLowerCase()}`, (rows) => rows.length > 0)
-
-  /** Whether the person of an e-mail address is a member. */
-  const isMember = (organizationId: OrganizationId, email: string) =>
-    Effect.map(
-      sql`
-        SELECT 1 FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
-        WHERE m.organization_id = ${organizationId} AND p.email = ${email.toLowerCase()}`,
-      (rows) => rows.length > 0
-    )
-
   /** The person of an e-mail address, created if unknown. */
   const ensurePerson = (email: string) =>
     Effect.gen(function* () {
@@ -114,5 +101,5 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.asVoid
     )
 
-  return { lock, list, find, roleOf, isKnown, isMember, ensurePerson, grant, insert }
+  return { lock, list, find, roleOf, ensurePerson, grant, insert }
 })

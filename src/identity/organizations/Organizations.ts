@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { Claims } from "../../cells/Claims.ts"
-import { OrganizationAlreadyExists, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
+import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../../errors/Errors.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { newId, OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"
@@ -27,14 +26,13 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-  const claims = yield* Claims
 
   const isThere = (id: OrganizationId) =>
     Effect.map(sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`, (rows) => rows.length > 0)
 
   const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
     const id = OrganizationId.make(yield* newId)
-    const write = transaction(sql)(
+    yield* transaction(sql)(
       Effect.gen(function* () {
         yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
         yield* sql`
@@ -52,11 +50,6 @@ const make = Effect.gen(function* () {
         })
       })
     )
-    yield* write.pipe(
-      claims.person(ownerEmail, id, memberships.isMember(id, ownerEmail)),
-      claims.organization(id, isThere(id)),
-      Effect.catchTag("TakenElsewhere", (cause) => new OrganizationAlreadyExists({ cause }))
-    )
     return { id, name }
   }, orUnavailable)
 
@@ -65,7 +58,7 @@ const make = Effect.gen(function* () {
     id,
     name
   }: Organization & { readonly author: Author }) {
-    const write = transaction(sql)(
+    yield* transaction(sql)(
       Effect.gen(function* () {
         const made = yield* sql`
           INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
@@ -79,11 +72,6 @@ const make = Effect.gen(function* () {
         const target = { targetType: "organization", targetId: id }
         yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
       })
-    )
-    yield* write.pipe(
-      claims.organization(id, isThere(id)),
-      // Another cell's: it was moved there
-      Effect.catchTag("TakenElsewhere", (cause) => new ServiceUnavailable({ cause }))
     )
   }, orUnavailable)
 
@@ -136,8 +124,5 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient | Claims> = Layer.effect(
-    Organizations,
-    make
-  )
+  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(Organizations, make)
 }

@@ -1,8 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { Claims } from "../../cells/Claims.ts"
-import { secretOf, withTag } from "../../cells/RoutingTag.ts"
 import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
@@ -18,7 +16,6 @@ import {
   toCredentialLimits
 } from "../keys/CredentialLimits.ts"
 import type { Role } from "../Principal.ts"
-import { makeRefuseUnknownCredential } from "../UnknownCredential.ts"
 
 /** A person's membership of their organization. */
 export interface Membership {
@@ -63,19 +60,18 @@ export interface SessionRecord {
 
 /**
  * The hash of a one-time or session token, which is stored: a token has 256 random bits, so a plain hash can't be
- * reversed by guessing. Without the routing tag, which may change.
+ * reversed by guessing.
  */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
-  createHash("sha256")
-    .update(secretOf(Redacted.value(token)) ?? Redacted.value(token))
-    .digest()
+  createHash("sha256").update(Redacted.value(token)).digest()
 
-/** A new token: 32 random bytes as base64url, after the routing tag if there is one. */
-export const newToken = (tag: string | null = null): Redacted.Redacted =>
-  Redacted.make(withTag(tag, randomBytes(32).toString("base64url")))
+const tokenForm = /^[A-Za-z0-9_-]{43}$/
+
+/** A new token: 32 random bytes as base64url. */
+export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
 /** Whether a text has the form of a token; anything else is not looked up. */
-export const isToken = (text: string): boolean => secretOf(text) !== undefined
+export const isToken = (text: string): boolean => tokenForm.test(text)
 
 interface SessionRow extends Omit<Session, "membership"> {
   readonly organizationId: OrganizationId | null
@@ -94,16 +90,7 @@ const toSession = ({ environments, organizationId, role, ...session }: SessionRo
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const refuseUnknown = yield* makeRefuseUnknownCredential
   const auditAll = yield* makeAuditAll
-  const claims = yield* Claims
-
-  /** A session's token, tagged for where its person is now. */
-  const tagged = (token: Redacted.Redacted, { membership }: Pick<Session, "membership">): Redacted.Redacted => {
-    const secret = secretOf(Redacted.value(token))
-    const tag = claims.tagOf(membership?.organizationId ?? null)
-    return secret === undefined ? token : Redacted.make(withTag(tag, secret))
-  }
 
   // A process of the previous version extends sessions beyond their maximum of days
   const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
@@ -157,16 +144,15 @@ const make = Effect.gen(function* () {
       ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessions - 1})`
 
   const create = Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
-    const secret = newToken()
+    const token = newToken()
     const id = yield* newId
     yield* endLinks(personId)
     yield* makeRoom(personId)
     yield* sql`
       INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, client)
-      VALUES (${id}, ${tokenHash(secret)}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`
+      VALUES (${id}, ${tokenHash(token)}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`
     const session = yield* Effect.orDie(Effect.flatten(find(id).pipe(Effect.orDie)))
     yield* record(session, "session.started", [id])
-    const token = tagged(secret, session)
     // The sandbox is selected first, but a person may have been granted production only
     const [only] = session.membership?.environments ?? []
     if (only === undefined || session.membership?.environments.includes(session.environment) === true) {
@@ -206,10 +192,10 @@ const make = Effect.gen(function* () {
         COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
       FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true LEFT JOIN extension ON true`
     if (row === undefined) {
-      return yield* refuseUnknown(tokenHash(token), () => new SessionInvalid())
+      return yield* new SessionInvalid()
     }
     const session = toSession(row)
-    return { session, renewed: row.extended ? tagged(token, session) : null, ...toCredentialLimits(row) }
+    return { session, extended: row.extended, ...toCredentialLimits(row) }
   }, orUnavailable)
 
   const list = Effect.fn("Sessions.list")(function* (personId: string) {
@@ -276,14 +262,14 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     /**
      * The session of a token, with tokens taken from its rate limit and its organization's, each up to the number asked
      * for, in one round trip. Does not refuse a request that gets no token. Extends the session by its 12
-     * hours, within its 30 days, if the last extension is more than a minute old; `renewed` is then its token.
+     * hours, within its 30 days, if the last extension is more than a minute old; `extended` says that it was.
      */
     readonly admit: (
       token: Redacted.Redacted,
       policies: CredentialPolicies,
       tokens: TokensToTake
     ) => Effect.Effect<
-      CredentialLimits & { readonly session: Session; readonly renewed: Redacted.Redacted | null },
+      CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable
     >
     /** The sessions of a person that have not ended, most recently used first: at most `maxSessions`. */
@@ -301,5 +287,5 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient | Claims> = Layer.effect(Sessions, make)
+  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(Sessions, make)
 }

@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option } from "effect"
 import { refusal } from "../../bounds/Refusals.ts"
-import type { Claims } from "../../cells/Claims.ts"
 import {
   type AccountAlreadyConnected,
   type AccountOauthUnavailable,
@@ -74,10 +73,6 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
   })
 
-  /** As far as it is known: a directory that is away keeps nobody from seeing the account. */
-  const isKeptNow = (tenant: Tenant, accountId: string) =>
-    authorizations.isKept(tenant, accountId).pipe(Effect.catchTag("ServiceUnavailable", () => Effect.succeed(false)))
-
   const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
     const canUseExisting = authorizations.isPossible(tenant.environment)
     const unread = (account: Option.Option<LinkedAccount>): Connection => ({
@@ -96,7 +91,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     return yield* Effect.all([
       readStatus(tenant, accountId),
       repo.dependents(tenant),
-      linkedBy === "oauth" ? isKeptNow(tenant, accountId) : Effect.succeed(true)
+      linkedBy === "oauth" ? authorizations.isKept(tenant, accountId) : Effect.succeed(true)
     ]).pipe(
       Effect.map(
         ([read, dependents, isKept]): Connection => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
@@ -208,6 +203,6 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits | Claims> =>
+  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
     Layer.effect(AccountConnection, make(options.publicUrl))
 }

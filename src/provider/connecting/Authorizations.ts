@@ -1,7 +1,6 @@
 import type { SqlError } from "@effect/sql"
 import { Effect, Either, Option, Redacted } from "effect"
-import { Claims } from "../../cells/Claims.ts"
-import { AccountAlreadyConnected, AccountOauthUnavailable, type ServiceUnavailable } from "../../errors/Errors.ts"
+import { AccountAlreadyConnected, AccountOauthUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
 import type { Author, Tenant } from "../../kit/Tenant.ts"
@@ -58,7 +57,6 @@ const errorWord = /^[a-z_]{1,64}$/
 export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const claims = yield* Claims
   const admittance = yield* makeAdmittance
   const repo = yield* makeConnectingRepo
 
@@ -66,12 +64,8 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
 
   /** Whether a disconnection leaves the access as it is: it is the platform's, and ending it would disconnect others. */
-  const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError | ServiceUnavailable> =>
-    Effect.zipWith(
-      repo.isNeeded(tenant, accountId),
-      claims.isAnothersAccount(tenant, accountId),
-      (here, elsewhere) => here || elsewhere
-    )
+  const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
+    repo.isNeeded(tenant, accountId)
 
   /**
    * Ends the platform's access at the provider; if it has ended already, that is as good. Where others need it, it is still
@@ -132,11 +126,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
    */
   const giveBack = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     const { environment, organizationId } = tenant
-    yield* Effect.zipWith(
-      repo.isUsed(tenant, accountId),
-      claims.isAnothersAccount(tenant, accountId),
-      (here, elsewhere) => here || elsewhere
-    ).pipe(
+    yield* repo.isUsed(tenant, accountId).pipe(
       Effect.flatMap((used) =>
         used ? Effect.void : provider.endAuthorization({ environment, accountId }).pipe(Effect.asVoid)
       ),

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { Claims } from "../../../src/cells/Claims.ts"
 import {
   IdempotencyKeyReused,
   type ProviderPermissionDenied,
@@ -38,7 +37,6 @@ const withCreations = (failures: ReadonlyArray<Failure>, found: Option.Option<st
     const context = yield* Layer.build(
       AccountConnection.layer({ publicUrl: "https://payments.example" }).pipe(
         Layer.provide([Accounts.layer, RateLimits.layer]),
-        Layer.provide(Claims.none),
         Layer.provide(Layer.succeed(Provider, provider)),
         Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))
       )

@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { Claims } from "../../../src/cells/Claims.ts"
 import type { Tenant } from "../../../src/kit/Tenant.ts"
 import { Accounts } from "../../../src/provider/Accounts.ts"
 import { AccountConnection } from "../../../src/provider/connecting/AccountConnection.ts"
@@ -21,9 +20,7 @@ const connectingWhile = (happens: Effect.Effect<unknown, unknown>) =>
       ...provider,
       hasCharges: (account) => Effect.zipRight(Effect.orDie(happens), provider.hasCharges(account))
     }
-    const layer = AccountConnection.layer({ publicUrl: testPublicUrl }).pipe(
-      Layer.provide(Layer.provideMerge(Accounts.layer, Claims.none))
-    )
+    const layer = AccountConnection.layer({ publicUrl: testPublicUrl }).pipe(Layer.provide(Accounts.layer))
     return Context.get(
       yield* Layer.build(layer).pipe(
         Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql))

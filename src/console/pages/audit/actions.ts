@@ -1,7 +1,6 @@
 /** The recorded actions in words. An action that a later version has added is shown as it is. */
 const words: Readonly<Record<string, string>> = {
   "organization.created": "Created the organization",
-  "organization.moved": "Moved the organization to another cell",
   "member.added": "Added a member",
   "member.updated": "Changed a member",
   "member.removed": "Removed a member",
