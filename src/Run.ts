@@ -7,6 +7,7 @@ import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalO
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 import { readSettings, type SettingsShape } from "./settings/Settings.ts"
 import { loggingLayer } from "./telemetry/Logging.ts"
+import { handleProcessErrors } from "./telemetry/ProcessErrors.ts"
 import { telemetryLayer } from "./telemetry/Telemetry.ts"
 
 /** The HTTP server could not listen on its address. The message is for the person who started the service. */
@@ -70,7 +71,9 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
 })
 
 /** The process: reads the settings, and is what they say until it is stopped. */
-const service = Effect.flatMap(readSettings, installation).pipe(
+const service = handleProcessErrors.pipe(
+  Effect.zipRight(readSettings),
+  Effect.flatMap(installation),
   Effect.scoped,
   Effect.onInterrupt(() => Effect.logInfo("Shutdown: done"))
 )
@@ -86,6 +89,8 @@ const outliveFurtherSignals = Effect.sync(() => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {})
   }
+  // A terminal that is closed, or a lost connection: the same shutdown, so that the embedded PostgreSQL is stopped, too
+  process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 })
 
 /** Runs the service; errors that the operator can act on are printed in plain words. */

@@ -151,6 +151,7 @@ export const serve = (
   Effect.gen(function* () {
     const run = yield* FiberSet.makeRuntime<never>()
     const server = createServer({ keepAliveTimeout: keepAliveMilliseconds })
+    server.on("connection", (socket) => socket.on("error", () => {}))
     const address = yield* Effect.acquireRelease(listen(server, options), () => close(server))
     const url = urlOf(options.host, address)
     const handler = handlerAt(url)

@@ -73,6 +73,8 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     else socket.destroy()
   }
   server
+    // Node takes its own listener off a socket that it hands over for CONNECT: without one, a reset would end the process
+    .on("connection", (socket) => socket.on("error", () => {}))
     .on("clientError", (error, socket) => refuseOn(socket, error))
     .on("connect", (_request, socket) => refuseOn(socket, undefined))
     // Node answers an expectation that it does not know with an empty 417; such a header may be ignored

@@ -125,6 +125,7 @@ export const workerHealthLayer = ({
         const [oldest] = open
         if (open.size >= connectionLimit) oldest?.destroy()
         open.add(socket)
+        socket.on("error", () => {})
         socket.on("close", () => open.delete(socket))
       })
       server.on("clientError", (_error, socket) => socket.destroy())

@@ -92,6 +92,12 @@ export const metricTable = {
     attributes: [],
     about: "Requests that wait for a connection of the pool"
   },
+  "connected_payments.unhandled_rejection.count": {
+    kind: "counter",
+    unit: "{rejection}",
+    attributes: [],
+    about: "Rejected promises that nobody handled: each is a bug, with its cause in the log"
+  },
   "nodejs.eventloop.delay.mean": {
     kind: "gauge",
     unit: "s",
@@ -138,7 +144,8 @@ export const unitTag = "unit"
 export interface MetricsWriter {
   /** A duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
-  readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>) => void
+  /** Adds to a counter, by default 1. With 0 it is exported before anything was counted. */
+  readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>, by?: number) => void
   /** Sets a gauge; `NaN` means unknown at present, and is left out of exports. */
   readonly set: <Name extends NameOf<"gauge">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   /** Runs an observation right before each export, until the scope closes. */
@@ -208,7 +215,7 @@ export const makeMetrics = (): { readonly writer: MetricsWriter; readonly look: 
     writer: {
       record: update,
       set: update,
-      count: (name, attributes) => update(name, 1, attributes),
+      count: (name, attributes, by = 1) => update(name, by, attributes),
       observe: (look) =>
         Effect.acquireRelease(
           Effect.sync(() => looks.add(look)),

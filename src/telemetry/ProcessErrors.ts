@@ -1,0 +1,37 @@
+import { Cause, Effect, Runtime, type Scope } from "effect"
+import { Metrics } from "./Metrics.ts"
+
+/** Errors that no request and no fiber owns. Only for processes of the service itself: an embedding team's are theirs. */
+
+/** Ends the process in order, as a signal does. */
+const endInOrder = (): void => {
+  process.kill(process.pid, "SIGTERM")
+}
+
+/**
+ * Until the scope closes:
+ *
+ * - A rejected promise that nobody awaits, such as one of a library, is logged as an error and counted. By default Node
+ *   would end the process, and with it the requests and deliveries of everybody else.
+ * - An uncaught exception, after which anything may be half done, is logged and ends the process in order, with exit code
+ *   1. Further ones during the shutdown are logged.
+ */
+export const handleProcessErrors: Effect.Effect<void, never, Scope.Scope> = Effect.gen(function* () {
+  const run = Runtime.runFork(yield* Effect.runtime<never>())
+  const metrics = yield* Metrics
+  // Exported from the start: an alert on its increase needs the value before
+  metrics?.count("connected_payments.unhandled_rejection.count", [], 0)
+  const rejected = (reason: unknown): void => {
+    metrics?.count("connected_payments.unhandled_rejection.count", [])
+    run(Effect.logError("A rejected promise was not handled: this is a bug. The process goes on", Cause.die(reason)))
+  }
+  const thrown = (error: unknown): void => {
+    process.exitCode = 1
+    run(Effect.logError("An exception was not caught: this is a bug. The process ends", Cause.die(error)))
+    endInOrder()
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("unhandledRejection", rejected).on("uncaughtException", thrown)),
+    () => Effect.sync(() => process.off("unhandledRejection", rejected).off("uncaughtException", thrown))
+  )
+})
