@@ -1,31 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option, Redacted, TestClock } from "effect"
-import { Provider } from "../../src/provider/Provider.ts"
+import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
-import { testReturnUrls } from "../harness/TestService.ts"
-import { type Behaviour, makeScriptedProvider, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { scripted } from "./ScriptedAdapter.ts"
+import { type Behaviour, replying, resetting, silent } from "./ScriptedProvider.ts"
 
 const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
-
-/** The adapter over a provider that does as it is told. */
-const scripted = (options: Partial<StripeProviderOptions> = {}) =>
-  Effect.gen(function* () {
-    const server = yield* makeScriptedProvider
-    const layer = stripeProviderLayer({
-      sandbox: Option.some({
-        secretKey: Redacted.make("sk_test_scripted"),
-        webhookSecrets: [Redacted.make("whsec_x")]
-      }),
-      production: Option.none(),
-      apiUrl: Option.some(server.url),
-      ...testReturnUrls,
-      ...options
-    })
-    return { ...server, provider: yield* Effect.provide(Provider, layer) }
-  })
 
 const product = { id: "prod_123", object: "product" }
 

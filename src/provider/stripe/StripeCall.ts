@@ -155,13 +155,19 @@ const log = ({ facts }: CallFailure) =>
     ? Effect.logError("The provider refuses the platform's key", facts)
     : Effect.logDebug("The provider refused a call", facts)
 
+/** Whether the name of an object's kind is one that Stripe can have given: a list has a page of objects. */
+const isOfKind = (answer: Stripe.Response<unknown>): boolean =>
+  Predicate.hasProperty(answer, "object") &&
+  typeof answer.object === "string" &&
+  (answer.object !== "list" ||
+    (Predicate.hasProperty(answer, "data") && Array.isArray(answer.data) && answer.data.every(Predicate.isRecord)))
+
 /**
  * Whether Stripe itself gave the answer. The package accepts every answer without an error object, even a proxy's or a
  * redirect; Stripe's own answers have an `object` field, and those of its OAuth the account's id.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
-  answer.lastResponse.statusCode < 300 &&
-  (Predicate.hasProperty(answer, "object") || Predicate.hasProperty(answer, "stripe_user_id"))
+  answer.lastResponse.statusCode < 300 && (isOfKind(answer) || Predicate.hasProperty(answer, "stripe_user_id"))
 
 const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
   const facts = noAnswer({ status: lastResponse.statusCode, requestId: lastResponse.requestId })

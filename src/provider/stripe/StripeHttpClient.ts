@@ -15,8 +15,9 @@ const maxAnswer = 16 * 1024 * 1024
  * The package repeats a call whose connection was closed, whatever its settings, and recognizes that by the error's code.
  * Only `repeated` decides about repeats, so the code is hidden. And it gathers an answer as long as one comes, though
  * nobody may wait for it any longer: here, the connection is closed when the call's time is over, or when the answer is
- * longer than any that makes sense. And it forgets the status of an answer that is no JSON, as a proxy sends it when the
- * provider can't be reached: here, such a failure is read as an empty object, so that its status decides.
+ * longer than any that makes sense. And it takes every answer for a JSON object. It forgets the status of one that is no
+ * JSON, and one that is `true` or a text makes it throw in a promise that nobody awaits, which ends the process. Proxies and
+ * firewalls send such answers. Here, an answer that is no JSON object is read as an empty one, so that its status decides.
  */
 export const stripeHttpClient = (): HttpClient => {
   const client: HttpClient = Stripe.createNodeHttpClient()
@@ -41,11 +42,10 @@ const bounded = (answer: Answer, timeoutMillis: number): Answer => ({
   toJSON: () => {
     const message = answer.getRawResponse()
     if (!(message instanceof IncomingMessage)) throw new Error("Stripe's Node client answers with Node's own messages")
-    const failed = answer.getStatusCode() >= 500
     return new Promise((resolve, reject) => {
       answer.toJSON().then(
-        (json) => resolve(failed && !Predicate.isRecord(json) ? {} : json),
-        (error: unknown) => (failed && error instanceof SyntaxError ? resolve({}) : reject(error))
+        (json) => resolve(Predicate.isRecord(json) ? json : {}),
+        (error: unknown) => (error instanceof SyntaxError ? resolve({}) : reject(error))
       )
       const giveUp = (reason: string) => {
         // Rejected before the connection's end is noticed, which would be worth a repeat
