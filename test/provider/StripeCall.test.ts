@@ -143,6 +143,37 @@ describe("a call to the provider", () => {
     })
   )
 
+  it.scopedLive("takes its turn until the provider has answered, though its caller has left", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
+      const waiting: Array<() => void> = []
+      let underWay = 0
+      let most = 0
+      behave((call, response) => {
+        underWay += 1
+        most = Math.max(most, underWay)
+        waiting.push(() => {
+          underWay -= 1
+          replying(200, product)(call, response)
+        })
+      })
+      const read = provider.retrieveProduct(account, "prod_123")
+      const arrived = (number: number) =>
+        Effect.repeat(Effect.sleep("5 millis"), { until: () => calls.length >= number })
+      const leaving = yield* Effect.all(Array.from({ length: 20 }, () => Effect.fork(read)))
+      yield* arrived(2)
+      yield* Fiber.interruptAll(leaving)
+      const staying = yield* Effect.all(Array.from({ length: 6 }, () => Effect.fork(read)))
+      for (let answered = 0; answered < 8; answered += 1) {
+        yield* arrived(answered + 1)
+        waiting[answered]?.()
+      }
+      yield* Fiber.joinAll(staying)
+      expect(most).toBe(2)
+      expect(calls).toHaveLength(8)
+    })
+  )
+
   it.scopedLive("says how an account is paid out by its own settings where the provider has no balance settings", () =>
     Effect.gen(function* () {
       const { behave, provider } = yield* scripted()
@@ -276,20 +307,22 @@ describe("repeats", () => {
 })
 
 describe("a bound per name", () => {
-  it.effect("gives the turns of calls that were given up or failed to the next", () =>
+  it.effect("gives the turn of a call to the next when it has ended, also if its caller has left before", () =>
     Effect.gen(function* () {
       const bounded = makeBoundedPerName(1)
-      const never = yield* Effect.fork(bounded("a", Effect.never))
+      const answer = yield* Deferred.make<string>()
+      const left = yield* Effect.fork(bounded("a", Deferred.await(answer)))
       yield* Effect.yieldNow()
-      const waiting = yield* Effect.fork(bounded("a", Effect.never))
+      const waiting = yield* Effect.fork(bounded("a", Effect.dieMessage("Its caller left before its turn")))
       yield* Effect.yieldNow()
       yield* Fiber.interrupt(waiting)
+      yield* Fiber.interrupt(left)
       const done = yield* Deferred.make<string>()
       const next = yield* Effect.fork(bounded("a", Deferred.succeed(done, "done")))
-      yield* Effect.yieldNow()
+      yield* TestClock.adjust("1 second")
       expect(yield* Deferred.isDone(done)).toBe(false)
       expect(yield* bounded("b", Effect.succeed("at once"))).toBe("at once")
-      yield* Fiber.interrupt(never)
+      yield* Deferred.succeed(answer, "late")
       yield* Fiber.join(next)
       expect(yield* Effect.flip(bounded("a", Effect.fail("refused")))).toBe("refused")
       expect(yield* bounded("a", Effect.succeed("again"))).toBe("again")
