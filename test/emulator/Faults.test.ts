@@ -84,6 +84,26 @@ describe("a fault", () => {
     })
   )
 
+  it.scopedLive("of a kept failure lets the call happen, and answers 500 to each repeat under its key", () =>
+    Effect.gen(function* () {
+      const { emulator, stripe } = yield* connected()
+      yield* fault(emulator.url, { fault: "kept_500", method: "POST", path: "/v1/products" })
+      const create = (idempotencyKey: string) => () => stripe.products.create({ name: "Coffee" }, { idempotencyKey })
+      const first = yield* refusal(create("coffee-key-1"))
+      expect(first).toMatchObject({ statusCode: 500, rawType: "api_error" })
+      expect(first.headers?.["stripe-should-retry"]).toBe("false")
+      const repeated = yield* refusal(create("coffee-key-1"))
+      expect(repeated.statusCode).toBe(500)
+      expect(repeated.headers?.["idempotent-replayed"]).toBe("true")
+      expect((yield* call(() => stripe.products.list())).data).toHaveLength(1)
+      yield* call(create("coffee-key-2"))
+      expect((yield* call(() => stripe.products.list())).data).toHaveLength(2)
+      yield* fault(emulator.url, { fault: "kept_500", method: "GET" })
+      expect((yield* refusal(() => stripe.products.list())).statusCode).toBe(500)
+      yield* call(() => stripe.products.list())
+    })
+  )
+
   it.scopedLive("without an effect leaves nothing behind", () =>
     Effect.gen(function* () {
       const { account, emulator, stripe } = yield* connected()

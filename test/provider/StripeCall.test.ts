@@ -143,6 +143,37 @@ describe("a call to the provider", () => {
     })
   )
 
+  it.scopedLive.each([
+    ["a failure that it repeats", refusing(500, {}, { "idempotent-replayed": "true" })],
+    ["a failure that it advises not to repeat", refusing(503, {}, { "stripe-should-retry": "false" })],
+    ["one without an error object", replying(500, {}, { "stripe-should-retry": "false" })],
+    ["a page for people", replying(502, "<html>", { "idempotent-replayed": "true" })]
+  ] as const)("is made once, and its outcome is unknown, if the provider keeps %s under its key", ([, behaviour]) =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(behaviour)
+      const write = yield* Effect.flip(
+        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+      )
+      expect(write).toMatchObject({ _tag: "ProviderOutcomeUnknown", code: "provider_outcome_unknown", settles: "open" })
+      expect(calls).toHaveLength(1)
+      const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
+      expect(read._tag).toBe("ProviderUnavailable")
+    })
+  )
+
+  it.scopedLive("is repeated until the provider repeats a failure under its key", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(inTurn(refusing(500, {}), refusing(500, {}, { "idempotent-replayed": "true" })))
+      const write = yield* Effect.flip(
+        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+      )
+      expect(write._tag).toBe("ProviderOutcomeUnknown")
+      expect(calls).toHaveLength(2)
+    })
+  )
+
   it.scopedLive("takes its turn until the provider has answered, though its caller has left", () =>
     Effect.gen(function* () {
       const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
-import { ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
+import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
 import type { MetricsWriter } from "../../telemetry/Metrics.ts"
@@ -12,7 +12,7 @@ import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import { repeated } from "./RepeatedCalls.ts"
-import { type CallFailure, fromStripeError, noAnswer } from "./StripeErrors.ts"
+import { type CallFailure, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
 import { stripeHttpClient } from "./StripeHttpClient.ts"
 
 /** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
@@ -171,8 +171,16 @@ const isProviders = (answer: Stripe.Response<unknown>): boolean =>
 
 const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
   const facts = noAnswer({ status: lastResponse.statusCode, requestId: lastResponse.requestId })
-  const error = new ProviderUnavailable({ cause: facts })
-  return { error, facts, transient: lastResponse.statusCode >= 500, retryAfter: undefined }
+  const { headers, idempotencyKey, statusCode } = lastResponse
+  const keyed = idempotencyKey === undefined ? headers : { ...headers, "idempotency-key": idempotencyKey }
+  return isKept(statusCode, keyed)
+    ? { error: new ProviderOutcomeUnknown({ cause: facts }), facts, transient: false, retryAfter: undefined }
+    : {
+        error: new ProviderUnavailable({ cause: facts }),
+        facts,
+        transient: statusCode >= 500,
+        retryAfter: undefined
+      }
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   ProviderAnswer,
+  ProviderOutcomeUnknown,
   ProviderPermissionDenied,
   ProviderRateLimited,
   type ProviderRequestRefused,
@@ -49,6 +50,18 @@ export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
   readonly facts: ProviderAnswer
 }
+
+/**
+ * Whether the provider keeps a failure of its own under the call's idempotency key, so that a repeat gets it again: it
+ * did so already, or it advises against a repeat.
+ */
+export const isKept = (
+  status: number | undefined,
+  headers: Readonly<Record<string, string | undefined>> | undefined
+): boolean =>
+  (status ?? 0) >= 500 &&
+  headers?.["idempotency-key"] !== undefined &&
+  (headers["idempotent-replayed"] === "true" || headers["stripe-should-retry"] === "false")
 
 /**
  * Whether a repeat of the call may succeed: no connection, a failure at the provider, too many calls, or the first one
@@ -134,7 +147,9 @@ const classify = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer, acco
         ? objectNotFound({ fields: fieldsOf(facts), cause: facts })
         : new ProviderUnavailable({ cause: facts })
     default:
-      return new ProviderUnavailable({ cause: facts })
+      return isKept(facts.status, thrown.headers)
+        ? new ProviderOutcomeUnknown({ cause: facts })
+        : new ProviderUnavailable({ cause: facts })
   }
 }
 

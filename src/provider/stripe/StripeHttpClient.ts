@@ -26,7 +26,7 @@ export const stripeHttpClient = (): HttpClient => {
     makeRequest: async (...request) => {
       const timeoutMillis = request[7]
       try {
-        return bounded(await client.makeRequest(...request), timeoutMillis)
+        return bounded(await client.makeRequest(...request), timeoutMillis, keyOf(request))
       } catch (cause) {
         throw hasErrorCode(cause, "ECONNRESET", "EPIPE") ? new Error("The connection was closed", { cause }) : cause
       }
@@ -34,9 +34,18 @@ export const stripeHttpClient = (): HttpClient => {
   }
 }
 
-const bounded = (answer: Answer, timeoutMillis: number): Answer => ({
+/**
+ * The idempotency key of a request, unless it is one that the package made up: no repeat has that one. Stripe's answers
+ * echo the key, but for some failures.
+ */
+const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
+  const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
+  return typeof key === "string" && !key.startsWith("stripe-node-retry-") ? { "idempotency-key": key } : {}
+}
+
+const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<string, string>>): Answer => ({
   getStatusCode: () => answer.getStatusCode(),
-  getHeaders: () => answer.getHeaders(),
+  getHeaders: () => ({ ...answer.getHeaders(), ...key }),
   getRawResponse: () => answer.getRawResponse(),
   toStream: (onComplete) => answer.toStream(onComplete),
   toJSON: () => {
