@@ -1,13 +1,15 @@
 import { Effect } from "effect"
-import { authenticate } from "./Authentication.ts"
+import { authenticate, isAnotherPlatforms } from "./Authentication.ts"
 import { connectedAccount } from "./Connections.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { type Faults, suffer } from "./Faults.ts"
 import { type FormInput, parseForm } from "./Form.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
 import { type Answer, type Idempotency, makeIdempotency } from "./Idempotency.ts"
+import { anotherPlatformAccountId } from "./Ids.ts"
 import { accountInvalid, errorBody, internalError, type ProviderError, refuse } from "./ProviderError.ts"
 import { makeRouter, type Prepared, requestContext } from "./Route.ts"
+import { makeAccount } from "./resources/Accounts.ts"
 import { routes } from "./resources/Resources.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
@@ -108,6 +110,15 @@ const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Re
   }
 }
 
+/** What the other platform gets: its own account, and no access to any other. */
+const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, ProviderError> => {
+  const account = request.header("stripe-account") ?? /^\/v1\/accounts\/(\w+)/.exec(request.path)?.[1]
+  if (account !== undefined) return Effect.fail(accountInvalid(account))
+  return request.method === "GET" && request.path === "/v1/account"
+    ? Effect.succeed(jsonReply(200, JSON.stringify(makeAccount(anotherPlatformAccountId, 0))))
+    : Effect.fail(refuse({ status: 404, message: "The emulator has nothing else of another platform." }))
+}
+
 /** The provider's API: everything under `/v1/`, apart from the calls that a fault makes fail. */
 export const makeApi = (
   service: Service,
@@ -126,6 +137,7 @@ export const makeApi = (
     return jsonReply(given.status, given.body, echoed(request, given))
   })
   return (request) => {
+    if (isAnotherPlatforms(request)) return answerToAnother(request)
     const fault = faults.take(request)
     if (fault === undefined) return answer(request)
     return fault === "kept_500" ? answer(request, true) : suffer(fault, answer(request))

@@ -41,6 +41,7 @@ import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
 import confirmedAccess from "./migrations/0028_confirmed_access.ts"
 import endpointsInUse from "./migrations/0029_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0030_refunds_by_charge.ts"
+import platforms from "./migrations/0032_platforms.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -77,7 +78,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0027_room_for_attempts": roomForAttempts,
   "0028_confirmed_access": confirmedAccess,
   "0029_endpoints_in_use": endpointsInUse,
-  "0030_refunds_by_charge": refundsByChargeIndex
+  "0030_refunds_by_charge": refundsByChargeIndex,
+  "0032_platforms": platforms
 }
 
 /** What comes before a migration that would take long on large tables. */
