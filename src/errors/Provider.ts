@@ -60,8 +60,9 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
   code: "provider_permission_denied",
   settles: "open",
   message: "The service may not do this on the connected account.",
-  why: "The platform's key may not do this on the connected account.",
-  remedy: "Operators grant the key the permission at the provider. Repeating does not help."
+  why: "The platform's key may not do this on the connected account, or is of another platform than the one that the account was linked under. No account is disconnected for it.",
+  remedy:
+    "Operators grant the key the permission at the provider, or set the right key: [The platform's key](running.md#the-platforms-key). Repeating does not help."
 }) {}
 
 /** Provider 429, including its lock time-outs. */

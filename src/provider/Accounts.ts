@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import { Claims } from "../cells/Claims.ts"
 import {
@@ -12,6 +12,7 @@ import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
+import { revokedAtProvider } from "./Disconnection.ts"
 import { makePlatforms } from "./Platforms.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
@@ -66,24 +67,6 @@ interface Reported {
 
 /** The author of the links that the service itself creates at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
-
-/** The author of disconnections: the provider, which says that access was revoked. */
-const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
-
-/**
- * SQL that records in the audit log the disconnections of the common table expression `source`: its columns are the
- * `organization_id`, `environment` and `account_id` of the disconnected account, in at most one row.
- */
-export const recordDisconnection = (
-  sql: SqlClient.SqlClient,
-  source: string,
-  { auditId, requestId }: { readonly auditId: Statement.Fragment; readonly requestId: Statement.Fragment }
-): Statement.Fragment => sql`
-  INSERT INTO payments.audit_log
-    (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-  SELECT organization_id, ${auditId}::uuid, environment, ${sql.literal(`'${revokedAtProvider.kind}'`)},
-    ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
-  FROM ${sql.literal(source)}`
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -2,6 +2,7 @@ import { request } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
+import { anotherPlatformKey } from "../../src/emulator/Emulator.ts"
 import { call, connected, eventually, raw, refusal, said, sdk, secretKey } from "./Harness.ts"
 
 const fault = (url: string, body: object) =>
@@ -147,6 +148,24 @@ describe("a fault", () => {
       expect(yield* chunksOf(emulator.url, account, 4)).toBe(4)
       yield* emulator.addFault({ fault: "reset" })
       expect(yield* chunksOf(emulator.url, account, 1)).toBe("ECONNRESET")
+    })
+  )
+
+  it.scopedLive("of a wrong setting: another platform's key is valid, but has access to none of the accounts", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      const own = yield* call(() => sdk(emulator.url).accounts.retrieveCurrent())
+      const another = sdk(emulator.url, undefined, anotherPlatformKey)
+      expect((yield* call(() => another.accounts.retrieveCurrent())).id).not.toBe(own.id)
+      const invalid = { statusCode: 403, code: "account_invalid" }
+      expect(yield* said(() => another.accounts.retrieve(account))).toMatchObject(invalid)
+      expect(yield* said(() => sdk(emulator.url, account, anotherPlatformKey).balance.retrieve())).toMatchObject(
+        invalid
+      )
+      expect((yield* said(() => another.products.list())).statusCode).toBe(404)
+      const headers = { authorization: `Bearer ${anotherPlatformKey}` }
+      expect((yield* raw(emulator.url, "/_emulator/faults", { headers })).status).toBe(401)
+      yield* call(() => stripe.balance.retrieve())
     })
   )
 
