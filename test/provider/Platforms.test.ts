@@ -4,6 +4,7 @@ import { Context, Effect, Option, Redacted } from "effect"
 import { anotherPlatformKey, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { AccountConnection } from "../../src/provider/connecting/AccountConnection.ts"
+import { Metrics, type MetricsWriter } from "../../src/telemetry/Metrics.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
@@ -57,8 +58,16 @@ const forget = ({ sql }: StartedService) => sql`DELETE FROM payments.provider_pl
 /** As a process of the platform that loses its key: it started when no account was linked yet. */
 const withStranger = Effect.gen(function* () {
   const { start, ...rest } = yield* installation
-  const wrong = yield* start(anotherPlatformKey)
-  return { ...rest, start, wrong, right: yield* start(platformKey) }
+  const counted: Array<ReadonlyArray<string>> = []
+  const nothing = () => {}
+  const metrics: MetricsWriter = {
+    count: (name, attributes) => void counted.push([name, ...attributes]),
+    record: nothing,
+    set: nothing,
+    observe: () => Effect.void
+  }
+  const wrong = yield* Effect.provideService(start(anotherPlatformKey), Metrics, metrics)
+  return { ...rest, start, wrong, counted, right: yield* start(platformKey) }
 })
 
 const denied = { status: 502, code: "provider_permission_denied", fields: [] }
@@ -66,7 +75,7 @@ const denied = { status: 502, code: "provider_permission_denied", fields: [] }
 describe("a valid key of another platform", () => {
   it.scopedLive("disconnects nothing: its own calls fail, those of the right key do not", () =>
     Effect.gen(function* () {
-      const { newTenant, right, wrong } = yield* withStranger
+      const { counted, newTenant, right, wrong } = yield* withStranger
       const { get, status } = yield* newTenant(right)
       expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
       for (const _ of [1, 2]) expectFailure(yield* get(wrong), denied)
@@ -75,6 +84,9 @@ describe("a valid key of another platform", () => {
       const errors = wrong.log.filter(({ level }) => level === "ERROR").map(({ text }) => text)
       expect(errors.join("\n")).toContain("PROVIDER_SANDBOX_SECRET_KEY is a key of another platform")
       expect(wrong.log.map(({ text }) => text).join("\n")).not.toContain(anotherPlatformKey)
+      expect(counted.filter(([name]) => name === "connected_payments.provider.access.refused.count")).toEqual(
+        Array(2).fill(["connected_payments.provider.access.refused.count", "sandbox", "another"])
+      )
     })
   )
 

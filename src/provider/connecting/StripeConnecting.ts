@@ -72,7 +72,7 @@ export const stripeConnecting = (
       onPlatform(
         call("accounts.retrieveCurrent", platform(environment), (client) => client.accounts.retrieveCurrent())
       ).pipe(
-        Effect.filterOrFail(({ id, object }) => object === "account" && accountIdForm.test(id), incomplete),
+        Effect.filterOrFail(({ id }) => accountIdForm.test(id), incomplete),
         Effect.map(({ id }) => id)
       ),
 
