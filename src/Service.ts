@@ -39,6 +39,7 @@ import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
+import { makePlatforms } from "./provider/Platforms.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { ProviderTriggers } from "./provider/ProviderTriggers.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
@@ -320,4 +321,8 @@ export const rolesLayer = (options: EmbeddedOptions) =>
       : Layer.empty,
     // In every process: late deliveries must be noticed even if no worker runs at all
     Layer.scopedDiscard(observeQueue)
-  ).pipe(Layer.provide(WorkerLife.layer))
+  ).pipe(
+    Layer.provide(WorkerLife.layer),
+    // Before anything is served
+    Layer.provide(Layer.effectDiscard(Effect.flatMap(makePlatforms, ({ checkKeys }) => checkKeys)))
+  )

@@ -60,6 +60,7 @@ const table: ReadonlyArray<readonly [code: string, status: number]> = [
   ["provider_<provider code>", 402],
   ["provider_resource_missing", 404],
   ["provider_unavailable", 502],
+  ["provider_outcome_unknown", 502],
   ["provider_permission_denied", 502],
   ["provider_rate_limited", 503],
   ["provider_timeout", 504],

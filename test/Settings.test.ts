@@ -260,7 +260,9 @@ describe("the provider's credentials", () => {
         webhookSecrets.map(Redacted.value)
       ])
     ).toEqual(Option.some(["sk_test_platformsecret", ["whsec_a", "whsec_b"]]))
-    expect(good({ ...sandboxProvider, PROVIDER_SANDBOX_SECRET_KEY: "rk_test_restricted" })).toBeDefined()
+    for (const key of ["rk_test_restricted", "rkcs_test_claimable"]) {
+      expect(good({ ...sandboxProvider, PROVIDER_SANDBOX_SECRET_KEY: key })).toBeDefined()
+    }
   })
 
   it.each(["sk_live_platformsecret", "rk_live_platformsecret", "pk_test_x", "sk_test_", "", "sk_test_a b"])(

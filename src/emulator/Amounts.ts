@@ -30,6 +30,15 @@ const leastCharges: ReadonlyMap<string, number> = new Map([
  */
 export const minimumCharge = (currency: string): number => leastCharges.get(currency) ?? 0
 
+/** Currencies with three decimals, of which the last is always 0, and those without any that are written with two. */
+const steps: ReadonlyMap<string, number> = new Map([
+  ...["bhd", "jod", "kwd", "omr", "tnd"].map((currency) => [currency, 10] as const),
+  ...["isk", "ugx"].map((currency) => [currency, 100] as const)
+])
+
+/** The amounts of a currency are multiples of this, in its smallest unit. */
+export const amountStep = (currency: string): number => steps.get(currency) ?? 1
+
 /** A decimal as an integer, counted in the smallest fraction that the provider allows, so that no digit is lost. */
 const scaled = (decimal: string): bigint => {
   const [whole = "0", fraction = ""] = decimal.split(".")

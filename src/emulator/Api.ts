@@ -1,13 +1,15 @@
 import { Effect } from "effect"
-import { authenticate } from "./Authentication.ts"
+import { authenticate, isAnotherPlatforms } from "./Authentication.ts"
 import { connectedAccount } from "./Connections.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { type Faults, suffer } from "./Faults.ts"
 import { type FormInput, parseForm } from "./Form.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
 import { type Answer, type Idempotency, makeIdempotency } from "./Idempotency.ts"
-import { accountInvalid, type ProviderError, refuse } from "./ProviderError.ts"
+import { anotherPlatformAccountId } from "./Ids.ts"
+import { accountInvalid, errorBody, internalError, type ProviderError, refuse } from "./ProviderError.ts"
 import { makeRouter, type Prepared, requestContext } from "./Route.ts"
+import { makeAccount } from "./resources/Accounts.ts"
 import { routes } from "./resources/Resources.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
@@ -68,13 +70,17 @@ interface Operation {
   readonly account: string
   readonly parameters: FormInput
   readonly prepared: Prepared
+  /** Whether the answer is 500 in spite of the operation's effect. */
+  readonly fails: boolean
 }
+
+const failure = { status: internalError.status, body: errorBody(internalError) }
 
 const answerTo = (
   service: Service,
   idempotency: Idempotency,
   request: HttpRequest,
-  { account, parameters, prepared }: Operation
+  { account, fails, parameters, prepared }: Operation
 ): Effect.Effect<Answer, ProviderError | EmulatorError> =>
   Effect.flatMap(unixSeconds, (now) => {
     const key = request.method === "POST" ? request.header("idempotency-key") : undefined
@@ -85,23 +91,32 @@ const answerTo = (
       request: { id: request.id, idempotency_key: key ?? null }
     }
     const operation = (transaction: Transaction) =>
-      Effect.map(prepared(requestContext(transaction, origin, service.platformId, service.baseUrl)), (object) => ({
-        status: 200,
-        body: JSON.stringify(object)
-      }))
+      Effect.map(prepared(requestContext(transaction, origin, service.platformId, service.baseUrl)), (object) =>
+        fails ? failure : { status: 200, body: JSON.stringify(object) }
+      )
     if (key === undefined) return service.store.transact(operation)
     const { id: requestId, method, path } = request
     return idempotency.run({ scope: account, key, method, path, parameters, requestId, now }, operation)
   })
 
-const echoed = (request: HttpRequest, { replayOf }: Answer): Readonly<Record<string, string>> => {
+const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Record<string, string>> => {
   const account = request.header("stripe-account")
   const key = request.header("idempotency-key")
   return {
     ...(account === undefined ? {} : { "stripe-account": account }),
     ...(key === undefined ? {} : { "idempotency-key": key, "original-request": replayOf ?? request.id }),
-    ...(replayOf === undefined ? {} : { "idempotent-replayed": "true" })
+    ...(replayOf === undefined ? {} : { "idempotent-replayed": "true" }),
+    ...(status < 500 ? {} : { "stripe-should-retry": "false" })
   }
+}
+
+/** What the other platform gets: its own account, and no access to any other. */
+const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, ProviderError> => {
+  const account = request.header("stripe-account") ?? /^\/v1\/accounts\/(\w+)/.exec(request.path)?.[1]
+  if (account !== undefined) return Effect.fail(accountInvalid(account))
+  return request.method === "GET" && request.path === "/v1/account"
+    ? Effect.succeed(jsonReply(200, JSON.stringify(makeAccount(anotherPlatformAccountId, 0))))
+    : Effect.fail(refuse({ status: 404, message: "The emulator has nothing else of another platform." }))
 }
 
 /** The provider's API: everything under `/v1/`, apart from the calls that a fault makes fail. */
@@ -110,7 +125,7 @@ export const makeApi = (
   faults: Faults
 ): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
   const idempotency = makeIdempotency(service.store)
-  const answer = Effect.fnUntraced(function* (request: HttpRequest) {
+  const answer = Effect.fnUntraced(function* (request: HttpRequest, fails = false) {
     yield* authenticate(request, service.secretKey)
     yield* checkVersion(request)
     yield* checkContext(request)
@@ -118,11 +133,13 @@ export const makeApi = (
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)
     const prepared = yield* route.prepare(parameters, ids)
-    const given = yield* answerTo(service, idempotency, request, { account, parameters, prepared })
+    const given = yield* answerTo(service, idempotency, request, { account, fails, parameters, prepared })
     return jsonReply(given.status, given.body, echoed(request, given))
   })
   return (request) => {
+    if (isAnotherPlatforms(request)) return answerToAnother(request)
     const fault = faults.take(request)
-    return fault === undefined ? answer(request) : suffer(fault, answer(request))
+    if (fault === undefined) return answer(request)
+    return fault === "kept_500" ? answer(request, true) : suffer(fault, answer(request))
   }
 }

@@ -19,6 +19,16 @@ const keyOf = (authorization: string): string | undefined => {
   }
 }
 
+/**
+ * A valid key of another platform, whatever the platform's own is: it has access to none of the accounts. The provider
+ * answers it as if their owners had revoked the access.
+ */
+export const anotherPlatformKey = "sk_test_AnotherPlatform"
+
+/** Whether a request carries the key of the other platform. */
+export const isAnotherPlatforms = (request: HttpRequest): boolean =>
+  keyOf(request.header("authorization") ?? "") === anotherPlatformKey
+
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** Accepts requests that carry the platform's key; any other gets the provider's 401. */

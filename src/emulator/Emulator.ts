@@ -28,6 +28,7 @@ import { type Service, unixSeconds } from "./Service.ts"
 import { makeStore, type Store } from "./Store.ts"
 import { runTrigger, type Triggered, type TriggerRequest } from "./triggers/Run.ts"
 
+export { anotherPlatformKey } from "./Authentication.ts"
 export type { PayoutRequest, RenewalRequest } from "./ControlActions.ts"
 export { EmulatorError } from "./EmulatorError.ts"
 export type { Fault, FaultKind } from "./Faults.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "./Http.ts"
-import { refuse } from "./ProviderError.ts"
+import { internalError, refuse } from "./ProviderError.ts"
 
 /** The ways in which a call can go wrong between the provider and its client. */
 export const faultKinds = [
@@ -12,6 +12,7 @@ export const faultKinds = [
   "no_error_key_404",
   "null_body",
   "lost_answer",
+  "kept_500",
   "lock_timeout"
 ] as const
 
@@ -24,6 +25,7 @@ export const faultKinds = [
  *   `null_body`: status 200 and `null`; none of these calls has an effect
  * - `rate_limit`, `lock_timeout`: status 429 with this code; the call has no effect
  * - `lost_answer`: the call has its effect, and the connection is reset before the answer
+ * - `kept_500`: the call has its effect, and is answered 500; a repeat under its idempotency key gets that answer again
  */
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -107,7 +109,7 @@ const locked = tooMany(
 
 const nothing: HttpReply = { status: 200, headers: {}, body: "" }
 
-/** Answers a call with a fault. The call itself is only made if the fault is a lost answer. */
+/** Answers a call with a fault. The call itself is only made if the fault says that it has its effect. */
 export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
   switch (fault) {
     case "timeout":
@@ -126,6 +128,8 @@ export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): 
       return Effect.succeed(jsonReply(404, JSON.stringify({ message: "Not found" })))
     case "null_body":
       return Effect.succeed(jsonReply(200, "null"))
+    case "kept_500":
+      return Effect.as(call, errorReply(internalError))
     case "lost_answer":
       return Effect.map(call, (reply) => ({ ...reply, manner: "reset" }))
   }

@@ -37,7 +37,7 @@ export interface KeyedRequest {
 export interface Idempotency {
   /**
    * Runs the operation, or repeats the first answer to its key, byte for byte. The answer is stored in the operation's
-   * own transaction; refusals are stored as well, server errors are not.
+   * own transaction; refusals are stored as well. An operation that fails with a server error has no effect, and its key is free.
    *
    * Errors: `idempotency_error` (400) if the parameters or the endpoint differ from the first request,
    * `idempotency_key_in_use` (409) while the first request is under way.

@@ -71,3 +71,6 @@ export const platformApplicationId = "ca_EmulatorPlatform"
 
 /** The platform's own account: the same under every key and after every restart. */
 export const platformAccountId = "acct_EmulatorPlatform"
+
+/** The account of another platform, which none of the accounts here is connected to. */
+export const anotherPlatformAccountId = "acct_AnotherPlatform"

@@ -22,6 +22,7 @@ import {
 import type { DocumentedErrorClass } from "./DocumentedError.ts"
 import {
   ProviderObjectNotFound,
+  ProviderOutcomeUnknown,
   ProviderPaymentRefused,
   ProviderPermissionDenied,
   ProviderRateLimited,
@@ -125,6 +126,7 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   ProviderPaymentRefused,
   ProviderObjectNotFound,
   ProviderUnavailable,
+  ProviderOutcomeUnknown,
   ProviderPermissionDenied,
   ProviderRateLimited,
   ProviderTimeout,

@@ -42,14 +42,27 @@ export class ProviderUnavailable extends documented("ProviderUnavailable", {
   remedy: "Repeat the request with the same `Idempotency-Key`, with growing pauses."
 }) {}
 
+/** The provider keeps a failure under the request's key: a repeat gets it again, and what was done is unknown. */
+export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown", {
+  status: 502,
+  code: "provider_outcome_unknown",
+  settles: "open",
+  message:
+    "The payment provider failed, and keeps that failure under this idempotency key: a repeat gets it again. Whether the request was carried out is unknown. Look whether its object exists or has changed, by reading it or listing its kind; only if not, send the request again with a new idempotency key.",
+  why: "The provider failed in a way that it keeps under the `Idempotency-Key`: each repeat gets the same failure, for a day. It may have carried out the request all the same.",
+  remedy:
+    "Look first whether it was done: [Repeats](api.md#repeats) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
+}) {}
+
 /** The platform's own key may not do this at the provider. */
 export class ProviderPermissionDenied extends documented("ProviderPermissionDenied", {
   status: 502,
   code: "provider_permission_denied",
   settles: "open",
   message: "The service may not do this on the connected account.",
-  why: "The platform's key may not do this on the connected account.",
-  remedy: "Operators grant the key the permission at the provider. Repeating does not help."
+  why: "The platform's key may not do this on the connected account, or is of another platform than the one that the account was linked under. No account is disconnected for it.",
+  remedy:
+    "Operators grant the key the permission at the provider, or set the right key: [The platform's key](running.md#the-platforms-key). Repeating does not help."
 }) {}
 
 /** Provider 429, including its lock time-outs. */

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto"
+import { createHash } from "node:crypto"
 import { type HttpApiGroup, HttpServerResponse, OpenApi } from "@effect/platform"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
@@ -217,7 +217,7 @@ export const operationTool =
       run: (principal, args) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
           ? callFromLast(principal, args)
-          : call(principal, args, args["idempotencyKey"] ?? randomUUID())
+          : call(principal, args, args["idempotencyKey"])
     })
   }
 

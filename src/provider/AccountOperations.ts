@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
 import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
+import { orUnavailable } from "../storage/Database.ts"
 import { Accounts } from "./Accounts.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "./ProviderCall.ts"
 import type { ProviderFailure } from "./ProviderErrors.ts"
@@ -33,7 +35,8 @@ export interface Write {
 
 /**
  * Runs a write so that a repeat under the caller's key is safe, here and at the provider, and records it in the audit log.
- * The key is checked first, before the account and the provider.
+ * The key is checked first, before the account and the provider. Without a key nothing of the answer is kept, since nobody
+ * could ask for it again.
  *
  * @param effect gets the key from which the keys of its calls are derived: the caller's, until a try is refused
  */
@@ -52,16 +55,21 @@ export const write = <R>(
     const idempotency = yield* Idempotency
     const audit = yield* makeAudit
     const { author, environment, organizationId } = principal
-    const key = callerKey ?? randomUUID()
+    const record = (object: ProviderObject) =>
+      audit({ organizationId, environment, author, action, targetType, targetId: String(object["id"]) })
+    if (callerKey === undefined) {
+      const object = yield* effect(randomUUID())
+      yield* orUnavailable(record(object))
+      return HttpServerResponse.text(JSON.stringify(object), { contentType: "application/json" })
+    }
     return yield* idempotency.run(
       {
         tenant: principal,
-        key,
+        key: callerKey,
         operation,
         parameters,
         encode: (object: ProviderObject) => object,
-        onSuccess: (object) =>
-          audit({ organizationId, environment, author, action, targetType, targetId: String(object["id"]) }),
+        onSuccess: record,
         ...(mayReplay === undefined ? {} : { mayReplay })
       },
       effect

@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import {
   type PermissionDenied,
@@ -11,6 +11,8 @@ import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
+import { revokedAtProvider } from "./Disconnection.ts"
+import { makePlatforms } from "./Platforms.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
 import type { AccountAccessRevoked, ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
@@ -65,28 +67,11 @@ interface Reported {
 /** The author of the links that the service itself creates at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
-/** The author of disconnections: the provider, which says that access was revoked. */
-const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
-
-/**
- * SQL that records in the audit log the disconnections of the common table expression `source`: its columns are the
- * `organization_id`, `environment` and `account_id` of the disconnected account, in at most one row.
- */
-export const recordDisconnection = (
-  sql: SqlClient.SqlClient,
-  source: string,
-  { auditId, requestId }: { readonly auditId: Statement.Fragment; readonly requestId: Statement.Fragment }
-): Statement.Fragment => sql`
-  INSERT INTO payments.audit_log
-    (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-  SELECT organization_id, ${auditId}::uuid, environment, ${sql.literal(`'${revokedAtProvider.kind}'`)},
-    ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
-  FROM ${sql.literal(source)}`
-
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const audit = yield* makeAudit
+  const platforms = yield* makePlatforms
   const columns = sql.literal(`
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
     had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
@@ -144,6 +129,7 @@ const make = Effect.gen(function* () {
   })
 
   const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, found: Found, { cause }: AccountAccessRevoked) {
+    yield* platforms.requireOwnKey(found.account, cause)
     const isRevoked = yield* provider.retrieveAccount(found.account).pipe(
       Effect.as(false),
       Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
@@ -244,10 +230,16 @@ const make = Effect.gen(function* () {
     mayStill: Effect.Effect<void, Refused | SqlError.SqlError> = Effect.void
   ) {
     const account = { environment: tenant.environment, accountId }
-    const reported = yield* readStatus(account)
+    const reported = yield* Effect.tapErrorTag(readStatus(account), "AccountAccessRevoked", ({ cause }) =>
+      platforms.requireOwnKey(account, cause, "passes")
+    )
     const hadPayments = yield* provider.hasCharges(account)
+    const platformId = yield* platforms.ofKey(tenant.environment)
     return yield* transaction(sql)(
-      Effect.zipRight(mayStill, store(tenant, accountId, hadPayments, reported, author, linkedBy))
+      Effect.all([
+        mayStill,
+        Effect.transposeMapOption(platformId, (id) => platforms.record(tenant.environment, id))
+      ]).pipe(Effect.zipRight(store(tenant, accountId, hadPayments, reported, author, linkedBy)))
     ).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
@@ -319,7 +311,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     /**
      * Runs a call on the tenant's connected account. If the provider says that access was revoked, one more read of the
      * account confirms it; then the account is marked disconnected, until it is linked again. One that was linked again
-     * meanwhile stays connected.
+     * meanwhile stays connected. So does every one while this process's key is of another platform, or may be.
      */
     readonly use: <A>(
       tenant: Tenant,
@@ -333,7 +325,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
      * the one it finds. How and when it was linked stays, too; but that access was given back before, whenever that is
      * reported, no longer counts. Audited if it connects the account, once if several requests do so at once. The
-     * organization must exist.
+     * organization must exist. The platform is recorded as well; a key of another one than the connected accounts' fails
+     * with `provider_permission_denied`.
      *
      * `mayStill` runs in the transaction that links, after the provider has answered, which can take minutes: if it
      * fails, nothing is changed. Default: whoever asked for the link may make it.

@@ -9,7 +9,8 @@ import type { ProviderObject, ProviderPage } from "./Schemas.ts"
 
 /**
  * Fields in which the provider says who paid: what the payer entered, what the payer's bank knows, and the aliases by
- * which a way of paying knows its payers. A test compares them with all fields of the provider's types.
+ * which a way of paying knows its payers, and the addresses of pages that name them, such as a bank slip. A test compares them
+ * with all fields of the provider's types.
  */
 const ofPayer: ReadonlySet<string> = new Set([
   "account_holder_name",
@@ -25,13 +26,18 @@ const ofPayer: ReadonlySet<string> = new Set([
   "dob",
   "email",
   "email_sent_to",
+  "hosted_invoice_url",
+  "hosted_verification_url",
+  "hosted_voucher_url",
   "instructions_email",
+  "invoice_pdf",
   "masterpass",
   "pay_id",
   "payer_details",
   "payer_email",
   "payer_id",
   "payer_name",
+  "pdf",
   "receipt_email",
   "receipt_url",
   "shipping",

@@ -5,6 +5,7 @@ import {
   IdempotencyRequestInProgress,
   ProviderAccountNotConnected,
   ProviderObjectNotFound,
+  ProviderOutcomeUnknown,
   ProviderPaymentRefused,
   ProviderPermissionDenied,
   ProviderRateLimited,
@@ -20,6 +21,7 @@ export type ProviderFailure =
   | ProviderPaymentRefused
   | ProviderObjectNotFound
   | ProviderUnavailable
+  | ProviderOutcomeUnknown
   | ProviderPermissionDenied
   | ProviderRateLimited
   | ProviderTimeout
@@ -55,6 +57,7 @@ export const providerErrors = Schema.Union(
   errorSchema(ProviderPaymentRefused),
   errorSchema(ProviderObjectNotFound),
   errorSchema(ProviderUnavailable),
+  errorSchema(ProviderOutcomeUnknown),
   errorSchema(ProviderPermissionDenied),
   errorSchema(ProviderRateLimited),
   errorSchema(ProviderTimeout),

@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { echoed, type Remark, remark } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
+import { roundedAmounts } from "./RoundedAmounts.ts"
 
 /** An object of the provider, passed through as it is: names and fields are the provider's own (contract 4.1). */
 export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
@@ -50,8 +51,7 @@ export const amountRemark: Remark = remark(
 /** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
 export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
   ...amountRemark,
-  description:
-    "Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies",
+  description: `Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies. ${roundedAmounts}`,
   examples: [500]
 })
 

@@ -6,7 +6,7 @@ import { combined, type Documented, group, optional, type Setting } from "./Sett
 
 /** The service's credentials at the provider in one environment. */
 export interface ProviderCredentials {
-  /** The platform's secret key: `sk_test_`/`rk_test_` in the sandbox, `sk_live_`/`rk_live_` in production. */
+  /** The platform's secret key: `sk_test_`/`rk_test_` (`rkcs_test_` of a claimable one) in the sandbox, `sk_live_`/`rk_live_` in production. */
   readonly secretKey: Redacted.Redacted
   /** Signing secrets of the provider's destinations, for snapshots and thin notifications; more during a rotation. */
   readonly webhookSecrets: NonEmptyReadonlyArray<Redacted.Redacted>
@@ -34,7 +34,7 @@ export const providerCredentials = (environment: Environment): Documented<Option
     environment === "sandbox"
       ? (["test", "the local emulator", ""] as const)
       : (["live", "none", "; with `MODE=production` only, which needs these or the sandbox's"] as const)
-  const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
+  const keyForm = environment === "sandbox" ? /^(sk|rk|rkcs)_test_\w+$/ : /^(sk|rk)_live_\w+$/
   const secretKey = optional(
     secretKeyName(environment),
     // A live key for the sandbox would let sandbox calls act on production, so its form is refused

@@ -39,6 +39,7 @@ import roomForAttempts from "./migrations/0025_room_for_attempts.ts"
 import confirmedAccess from "./migrations/0026_confirmed_access.ts"
 import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
+import platforms from "./migrations/0029_platforms.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -73,7 +74,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0025_room_for_attempts": roomForAttempts,
   "0026_confirmed_access": confirmedAccess,
   "0027_endpoints_in_use": endpointsInUse,
-  "0028_refunds_by_charge": refundsByChargeIndex
+  "0028_refunds_by_charge": refundsByChargeIndex,
+  "0029_platforms": platforms
 }
 
 /** What comes before a migration that would take long on large tables. */

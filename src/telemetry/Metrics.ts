@@ -80,6 +80,13 @@ export const metricTable = {
     attributes: ["environment", "provider.operation", "http.response.status_code", "error.type"],
     about: "Calls to the provider, each repeat counted separately"
   },
+  "connected_payments.provider.access.refused.count": {
+    kind: "counter",
+    unit: "{refusal}",
+    attributes: ["environment", "provider.platform"],
+    about:
+      "Refusals of the provider for which no account was disconnected, since the platform's key is of `another` platform, or that is `unknown`"
+  },
   "db.client.connection.count": {
     kind: "gauge",
     unit: "{connection}",

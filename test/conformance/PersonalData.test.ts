@@ -42,6 +42,22 @@ const others = [
   /\.requested_address_types\[\]$/
 ]
 
+/** Fields that can be the address of a page or of a file. */
+const page = /(?:^|[._])(?:href|pdf|png|svg|uri|url)$/
+
+/** Pages and pictures that say nothing of who pays, or that the payer is on the way to anyway. */
+const pagesOfNobody = [
+  // The seller's own pages and pictures, and the checkout page, which the integrator hands out
+  /^\.(?:after_expiration\.recovery\.url|cancel_url|success_url|url)$/,
+  /[._](?:custom_mandate_url|icon\.url|image_url|logo\.url|product_url|return_url)$/,
+  // How to pay: a code, an amount and the account to pay to
+  /\.(?:hosted_instructions_url|image_url_(?:png|svg)|image_data_url|mobile_auth_url|native_url)$/,
+  /\.(?:alipay_handle_redirect|redirect_to_url|wechat_pay_redirect_to_(?:android|ios)_app)\.\w*url$/,
+  // Where a list is read on, the provider's documentation, and its log, which takes the account's own login
+  /\.(?:line_items|refunds)\.url$/,
+  /\.(?:doc_url|request_log_url)$/
+]
+
 const { definitionOf, definitions } = providerDefinitions(types)
 
 const record = (value: unknown): Json => Object(value)
@@ -103,6 +119,15 @@ describe("the provider's types", () => {
           shows(withoutPayer(objectWith(path)))
       )
       expect(shown).toEqual([])
+    })
+
+    it(`have no address of a page of a ${name} that is neither hidden nor known to name no payer`, () => {
+      const pages = pathsOf(name).filter((path) => page.test(path) && !isLeftOut(name, path))
+      expect(
+        pages.filter(
+          (path) => !pagesOfNobody.some((known) => known.test(path)) && shows(withoutPayer(objectWith(path)))
+        )
+      ).toEqual([])
     })
 
     it(`have no client secret of a ${name} that is shown to anybody`, () => {

@@ -3,6 +3,29 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, connected, raw, said, somePrice, someSession, submit } from "./Harness.ts"
 
+describe("the lines of a session", () => {
+  it.scopedLive("are at most 100, or in a subscription 20 that recur and 20 that do not", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const once = (yield* somePrice(stripe)).id
+      const monthly = (yield* somePrice(stripe, { recurring: { interval: "month" } })).id
+      const lines = (price: string, count: number) => Array.from({ length: count }, () => ({ price, quantity: 1 }))
+      yield* someSession(stripe, { mode: "payment", line_items: lines(once, 100) })
+      yield* someSession(stripe, { mode: "subscription", line_items: [...lines(monthly, 20), ...lines(once, 20)] })
+      const refused = { statusCode: 400, param: "line_items" }
+      for (const [mode, line_items] of [
+        ["payment", lines(once, 101)],
+        ["subscription", lines(monthly, 21)],
+        ["subscription", [...lines(monthly, 1), ...lines(once, 21)]]
+      ] as const) {
+        const create = () =>
+          stripe.checkout.sessions.create({ mode, line_items: [...line_items], success_url: "https://shop.example" })
+        expect(yield* said(create)).toMatchObject(refused)
+      }
+    })
+  )
+})
+
 describe("checkout sessions", () => {
   it.scopedLive("sum what they sell and carry what they were given", () =>
     Effect.gen(function* () {

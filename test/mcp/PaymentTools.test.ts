@@ -30,6 +30,25 @@ const countAt = (tenant: Tenant, path: string) =>
   Effect.map(tenant.atProvider(`${path}?limit=100`), (list) => dataOf(list).length)
 
 onSharedService("the tools for payments", (it) => {
+  it.scoped("name the way out if the provider keeps a failure under the key of a call that brought none", () =>
+    Effect.gen(function* () {
+      const { call, mcp, service, tenant } = yield* start
+      const priceId = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
+      const { json } = yield* pay(service, { organizationId: tenant.id, key: tenant.key, priceId })
+      const args = { payment_intent: String(json["payment_intent"]), amount: 100 }
+      yield* service.emulator.addFault({ fault: "kept_500", account: tenant.accountId, path: "/v1/refunds" })
+      for (const _ of [1, 2]) {
+        const kept = yield* mcp.call("create_refund", args)
+        expect([kept.isError, kept.json["code"]]).toEqual([true, "provider_outcome_unknown"])
+        expect(kept.json["error"]).toContain("new idempotency key")
+      }
+      // Repeating alone never pays back twice; a key that was chosen on purpose does
+      expect(yield* countAt(tenant, "/refunds")).toBe(1)
+      yield* call("create_refund", { ...args, idempotencyKey: "looked-and-again" })
+      expect(yield* countAt(tenant, "/refunds")).toBe(2)
+    })
+  )
+
   it.scoped("sell, show what was paid and refund it, as the HTTP API does, and all of it is on record", () =>
     Effect.gen(function* () {
       const { call, mcp, tenant } = yield* start

@@ -1,6 +1,12 @@
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
+import { Accounts } from "../../src/provider/Accounts.ts"
 import { CheckoutSessions } from "../../src/provider/checkout/CheckoutSessions.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import { Prices, trialOf } from "../../src/provider/prices/Prices.ts"
+import { stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
+import { type MovableClock, makeMovableClock } from "../harness/MovableClock.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
@@ -49,9 +55,98 @@ const pay = (url: string) =>
     if (paid.status !== 303) throw new Error(`The page answers ${paid.status}`)
   })
 
+const noPages = { successUrl: null, cancelUrl: null }
+
 const denied = { status: 403, code: "permission_denied", fields: [] }
 
+/** A day's trial more or less decides over money: terms may change at the provider while a process remembers them. */
+const withClock = <A, E, R>(effect: (forward: MovableClock["forward"]) => Effect.Effect<A, E, R>) => {
+  const clock = makeMovableClock()
+  return Effect.withClock(effect(clock.forward), clock)
+}
+
 onSharedService("checkout sessions", (it) => {
+  it.effect("sell the trial that a price has now, five minutes after it was changed at the provider", () =>
+    withClock((forward) =>
+      Effect.gen(function* () {
+        const { services, sql } = yield* TestService
+        const { id: organizationId } = yield* newTenant
+        let days = 30
+        const context = yield* Layer.build(
+          Prices.layer.pipe(
+            Layer.provide(Accounts.layer),
+            Layer.provide(
+              Layer.succeed(Provider, {
+                ...Context.get(services, Provider),
+                retrievePrice: () => Effect.succeed({ id: "price_1", recurring: { trial_period_days: days } })
+              })
+            ),
+            Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))
+          )
+        )
+        const trial = Effect.map(
+          Context.get(context, Prices).termsOf({ organizationId, environment: "sandbox" }, [{ price: "price_1" }]),
+          trialOf
+        )
+        expect(yield* trial).toBe(30)
+        days = 7
+        forward("4 minutes")
+        expect(yield* trial).toBe(30)
+        forward("61 seconds")
+        expect(yield* trial).toBe(7)
+      }).pipe(Effect.scoped)
+    )
+  )
+
+  it.effect("are created again under their key if the operator's pages were changed after an answer was lost", () =>
+    Effect.gen(function* () {
+      const { emulator, options } = yield* TestService
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const account = { environment: "sandbox", accountId: tenant.accountId } as const
+      const createUnder = (checkoutSuccessUrl: string) =>
+        Effect.flatMap(Provider, (provider) =>
+          provider.createCheckoutSession(
+            account,
+            { ...session("payment", price), mode: "payment", trialPeriodDays: null, returnUrls: noPages },
+            { idempotencyKey: "the-same-key" }
+          )
+        ).pipe(
+          Effect.provide(
+            stripeProviderLayer({ ...options.provider, apiUrl: Option.some(new URL(emulator.url)), checkoutSuccessUrl })
+          ),
+          Effect.map((created) => created.session["id"])
+        )
+      const first = yield* createUnder("https://shop.example/thanks")
+      expect(yield* createUnder("https://shop.example/thanks")).toBe(first)
+      expect(yield* createUnder("https://shop.example/thank-you")).not.toBe(first)
+    })
+  )
+
+  it.effect("of a subscription take 20 lines that recur and 20 that do not, and refuse more without a call", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const [{ price: monthly }, { price: once }] = [yield* priceOf(tenant, recurring()), yield* priceOf(tenant)]
+      const lines = (recurringLines: number, others: number) =>
+        tenant.post("/checkout/sessions", {
+          mode: "subscription",
+          line_items: [...Array(recurringLines).fill(monthly), ...Array(others).fill(once)].map((price) => ({
+            price,
+            quantity: 1
+          }))
+        })
+      expect((yield* lines(20, 20)).status).toBe(200)
+      for (const [recurringLines, others] of [
+        [21, 0],
+        [1, 21]
+      ] as const) {
+        const refused = yield* lines(recurringLines, others)
+        expectFailure(refused, { status: 422, code: "provider_invalid_request_error", fields: ["line_items"] })
+        expect(refused.json["error"]).toContain("20 lines with recurring prices")
+      }
+    })
+  )
+
   it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

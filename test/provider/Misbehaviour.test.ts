@@ -22,6 +22,14 @@ const leak = "LEAKED: the key sk_test_platf****orm does not have access to payer
 
 const platformKey = "sk_test_scriptedplatformkey"
 
+const platformId = "acct_ThePlatform"
+
+/** A provider that shows the platform its own account, and otherwise behaves so. */
+const ofPlatform =
+  (behaviour: Behaviour): Behaviour =>
+  (call, response) =>
+    (call.path === "/v1/account" ? replying(200, { id: platformId, object: "account" }) : behaviour)(call, response)
+
 /** For a whole call: short, but longer than the pause before the package repeats a call on a reset connection. */
 const timeoutMillis = 900
 
@@ -48,6 +56,8 @@ class Scripted extends Context.Tag("test/provider/Scripted")<
           ...testReturnUrls
         }
       })
+      yield* service.sql`
+        INSERT INTO payments.provider_platforms (environment, platform_id) VALUES ('sandbox', ${platformId})`
       return { ...service, provider }
     })
   ).pipe(Layer.orDie)
@@ -216,7 +226,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
       const { provider } = yield* Scripted
       const { accountId, calls, get, status } = yield* newTenant
       const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
-      provider.behave(refusing(403, { code: "account_invalid" }))
+      provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
       expectFailure(yield* get, notConnected)
       expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
         "/v1/products/prod_123",
@@ -233,10 +243,12 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     Effect.gen(function* () {
       const { provider } = yield* Scripted
       const { accountId, get, status } = yield* newTenant
-      provider.behave((call, response) =>
-        call.path.startsWith("/v1/accounts/")
-          ? replying(200, { id: accountId, object: "account" })(call, response)
-          : refusing(403, { code: "account_invalid" })(call, response)
+      provider.behave(
+        ofPlatform((call, response) =>
+          call.path.startsWith("/v1/accounts/")
+            ? replying(200, { id: accountId, object: "account" })(call, response)
+            : refusing(403, { code: "account_invalid" })(call, response)
+        )
       )
       const answer = yield* get
       expect([answer.status, answer.json["code"]]).toEqual([502, "provider_permission_denied"])
@@ -244,14 +256,32 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     })
   )
 
+  it.effect.each([
+    ["all calls, one that names no account included", refusing(403, { code: "account_invalid" }), 502],
+    ["access while it can't say which platform the key is of", replying(500, {}), 502]
+  ] as const)("that refuses %s disconnects nothing", ([, ofItself, status]) =>
+    Effect.gen(function* () {
+      const { log, provider } = yield* Scripted
+      const { get, status: recorded } = yield* newTenant
+      provider.behave((call, response) =>
+        (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
+      )
+      expect((yield* get).status).toBe(status)
+      expect(yield* recorded).toBe("connected")
+      expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
+    })
+  )
+
   it.effect("that can't be asked whether access was revoked leaves the account connected", () =>
     Effect.gen(function* () {
       const { provider } = yield* Scripted
       const { get, status } = yield* newTenant
-      provider.behave((call, response) =>
-        call.path.startsWith("/v1/accounts/")
-          ? replying(500, {})(call, response)
-          : refusing(403, { code: "account_invalid" })(call, response)
+      provider.behave(
+        ofPlatform((call, response) =>
+          call.path.startsWith("/v1/accounts/")
+            ? replying(500, {})(call, response)
+            : refusing(403, { code: "account_invalid" })(call, response)
+        )
       )
       expectFailure(yield* get, { status: 502, code: "provider_unavailable" })
       expect(yield* status).toBe("connected")

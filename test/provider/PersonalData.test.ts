@@ -168,4 +168,26 @@ onSharedService("who paid", (it) => {
       }
     })
   )
+
+  it.effect("is not on the bank slip's page, which names the payer, without customers:read", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const tenant = yield* newTenant
+      const trusted = yield* tenant.keyOf(["payments:read", "customers:read"])
+      yield* emulator.trigger({ type: "checkout.session.completed", account: tenant.accountId, method: "boleto" })
+      const slipFor = (key: string) =>
+        Effect.map(tenant.send("GET", "/payment-intents", { key }), ({ json }) =>
+          part(dataOf(json)[0], "next_action", "boleto_display_details")
+        )
+      expect(yield* slipFor(tenant.key)).toMatchObject({
+        hosted_voucher_url: null,
+        pdf: null,
+        number: expect.stringMatching(/\d/)
+      })
+      expect(yield* slipFor(trusted)).toMatchObject({
+        hosted_voucher_url: expect.stringMatching(/^https/),
+        pdf: expect.stringMatching(/^https/)
+      })
+    })
+  )
 })

@@ -15,6 +15,29 @@ const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "valida
 
 onSharedService("prices", (it) => {
   it.effect.each([
+    ["kwd", { unit_amount: 5001 }, { unit_amount: 5010 }, ["unit_amount"], "end in 0"],
+    ["ugx", { unit_amount: 500_001 }, { unit_amount: 500_100 }, ["unit_amount"], "end in 00"],
+    [
+      "isk",
+      { custom_unit_amount: { minimum: 150 } },
+      { custom_unit_amount: { minimum: 200 } },
+      ["custom_unit_amount.minimum"],
+      "end in 00"
+    ]
+  ] as const)("in %s end in zeros, as the refusal says", ([currency, broken, whole, fields, reason]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const refusal = yield* tenant.post("/prices", { product, currency, ...broken })
+      expectFailure(refusal, { status: 422, code: "provider_invalid_request_error", fields })
+      expect(refusal.json["error"]).toContain(reason)
+      expect((yield* tenant.post("/prices", { product, currency, ...whole })).status).toBe(200)
+      const withProduct = yield* tenant.post("/products", { name: "Tea", default_price_data: { currency, ...broken } })
+      expect([withProduct.status, String(withProduct.json["error"]).includes(reason)]).toEqual([422, true])
+    })
+  )
+
+  it.effect.each([
     ["a fixed amount", { unit_amount: 1500 }, { unit_amount: 1500, type: "one_time" }],
     ["nothing to pay", { unit_amount: 0 }, { unit_amount: 0 }],
     [

@@ -127,6 +127,29 @@ onSharedService("a refund", (it) => {
     })
   )
 
+  it.effect("whose failure the provider keeps under its key says so, and is made again under a new key only", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const { payment_intent, refunds, tenant } = yield* paidTenant
+      const key = randomUUID()
+      const body = { payment_intent, amount: 100 }
+      yield* emulator.addFault({ fault: "kept_500", account: tenant.accountId, path: "/v1/refunds", method: "POST" })
+      for (const _ of [1, 2, 3]) {
+        const kept = yield* tenant.post("/refunds", body, key)
+        expectFailure(kept, { status: 502, code: "provider_outcome_unknown", fields: [] })
+        expect(kept.json["error"]).toMatch(/whether its object exists .* new idempotency key/)
+      }
+      // It was made after all: who looks sees it, and need not send it again
+      expect(dataOf((yield* tenant.get(`/refunds?payment_intent=${payment_intent}`)).json)).toHaveLength(1)
+      expectFailure(yield* tenant.post("/refunds", { ...body, amount: 101 }, key), {
+        status: 409,
+        code: "idempotency_key_reused"
+      })
+      expect((yield* tenant.post("/refunds", body)).status).toBe(200)
+      expect(yield* refunds).toHaveLength(2)
+    })
+  )
+
   it.effect("pays back more than eight digits where the currency has them", () =>
     Effect.gen(function* () {
       const service = yield* TestService

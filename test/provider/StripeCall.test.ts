@@ -1,31 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option, Redacted, TestClock } from "effect"
-import { Provider } from "../../src/provider/Provider.ts"
+import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
-import { testReturnUrls } from "../harness/TestService.ts"
-import { type Behaviour, makeScriptedProvider, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { scripted } from "./ScriptedAdapter.ts"
+import { type Behaviour, replying, resetting, silent } from "./ScriptedProvider.ts"
 
 const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
-
-/** The adapter over a provider that does as it is told. */
-const scripted = (options: Partial<StripeProviderOptions> = {}) =>
-  Effect.gen(function* () {
-    const server = yield* makeScriptedProvider
-    const layer = stripeProviderLayer({
-      sandbox: Option.some({
-        secretKey: Redacted.make("sk_test_scripted"),
-        webhookSecrets: [Redacted.make("whsec_x")]
-      }),
-      production: Option.none(),
-      apiUrl: Option.some(server.url),
-      ...testReturnUrls,
-      ...options
-    })
-    return { ...server, provider: yield* Effect.provide(Provider, layer) }
-  })
 
 const product = { id: "prod_123", object: "product" }
 
@@ -162,6 +143,68 @@ describe("a call to the provider", () => {
     })
   )
 
+  it.scopedLive.each([
+    ["a failure that it repeats", refusing(500, {}, { "idempotent-replayed": "true" })],
+    ["a failure that it advises not to repeat", refusing(503, {}, { "stripe-should-retry": "false" })],
+    ["one without an error object", replying(500, {}, { "stripe-should-retry": "false" })],
+    ["a page for people", replying(502, "<html>", { "idempotent-replayed": "true" })]
+  ] as const)("is made once, and its outcome is unknown, if the provider keeps %s under its key", ([, behaviour]) =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(behaviour)
+      const write = yield* Effect.flip(
+        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+      )
+      expect(write).toMatchObject({ _tag: "ProviderOutcomeUnknown", code: "provider_outcome_unknown", settles: "open" })
+      expect(calls).toHaveLength(1)
+      const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
+      expect(read._tag).toBe("ProviderUnavailable")
+    })
+  )
+
+  it.scopedLive("is repeated until the provider repeats a failure under its key", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(inTurn(refusing(500, {}), refusing(500, {}, { "idempotent-replayed": "true" })))
+      const write = yield* Effect.flip(
+        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+      )
+      expect(write._tag).toBe("ProviderOutcomeUnknown")
+      expect(calls).toHaveLength(2)
+    })
+  )
+
+  it.scopedLive("takes its turn until the provider has answered, though its caller has left", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
+      const waiting: Array<() => void> = []
+      let underWay = 0
+      let most = 0
+      behave((call, response) => {
+        underWay += 1
+        most = Math.max(most, underWay)
+        waiting.push(() => {
+          underWay -= 1
+          replying(200, product)(call, response)
+        })
+      })
+      const read = provider.retrieveProduct(account, "prod_123")
+      const arrived = (number: number) =>
+        Effect.repeat(Effect.sleep("5 millis"), { until: () => calls.length >= number })
+      const leaving = yield* Effect.all(Array.from({ length: 20 }, () => Effect.fork(read)))
+      yield* arrived(2)
+      yield* Fiber.interruptAll(leaving)
+      const staying = yield* Effect.all(Array.from({ length: 6 }, () => Effect.fork(read)))
+      for (let answered = 0; answered < 8; answered += 1) {
+        yield* arrived(answered + 1)
+        waiting[answered]?.()
+      }
+      yield* Fiber.joinAll(staying)
+      expect(most).toBe(2)
+      expect(calls).toHaveLength(8)
+    })
+  )
+
   it.scopedLive("says how an account is paid out by its own settings where the provider has no balance settings", () =>
     Effect.gen(function* () {
       const { behave, provider } = yield* scripted()
@@ -295,20 +338,22 @@ describe("repeats", () => {
 })
 
 describe("a bound per name", () => {
-  it.effect("gives the turns of calls that were given up or failed to the next", () =>
+  it.effect("gives the turn of a call to the next when it has ended, also if its caller has left before", () =>
     Effect.gen(function* () {
       const bounded = makeBoundedPerName(1)
-      const never = yield* Effect.fork(bounded("a", Effect.never))
+      const answer = yield* Deferred.make<string>()
+      const left = yield* Effect.fork(bounded("a", Deferred.await(answer)))
       yield* Effect.yieldNow()
-      const waiting = yield* Effect.fork(bounded("a", Effect.never))
+      const waiting = yield* Effect.fork(bounded("a", Effect.dieMessage("Its caller left before its turn")))
       yield* Effect.yieldNow()
       yield* Fiber.interrupt(waiting)
+      yield* Fiber.interrupt(left)
       const done = yield* Deferred.make<string>()
       const next = yield* Effect.fork(bounded("a", Deferred.succeed(done, "done")))
-      yield* Effect.yieldNow()
+      yield* TestClock.adjust("1 second")
       expect(yield* Deferred.isDone(done)).toBe(false)
       expect(yield* bounded("b", Effect.succeed("at once"))).toBe("at once")
-      yield* Fiber.interrupt(never)
+      yield* Deferred.succeed(answer, "late")
       yield* Fiber.join(next)
       expect(yield* Effect.flip(bounded("a", Effect.fail("refused")))).toBe("refused")
       expect(yield* bounded("a", Effect.succeed("again"))).toBe("again")

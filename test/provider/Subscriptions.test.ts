@@ -5,8 +5,9 @@ import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
+import { idOf } from "../http/Samples.ts"
 import { subscribe, typesTo } from "../inbound/Notifications.ts"
-import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
+import { dataOf, type Json, newTenant, part } from "./ConnectedTenant.ts"
 
 /** A tenant with a subscription that a payer has paid for. */
 const subscribedTenant = Effect.gen(function* () {
@@ -27,6 +28,51 @@ const subscribedTenant = Effect.gen(function* () {
 })
 
 onSharedService("subscriptions", (it) => {
+  it.effect("have all of their items wherever they are answered, of which the provider shows ten", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, index) =>
+        Effect.map(
+          tenant.post("/prices", {
+            product,
+            currency: "brl",
+            unit_amount: 100 + index,
+            recurring: { interval: "month" }
+          }),
+          idOf
+        )
+      )
+      const session = yield* tenant.post("/checkout/sessions", {
+        mode: "subscription",
+        line_items: prices.map((price) => ({ price, quantity: 1 }))
+      })
+      yield* Effect.promise(() =>
+        fetch(String(session.json["url"]), {
+          method: "POST",
+          body: new URLSearchParams({ action: "pay" }),
+          redirect: "manual"
+        })
+      )
+      const { subscription: id } = (yield* tenant.get(`/checkout/sessions/${idOf(session)}`)).json
+      const path = `/subscriptions/${id}`
+      const atProvider = yield* tenant.atProvider(path)
+      expect([dataOf(part(atProvider, "items")).length, part(atProvider, "items")["has_more"]]).toEqual([10, true])
+      const pricesOf = (subscription: Json | undefined) => {
+        expect(part(subscription, "items")["has_more"]).toBe(false)
+        return dataOf(part(subscription, "items")).map((item) => part(item, "price")["id"])
+      }
+      const all = new Set(prices)
+      const changed = yield* tenant.patch(path, { cancel_at_period_end: true })
+      const read = yield* tenant.get(path)
+      const listed = yield* tenant.get("/subscriptions")
+      const canceled = yield* tenant.send("POST", `${path}/cancel`, { headers: { "idempotency-key": randomUUID() } })
+      for (const one of [changed.json, read.json, dataOf(listed.json)[0], canceled.json]) {
+        expect(new Set(pricesOf(one))).toEqual(all)
+      }
+    })
+  )
+
   it.effect("are read and listed; canceled ones only where a status asks for them", () =>
     Effect.gen(function* () {
       const { cancel, id, idsOf, tenant } = yield* subscribedTenant

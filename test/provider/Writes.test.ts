@@ -4,6 +4,8 @@ import { Effect, Option, Redacted } from "effect"
 import { onSharedService, type RequestOptions, type TestOrganization, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
+import { overHttp } from "../mcp/McpClient.ts"
+import { newTenant } from "./ConnectedTenant.ts"
 
 /** One organization's requests, and its account as the provider itself shows it. */
 const callerOf = (organization: TestOrganization) =>
@@ -68,6 +70,31 @@ onSharedService("writes at the provider", (it) => {
         expect([second.status, second.text], path).toEqual([200, first.text])
       }
       expect(count(yield* caller.atProvider("/products?limit=100"))).toBe(before + 1)
+    })
+  )
+
+  it.scoped("without a key keep nothing of their answer, and are on record", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const keys = Effect.map(
+        tenant.sql<{ key: string }>`
+          SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`,
+        (rows) => rows.length
+      )
+      const before = yield* keys
+      const changed = yield* tenant.send("PATCH", `/products/${product}`, { body: { name: "Tea" } })
+      expect([changed.status, changed.json["name"], changed.headers.get("content-type")]).toEqual([
+        200,
+        "Tea",
+        "application/json"
+      ])
+      const agent = yield* overHttp(baseUrl, tenant.key)
+      const byTool = yield* agent.call("update_product", { id: product, name: "Milk" })
+      expect([byTool.isError, byTool.json["name"]]).toEqual([false, "Milk"])
+      expect(yield* keys).toBe(before)
+      expect((yield* tenant.audited).filter((entry) => entry === `product.updated ${product}`)).toHaveLength(2)
     })
   )
 

@@ -108,6 +108,10 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
     /^WITH source AS MATERIALIZED .* INSERT INTO payments\.receipts(_\d{6})? AS r /
   ],
   [
+    "all accounts are linked under one platform: any connected one shows whether a key is that platform's",
+    /FROM payments\.provider_accounts WHERE environment = (\$1 AND status = 'connected' AND account_id IS DISTINCT FROM \$2|excluded\.environment AND status = 'connected')/
+  ],
+  [
     "a member's access ends in both environments",
     /^DELETE FROM payments\.workspace_access WHERE organization_id = \$1 AND person_id = \$2$/
   ]

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { amountForms, maximumAmount } from "../Amounts.ts"
+import { amountForms, amountStep, maximumAmount } from "../Amounts.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
@@ -153,6 +153,26 @@ const checkCustomAmount = (params: Pricing, name: (param: string) => string): Ch
     : invalid("`custom_unit_amount` needs `minimum` <= `preset` <= `maximum`.")
 }
 
+/** Checks that whole amounts are multiples of what the provider charges in the currency. */
+const checkSteps = (params: Pricing, name: (param: string) => string): Check => {
+  const step = amountStep(params.currency)
+  const { maximum, minimum, preset } = params.custom_unit_amount ?? {}
+  const wrong = Object.entries({
+    unit_amount: params.unit_amount,
+    "custom_unit_amount[maximum]": maximum,
+    "custom_unit_amount[minimum]": minimum,
+    "custom_unit_amount[preset]": preset
+  }).find(([, amount = 0]) => amount % step !== 0)
+  return wrong === undefined
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: name(wrong[0]),
+          message: `Invalid amount: amounts in ${params.currency} have to be a multiple of ${step}.`
+        })
+      )
+}
+
 const makeTier = (params: TierParams): PriceTier => {
   const unit = amountForms(params.unit_amount, params.unit_amount_decimal)
   const flat = amountForms(params.flat_amount, params.flat_amount_decimal)
@@ -218,6 +238,7 @@ export const createPrice = Effect.fnUntraced(function* (
   yield* checkOneAmount(params, name)
   yield* checkTiers(params)
   yield* checkCustomAmount(params, name)
+  yield* checkSteps(params, name)
   const price = makePrice(product, context.now, params)
   context.objects.put("price", price.id, price)
   return price

@@ -120,6 +120,20 @@ const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
     : invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
 }
 
+/** The most lines: 100 in all, but in a subscription 20 that recur and 20 that are paid once. */
+const checkLines = (sold: ReadonlyArray<Sold>, { mode }: SessionParams): Check => {
+  const recurring = sold.filter((one) => isRecurring([one])).length
+  const [most, maximum] = mode === "payment" ? [sold.length, 100] : [Math.max(recurring, sold.length - recurring), 20]
+  return most <= maximum
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: "line_items",
+          message: `You may only specify up to ${maximum} line items with one-time prices, and 20 with recurring prices.`
+        })
+      )
+}
+
 const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
   if (expiresAt === undefined) return Effect.void
   const invalid = (message: string): Check => Effect.fail(refuse({ param: "expires_at", message }))
@@ -234,6 +248,7 @@ const noInvoiceData = {
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sold, params)
+  yield* checkLines(sold, params)
   yield* checkCustomFields(params.custom_fields)
   yield* checkExpiry(context.now, params.expires_at)
   const trial = params.subscription_data?.trial_period_days !== undefined

@@ -31,7 +31,10 @@ const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 export const CreateCheckoutSession = strict(
   Schema.Struct({
     mode: Schema.Literal("payment", "subscription"),
-    line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
+    line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)).annotations({
+      description:
+        "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
+    }),
     client_reference_id: optional(ProviderText(200)),
     allow_promotion_codes: optional(Schema.Boolean),
     metadata: optional(CheckoutMetadata)

@@ -1,6 +1,11 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../errors/Errors.ts"
+import {
+  type PermissionDenied,
+  type ProviderAccountNotConnected,
+  ProviderRequestRefused,
+  type ServiceUnavailable
+} from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
@@ -9,7 +14,7 @@ import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ProviderFailure } from "../ProviderErrors.ts"
 import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
-import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
+import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
@@ -25,6 +30,21 @@ type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissio
 export interface FromPage extends SessionPage {
   /** Null for the return URLs of the organization. */
   readonly returnUrls: OwnReturnUrls
+}
+
+/** The most lines of a subscription that recur, and the most that are paid once: the provider's bounds. */
+const maximumLines = 20
+
+/** Refuses more lines than the provider takes in a subscription, where it would name neither the bound nor the line. */
+const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, ProviderRequestRefused> => {
+  const recurring = terms.filter((of) => of.recurring).length
+  return Math.max(recurring, terms.length - recurring) <= maximumLines
+    ? Effect.void
+    : new ProviderRequestRefused({
+        code: "provider_invalid_request_error",
+        fields: ["line_items"],
+        message: `\`line_items\` must not have more than ${maximumLines} lines with recurring prices, and ${maximumLines} with others, in the mode subscription.`
+      })
 }
 
 const make = Effect.gen(function* () {
@@ -53,8 +73,9 @@ const make = Effect.gen(function* () {
     effectKey: string,
     from?: FromPage
   ) {
-    const trialPeriodDays =
-      params.mode === "subscription" ? trialOf(yield* prices.termsOf(principal, params.line_items)) : null
+    const terms = params.mode === "subscription" ? yield* prices.termsOf(principal, params.line_items) : []
+    yield* checkLines(terms)
+    const trialPeriodDays = trialOf(terms)
     const operation = "checkout.sessions.create"
     const ofOrganization = yield* returnUrls.ownOf(principal)
     const own = {
@@ -62,18 +83,12 @@ const make = Effect.gen(function* () {
       cancelUrl: from?.returnUrls.cancelUrl ?? ofOrganization.cancelUrl
     }
     const page = from === undefined ? undefined : { id: from.id, collect: from.collect }
-    // The provider refuses a key with other parameters. If these pages were changed since a try whose answer was lost, a
-    // repeat creates another session; nobody has the first one's page.
-    const step =
-      own.successUrl === null && own.cancelUrl === null
-        ? ""
-        : JSON.stringify([own.successUrl, own.cancelUrl, ...(page === undefined ? [] : [page])])
     const created = yield* accounts
       .use(principal, (account) =>
         provider.createCheckoutSession(
           account,
           { ...params, trialPeriodDays, returnUrls: own, ...(page === undefined ? {} : { page }) },
-          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey, step }) }
+          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey }) }
         )
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))

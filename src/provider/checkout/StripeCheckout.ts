@@ -1,5 +1,7 @@
+import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { canonical } from "../../kit/Idempotency.ts"
 import type { ConnectedAccount } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
@@ -73,6 +75,16 @@ export const sessionParams = (
   }
 }
 
+/**
+ * The idempotency key of a new session: with what is sent in it, which is more than the caller chose. The provider refuses a
+ * key with other parameters, so a repeat after a lost answer would fail if return pages or the service's version had changed
+ * meanwhile. It creates another session instead; nobody has the first one's page.
+ */
+const sessionKey = (idempotencyKey: string, params: Stripe.Checkout.SessionCreateParams): string =>
+  createHash("sha256")
+    .update(JSON.stringify([idempotencyKey, canonical(params)]))
+    .digest("hex")
+
 /** The callers' names of the parameters that the service adds to a session; null if callers have no such field. */
 export const checkoutFieldNames = {
   "payment_intent_data.metadata": "metadata",
@@ -101,8 +113,10 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
   return {
     createCheckoutSession: (account, params, { idempotencyKey }) =>
       Effect.gen(function* () {
+        const sent = sessionParams(params, defaults)
+        const options = { idempotencyKey: sessionKey(idempotencyKey, sent) }
         const session = yield* call("checkout.sessions.create", account, (client, scope) =>
-          client.checkout.sessions.create(sessionParams(params, defaults), { ...scope, idempotencyKey })
+          client.checkout.sessions.create(sent, { ...scope, ...options })
         )
         const lines = yield* allLines(session.line_items, linesOf(account, session.id))
         return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }

@@ -6,6 +6,7 @@ import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-
 import type { Author, Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
+import { makePlatforms } from "../Platforms.ts"
 import { Provider } from "../Provider.ts"
 import { makeAdmittance } from "./Admittance.ts"
 import { makeConnectingRepo } from "./ConnectingRepo.ts"
@@ -59,6 +60,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const accounts = yield* Accounts
   const admittance = yield* makeAdmittance
   const repo = yield* makeConnectingRepo
+  const platforms = yield* makePlatforms
 
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
@@ -76,13 +78,16 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
       return
     }
     const account = { environment: tenant.environment, accountId }
+    // To a key of another platform the provider says so of every account
+    const hasEnded = (cause: unknown) => platforms.requireOwnKey(account, cause, "passes")
     yield* provider.endAuthorization(account).pipe(
       Effect.catchAll((failure) =>
         failure._tag === "AccountAccessRevoked"
-          ? Effect.void
+          ? hasEnded(failure.cause)
           : Effect.matchEffect(provider.retrieveAccount(account), {
               onSuccess: () => Effect.fail(failure),
-              onFailure: (reading) => (reading._tag === "AccountAccessRevoked" ? Effect.void : Effect.fail(failure))
+              onFailure: (reading) =>
+                reading._tag === "AccountAccessRevoked" ? hasEnded(failure.cause) : Effect.fail(failure)
             })
       )
     )

@@ -61,17 +61,21 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     if (Option.isSome(earlier)) {
       return earlier.value
     }
+    const findOrGiveUp = () =>
+      Effect.flatMap(
+        find,
+        Option.match({
+          onSome: Effect.succeed,
+          onNone: () => Effect.zipRight(repo.giveUp(tenant, begun), connectingAtOnce())
+        })
+      )
     return yield* provider.createAccount(account, { idempotencyKey }).pipe(
-      // A version with other parameters asked first
-      Effect.catchTag("IdempotencyKeyReused", () =>
-        Effect.flatMap(
-          find,
-          Option.match({
-            onSome: Effect.succeed,
-            onNone: () => Effect.zipRight(repo.giveUp(tenant, begun), connectingAtOnce())
-          })
-        )
-      ),
+      Effect.catchTags({
+        // A version with other parameters asked first
+        IdempotencyKeyReused: findOrGiveUp,
+        // The provider keeps a failure under the key
+        ProviderOutcomeUnknown: findOrGiveUp
+      }),
       // The provider keeps a refusal under its key, even when its cause is mended
       Effect.tapError((failure) =>
         failure._tag !== "SqlError" && isRefusal(failure) ? repo.giveUp(tenant, begun) : Effect.void

@@ -32,6 +32,8 @@ export interface Authorization {
 
 /** The provider's operations by which an account is connected to the platform. */
 export interface ConnectingPort {
+  /** The platform's own account, which the service's key is of. */
+  readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>
   /** Creates an account that its owner completes; returns its id. A repeat under the same key creates no other. */
   readonly createAccount: (account: NewAccount, options: WriteOptions) => ProviderCall<string>
   /** The id of an account that was created with this marker since then; looks through at most 2,000 accounts. */

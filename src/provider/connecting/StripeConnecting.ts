@@ -53,6 +53,8 @@ const onPlatform = <A>(call: ProviderCall<A>): ProviderCall<A> =>
 /** The package's types leave out that it attaches the response to answers of OAuth as well. */
 const withResponse = <A>(answer: Promise<A>): Promise<Stripe.Response<A>> => answer as Promise<Stripe.Response<A>>
 
+const accountIdForm = /^acct_\w{1,64}$/
+
 const incomplete = () => new ProviderUnavailable({ cause: "The provider's answer lacks the account's id" })
 
 /** How accounts are created at Stripe, onboarded by Account Links, and connected by OAuth. */
@@ -66,6 +68,14 @@ export const stripeConnecting = (
   )
 
   return {
+    retrievePlatformId: (environment) =>
+      onPlatform(
+        call("accounts.retrieveCurrent", platform(environment), (client) => client.accounts.retrieveCurrent())
+      ).pipe(
+        Effect.filterOrFail(({ id }) => accountIdForm.test(id), incomplete),
+        Effect.map(({ id }) => id)
+      ),
+
     createAccount: (account, options) =>
       onPlatform(
         call("accounts.create", platform(account.environment), (client) =>

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Predicate } from "effect"
 import { PermissionDenied, type ProviderAccountNotConnected, type ServiceUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
@@ -9,7 +9,7 @@ import type { ProviderFailure } from "../ProviderErrors.ts"
 import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
-/** The terms of a price that decide how it can be sold. They never change. */
+/** The terms of a price that decide how it can be sold. Its trial can be changed at the provider. */
 export interface PriceTerms {
   readonly recurring: boolean
   /** Days of trial at the start of a subscription at this price; null for none. */
@@ -48,31 +48,39 @@ const makeRecentlyUsed = <A>(capacity: number) => {
   }
 }
 
+/** How long terms are remembered, in milliseconds: a trial that was changed at the provider is sold at most so late. */
+const rememberedFor = Duration.toMillis("5 minutes")
+
 const make = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const known = makeRecentlyUsed<PriceTerms>(10_000)
+  const known = makeRecentlyUsed<{ readonly terms: PriceTerms; readonly readAt: number }>(10_000)
 
-  const read = (account: ConnectedAccount, id: string, line: number) => {
-    const key = `${account.environment}\n${account.accountId}\n${id}`
-    const terms = known.get(key)
-    return terms === undefined
-      ? provider.retrievePrice(account, id).pipe(
-          Effect.map((price) => known.set(key, readTerms(price))),
-          Effect.mapError((failure) =>
-            failure._tag === "ProviderObjectNotFound"
-              ? requestRefused({ code: failure.code, fields: [`line_items.${line}.price`], cause: failure.cause })
-              : failure
+  const read = (account: ConnectedAccount, id: string, line: number) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const key = `${account.environment}\n${account.accountId}\n${id}`
+      const found = known.get(key)
+      return found !== undefined && now - found.readAt < rememberedFor
+        ? Effect.succeed(found.terms)
+        : provider.retrievePrice(account, id).pipe(
+            Effect.map((price) => known.set(key, { terms: readTerms(price), readAt: now }).terms),
+            Effect.mapError((failure) =>
+              failure._tag === "ProviderObjectNotFound"
+                ? requestRefused({ code: failure.code, fields: [`line_items.${line}.price`], cause: failure.cause })
+                : failure
+            )
           )
-        )
-      : Effect.succeed(terms)
-  }
+    })
 
   const termsOf = Effect.fn("Prices.termsOf")(function* (tenant: Tenant, lines: Lines) {
     const places = new Map(lines.map(({ price }, line) => [price, line] as const).toReversed())
-    return yield* accounts.use(tenant, (account) =>
-      Effect.forEach([...places], ([id, line]) => read(account, id, line), { concurrency: 5 })
+    const terms = yield* accounts.use(tenant, (account) =>
+      Effect.forEach([...places], ([id, line]) => Effect.map(read(account, id, line), (of) => [id, of] as const), {
+        concurrency: 5
+      })
     )
+    const byPrice = new Map(terms)
+    return lines.flatMap(({ price }) => byPrice.get(price) ?? [])
   })
 
   return { termsOf }
@@ -83,8 +91,8 @@ export class Prices extends Context.Tag("connected-payments/provider/Prices")<
   Prices,
   {
     /**
-     * The terms of each price in the lines, read from the provider once and then remembered. An unknown price is refused
-     * as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
+     * The terms of the price in each line, read from the provider and then remembered for 5 minutes. An unknown price is
+     * refused as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
      */
     readonly termsOf: (
       tenant: Tenant,

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { inOurNames } from "../RefusedFields.ts"
+import { explainRounding } from "../RoundedAmounts.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams } from "../stripe/StripeMetadata.ts"
 import type { CreatePrice, ListPrices, UpdatePrice } from "./Api.ts"
@@ -59,7 +60,7 @@ export const stripePrices = (call: StripeCall): PricesPort => ({
       call("prices.create", account, (client, scope) =>
         client.prices.create(priceParams(params), { ...scope, idempotencyKey })
       )
-    ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" }))),
+    ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" })), Effect.mapError(explainRounding(params.currency))),
   updatePrice: (account, id, changes, { idempotencyKey }) =>
     named(
       call("prices.update", account, (client, scope) =>

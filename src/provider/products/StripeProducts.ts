@@ -1,5 +1,7 @@
+import { Effect } from "effect"
 import type Stripe from "stripe"
 import { chosenByPayer, withoutUsage } from "../prices/StripePrices.ts"
+import { explainRounding } from "../RoundedAmounts.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams } from "../stripe/StripeMetadata.ts"
 import type { CreateProduct, DefaultPriceData } from "./Api.ts"
@@ -53,7 +55,7 @@ export const stripeProducts = (call: StripeCall): ProductsPort => ({
       call("products.create", account, (client, scope) =>
         client.products.create(productParams(params), { ...scope, idempotencyKey })
       )
-    ),
+    ).pipe(Effect.mapError(explainRounding(params.default_price_data?.currency))),
   updateProduct: (account, id, changes, { idempotencyKey }) =>
     named(
       call("products.update", account, (client, scope) =>

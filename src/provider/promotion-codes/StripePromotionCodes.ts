@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { inOurNames } from "../RefusedFields.ts"
+import { explainRounding } from "../RoundedAmounts.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams } from "../stripe/StripeMetadata.ts"
@@ -61,7 +62,10 @@ export const stripePromotionCodes = (call: StripeCall): PromotionCodesPort => ({
       call("coupons.create", account, (client, scope) =>
         client.coupons.create(couponParams(params), { ...scope, idempotencyKey })
       )
-    ).pipe(Effect.mapError(inOurNames(couponFieldNames))),
+    ).pipe(
+      Effect.mapError(inOurNames(couponFieldNames)),
+      Effect.mapError(explainRounding("currency" in params.discount ? params.discount.currency : undefined))
+    ),
   deleteCoupon: (account, id) =>
     Effect.asVoid(call("coupons.del", account, (client, scope) => client.coupons.del(id, {}, scope))),
 

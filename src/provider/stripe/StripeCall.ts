@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
-import { ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
+import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
 import type { MetricsWriter } from "../../telemetry/Metrics.ts"
@@ -12,7 +12,7 @@ import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import { repeated } from "./RepeatedCalls.ts"
-import { type CallFailure, fromStripeError, noAnswer } from "./StripeErrors.ts"
+import { type CallFailure, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
 import { stripeHttpClient } from "./StripeHttpClient.ts"
 
 /** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
@@ -155,18 +155,32 @@ const log = ({ facts }: CallFailure) =>
     ? Effect.logError("The provider refuses the platform's key", facts)
     : Effect.logDebug("The provider refused a call", facts)
 
+/** Whether the name of an object's kind is one that Stripe can have given: a list has a page of objects. */
+const isOfKind = (answer: Stripe.Response<unknown>): boolean =>
+  Predicate.hasProperty(answer, "object") &&
+  typeof answer.object === "string" &&
+  (answer.object !== "list" ||
+    (Predicate.hasProperty(answer, "data") && Array.isArray(answer.data) && answer.data.every(Predicate.isRecord)))
+
 /**
  * Whether Stripe itself gave the answer. The package accepts every answer without an error object, even a proxy's or a
  * redirect; Stripe's own answers have an `object` field, and those of its OAuth the account's id.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
-  answer.lastResponse.statusCode < 300 &&
-  (Predicate.hasProperty(answer, "object") || Predicate.hasProperty(answer, "stripe_user_id"))
+  answer.lastResponse.statusCode < 300 && (isOfKind(answer) || Predicate.hasProperty(answer, "stripe_user_id"))
 
 const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
   const facts = noAnswer({ status: lastResponse.statusCode, requestId: lastResponse.requestId })
-  const error = new ProviderUnavailable({ cause: facts })
-  return { error, facts, transient: lastResponse.statusCode >= 500, retryAfter: undefined }
+  const { headers, idempotencyKey, statusCode } = lastResponse
+  const keyed = idempotencyKey === undefined ? headers : { ...headers, "idempotency-key": idempotencyKey }
+  return isKept(statusCode, keyed)
+    ? { error: new ProviderOutcomeUnknown({ cause: facts }), facts, transient: false, retryAfter: undefined }
+    : {
+        error: new ProviderUnavailable({ cause: facts }),
+        facts,
+        transient: statusCode >= 500,
+        retryAfter: undefined
+      }
 }
 
 /**

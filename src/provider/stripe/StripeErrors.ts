@@ -4,6 +4,7 @@ import {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   ProviderAnswer,
+  ProviderOutcomeUnknown,
   ProviderPermissionDenied,
   ProviderRateLimited,
   type ProviderRequestRefused,
@@ -24,11 +25,20 @@ export const dottedPath = (param: string): string =>
 const codeForm = /^[A-Za-z0-9_]{1,80}$/
 const requestIdForm = /^req_[A-Za-z0-9_-]{1,64}$/
 
-/** A part of an answer if it has its usual form; a proxy may send anything in its place. */
-const ofForm = (form: RegExp, value: string | undefined): string | undefined =>
-  value !== undefined && form.test(value) ? value : undefined
+const paramForm = /^[^\p{Cc}]{1,255}$/u
+
+/**
+ * A part of an answer if it has its usual form. A proxy may send anything in its place, null and numbers included,
+ * whatever the package's types say.
+ */
+const ofForm = (form: RegExp, value: unknown): string | undefined =>
+  typeof value === "string" && form.test(value) ? value : undefined
 
 const safeCode = (code: string): string => (/^[a-z0-9_]{1,80}$/.test(code) ? code : "error")
+
+/** The code of an error: `error` for one that no code of Stripe's has the form of, its type if there is none. */
+const codeOf = ({ code }: Stripe.errors.StripeError, facts: ProviderAnswer): string =>
+  `provider_${safeCode(facts.code ?? (code ? "error" : facts.type))}`
 
 const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly retryAfter?: number } => {
   const seconds = Number(headers?.["retry-after"])
@@ -40,6 +50,18 @@ export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
   readonly facts: ProviderAnswer
 }
+
+/**
+ * Whether the provider keeps a failure of its own under the call's idempotency key, so that a repeat gets it again: it
+ * did so already, or it advises against a repeat.
+ */
+export const isKept = (
+  status: number | undefined,
+  headers: Readonly<Record<string, string | undefined>> | undefined
+): boolean =>
+  (status ?? 0) >= 500 &&
+  headers?.["idempotency-key"] !== undefined &&
+  (headers["idempotent-replayed"] === "true" || headers["stripe-should-retry"] === "false")
 
 /**
  * Whether a repeat of the call may succeed: no connection, a failure at the provider, too many calls, or the first one
@@ -71,13 +93,13 @@ export const fromStripeError = (thrown: unknown, accountId: string): CallFailure
   }
   const facts = new ProviderAnswer({
     status: thrown.statusCode,
-    type: thrown.rawType ?? thrown.type,
+    type: ofForm(codeForm, thrown.rawType) ?? thrown.type,
     code: ofForm(codeForm, thrown.code),
     // The package turns an absent decline code into an empty string
     declineCode: ofForm(codeForm, thrown.decline_code),
     networkDeclineCode: ofForm(codeForm, thrown.network_decline_code),
     adviceCode: ofForm(codeForm, thrown.advice_code),
-    param: thrown.param,
+    param: ofForm(paramForm, thrown.param),
     providerRequestId: ofForm(requestIdForm, thrown.requestId)
   })
   const error = classify(thrown, facts, accountId)
@@ -105,40 +127,35 @@ const classify = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer, acco
   if (thrown instanceof Stripe.errors.StripeRateLimitError) {
     return new ProviderRateLimited({ cause: facts, ...retryAfterOf(thrown.headers) })
   }
-  if (thrown.code === "idempotency_key_in_use") {
+  if (facts.code === "idempotency_key_in_use") {
     return new IdempotencyRequestInProgress({ cause: facts })
   }
   switch (facts.status) {
     case 400:
-      return thrown.rawType === "idempotency_error"
-        ? new IdempotencyKeyReused({ cause: facts })
-        : refused(thrown, facts)
+      return facts.type === "idempotency_error" ? new IdempotencyKeyReused({ cause: facts }) : refused(thrown, facts)
     case 402:
       return paymentRefused({
-        code: `provider_${safeCode(facts.declineCode ?? (thrown.code || facts.type))}`,
+        code: facts.declineCode === undefined ? codeOf(thrown, facts) : `provider_${safeCode(facts.declineCode)}`,
         cause: facts
       })
     case 403:
-      return thrown.code === "account_invalid"
+      return facts.code === "account_invalid"
         ? new AccountAccessRevoked({ accountId, cause: facts })
         : new ProviderPermissionDenied({ cause: facts })
     case 404:
-      return thrown.code === "resource_missing"
-        ? objectNotFound({ fields: fieldsOf(thrown), cause: facts })
+      return facts.code === "resource_missing"
+        ? objectNotFound({ fields: fieldsOf(facts), cause: facts })
         : new ProviderUnavailable({ cause: facts })
     default:
-      return new ProviderUnavailable({ cause: facts })
+      return isKept(facts.status, thrown.headers)
+        ? new ProviderOutcomeUnknown({ cause: facts })
+        : new ProviderUnavailable({ cause: facts })
   }
 }
 
-const fieldsOf = (thrown: Stripe.errors.StripeError): ReadonlyArray<string> =>
-  thrown.param === undefined ? [] : [dottedPath(thrown.param)]
+const fieldsOf = ({ param }: ProviderAnswer): ReadonlyArray<string> => (param === undefined ? [] : [dottedPath(param)])
 
 const refused = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer): ProviderRequestRefused =>
-  requestRefused({
-    code: `provider_${safeCode(thrown.code ?? facts.type)}`,
-    fields: fieldsOf(thrown),
-    cause: facts
-  })
+  requestRefused({ code: codeOf(thrown, facts), fields: fieldsOf(facts), cause: facts })
 
 const isTimeout = (thrown: Stripe.errors.StripeError): boolean => hasErrorCode(thrown.detail, "ETIMEDOUT")

@@ -15,8 +15,9 @@ const maxAnswer = 16 * 1024 * 1024
  * The package repeats a call whose connection was closed, whatever its settings, and recognizes that by the error's code.
  * Only `repeated` decides about repeats, so the code is hidden. And it gathers an answer as long as one comes, though
  * nobody may wait for it any longer: here, the connection is closed when the call's time is over, or when the answer is
- * longer than any that makes sense. And it forgets the status of an answer that is no JSON, as a proxy sends it when the
- * provider can't be reached: here, such a failure is read as an empty object, so that its status decides.
+ * longer than any that makes sense. And it takes every answer for a JSON object. It forgets the status of one that is no
+ * JSON, and one that is `true` or a text makes it throw in a promise that nobody awaits, which ends the process. Proxies and
+ * firewalls send such answers. Here, an answer that is no JSON object is read as an empty one, so that its status decides.
  */
 export const stripeHttpClient = (): HttpClient => {
   const client: HttpClient = Stripe.createNodeHttpClient()
@@ -25,7 +26,7 @@ export const stripeHttpClient = (): HttpClient => {
     makeRequest: async (...request) => {
       const timeoutMillis = request[7]
       try {
-        return bounded(await client.makeRequest(...request), timeoutMillis)
+        return bounded(await client.makeRequest(...request), timeoutMillis, keyOf(request))
       } catch (cause) {
         throw hasErrorCode(cause, "ECONNRESET", "EPIPE") ? new Error("The connection was closed", { cause }) : cause
       }
@@ -33,19 +34,27 @@ export const stripeHttpClient = (): HttpClient => {
   }
 }
 
-const bounded = (answer: Answer, timeoutMillis: number): Answer => ({
+/**
+ * The idempotency key of a request, unless it is one that the package made up: no repeat has that one. Stripe's answers
+ * echo the key, but for some failures.
+ */
+const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
+  const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
+  return typeof key === "string" && !key.startsWith("stripe-node-retry-") ? { "idempotency-key": key } : {}
+}
+
+const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<string, string>>): Answer => ({
   getStatusCode: () => answer.getStatusCode(),
-  getHeaders: () => answer.getHeaders(),
+  getHeaders: () => ({ ...answer.getHeaders(), ...key }),
   getRawResponse: () => answer.getRawResponse(),
   toStream: (onComplete) => answer.toStream(onComplete),
   toJSON: () => {
     const message = answer.getRawResponse()
     if (!(message instanceof IncomingMessage)) throw new Error("Stripe's Node client answers with Node's own messages")
-    const failed = answer.getStatusCode() >= 500
     return new Promise((resolve, reject) => {
       answer.toJSON().then(
-        (json) => resolve(failed && !Predicate.isRecord(json) ? {} : json),
-        (error: unknown) => (failed && error instanceof SyntaxError ? resolve({}) : reject(error))
+        (json) => resolve(Predicate.isRecord(json) ? json : {}),
+        (error: unknown) => (error instanceof SyntaxError ? resolve({}) : reject(error))
       )
       const giveUp = (reason: string) => {
         // Rejected before the connection's end is noticed, which would be worth a repeat

@@ -55,7 +55,10 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "List subscriptions")
-      .annotate(OpenApi.Description, "Without `status`, canceled subscriptions are left out.")
+      .annotate(
+        OpenApi.Description,
+        "Without `status`, canceled subscriptions are left out. Each has all of its `items`."
+      )
   )
   .add(
     HttpApiEndpoint.get("get", "/subscriptions/:id")

@@ -1,7 +1,9 @@
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import type Stripe from "stripe"
 import { ProviderRequestRefused } from "../../errors/Errors.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import { isRefusal } from "../ProviderErrors.ts"
+import type { ProviderObject } from "../Schemas.ts"
 import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
 import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
 import type { SubscriptionsPort } from "./Port.ts"
@@ -12,17 +14,48 @@ export const subscriptionsParams = (params: ListSubscriptions): Stripe.Subscript
 /** The parameters of a change of a subscription. */
 export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
 
+/** Calls at once for the items of the subscriptions in a list. */
+const itemsConcurrency = 5
+
 /** Subscriptions at Stripe. */
 export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
+  /**
+   * A subscription with all of its items, of which Stripe shows ten and takes twenty. What was done is done, even if the
+   * others are refused then: the subscription is answered as it is.
+   */
+  const whole = (account: ConnectedAccount, subscription: ProviderObject): ProviderCall<ProviderObject> => {
+    const { id, items } = subscription
+    return Predicate.isRecord(items) && items["has_more"] === true
+      ? page(
+          call("subscription_items.list", account, (client, scope) =>
+            client.subscriptionItems.list({ subscription: String(id), limit: 100 }, scope)
+          )
+        ).pipe(
+          Effect.map(({ data, has_more }) => ({ ...subscription, items: { ...items, data, has_more } })),
+          Effect.catchIf(isRefusal, () => Effect.succeed(subscription))
+        )
+      : Effect.succeed(subscription)
+  }
+
+  /** The subscription of a call whose path has its id. */
+  const namedWhole = (account: ConnectedAccount, answer: ProviderCall<unknown>) =>
+    Effect.flatMap(named(answer), (subscription) => whole(account, subscription))
+
   const retrieveSubscription: SubscriptionsPort["retrieveSubscription"] = (account, id) =>
-    named(call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope)))
+    namedWhole(
+      account,
+      call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope))
+    )
 
   /**
    * Stripe takes no idempotency keys with DELETE, and answers 404 to a second cancellation: if the subscription can be
    * read and is canceled, that is the answer.
    */
   const cancelSubscription: SubscriptionsPort["cancelSubscription"] = (account, id) =>
-    named(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
+    namedWhole(
+      account,
+      call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))
+    ).pipe(
       Effect.catchTag("ProviderObjectNotFound", (unknown) =>
         Effect.filterOrFail(
           retrieveSubscription(account, id),
@@ -52,7 +85,8 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
     retrieveSubscription,
     cancelSubscription,
     updateSubscription: (account, id, params, { idempotencyKey }) =>
-      named(
+      namedWhole(
+        account,
         call("subscriptions.update", account, (client, scope) =>
           client.subscriptions.update(id, updateSubscriptionParams(params), { ...scope, idempotencyKey })
         )
@@ -65,6 +99,15 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       page(
         call("subscriptions.list", account, (client, scope) =>
           client.subscriptions.list(subscriptionsParams(params), scope)
+        )
+      ).pipe(
+        Effect.flatMap((list) =>
+          Effect.map(
+            Effect.forEach(list.data, (subscription) => whole(account, subscription), {
+              concurrency: itemsConcurrency
+            }),
+            (data) => ({ ...list, data })
+          )
         )
       )
   }

@@ -185,6 +185,17 @@ onServiceOfFile("onboarding", (it) => {
       })
   )
 
+  it.effect("uses the account that was created though the provider keeps a failure under its key", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const owner = yield* newOwner
+      const before = yield* createdAccounts
+      yield* emulator.addFault({ fault: "kept_500", method: "POST", path: "/v1/accounts" })
+      urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
+      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
+    })
+  )
+
   it.effect("uses the account that was created before a process died, and has not linked yet", () =>
     Effect.gen(function* () {
       const { emulator, sql } = yield* TestService
