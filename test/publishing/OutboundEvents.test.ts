@@ -84,7 +84,9 @@ layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own
         header: String(request.headers["service-signature"]),
         body: request.body
       })
-      const digest = createHash("sha256").update("sandbox\nshop\ns-1\norder.shipped").digest("hex")
+      const digest = createHash("sha256")
+        .update(`sandbox\n${tenant.organizationId}\nshop\ns-1\norder.shipped`)
+        .digest("hex")
       expect(JSON.parse(request.body.toString("utf8"))).toEqual({
         id: `svc_evt_${digest}`,
         type: "order.shipped",
