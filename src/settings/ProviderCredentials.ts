@@ -67,18 +67,23 @@ interface OfBothEnvironments {
 }
 
 /** Refuses a webhook secret in both environments: its notifications would all be taken for the sandbox's. */
-export const withSecretsApart = <A extends OfBothEnvironments>(settings: Documented<A>): Documented<A> =>
-  combined(settings, (given) => {
-    const [sandbox, production] = [given.sandbox, given.production].map(
-      Option.match({
-        onNone: (): ReadonlyArray<string> => [],
-        onSome: ({ webhookSecrets }) => webhookSecrets.map(Redacted.value)
-      })
-    )
-    return sandbox?.some((secret) => production?.includes(secret))
-      ? Either.left({
-          of: { name: webhookSecretsName("production") },
-          message: `must not repeat a secret of ${webhookSecretsName("sandbox")}: each environment has its own`
+export const withSecretsApart = <A extends OfBothEnvironments, F>(
+  settings: Documented<A> & { readonly fields: F }
+): Documented<A> & { readonly fields: F } =>
+  Object.assign(
+    combined(settings, (given) => {
+      const [sandbox, production] = [given.sandbox, given.production].map(
+        Option.match({
+          onNone: (): ReadonlyArray<string> => [],
+          onSome: ({ webhookSecrets }) => webhookSecrets.map(Redacted.value)
         })
-      : Either.right(given)
-  })
+      )
+      return sandbox?.some((secret) => production?.includes(secret))
+        ? Either.left({
+            of: { name: webhookSecretsName("production") },
+            message: `must not repeat a secret of ${webhookSecretsName("sandbox")}: each environment has its own`
+          })
+        : Either.right(given)
+    }),
+    { fields: settings.fields }
+  )
