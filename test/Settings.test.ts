@@ -279,6 +279,16 @@ describe("the provider's credentials", () => {
     expect(lines.map((line) => line.split(":")[0])).toEqual(["PROVIDER_PRODUCTION_SECRET_KEY"])
   })
 
+  it("are refused with one webhook secret in both environments, and the message names both settings only", () => {
+    const [message] = refusal({
+      ...production,
+      ...sandboxProvider,
+      PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret,whsec_livesecret"
+    })
+    expect(message).toMatch(/^PROVIDER_PRODUCTION_WEBHOOK_SECRETS: .*PROVIDER_SANDBOX_WEBHOOK_SECRETS/)
+    expect(message).not.toContain("whsec_")
+  })
+
   it("are refused one without the other, in both directions", () => {
     for (const name of Object.keys(sandboxProvider)) {
       expect(refusal(without(sandboxProvider, name))[0]).toMatch(new RegExp(`^${name}: `))

@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Either, type Fiber, Layer } from "effect"
+import { Context, Data, Effect, Either, type Fiber, Layer } from "effect"
 import { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import type { Environment } from "../events/Environment.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
@@ -226,8 +226,9 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           verify(body, signatureHeader),
           ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
             const parsed = parse(input)
-            return Either.isLeft(parsed)
-              ? refuseUnreadable(environment, input, parsed.left)
+            if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
+            return environment === "sandbox" && parsed.right.livemode
+              ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
               : take(environment, parsed.right, takingOf(parsed.right, input))
           }
         )
@@ -241,7 +242,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
               return Effect.succeed(received)
             },
             onFailure: (error) => {
-              count(error._tag === "SignatureInvalid" ? "refused" : "not_stored")
+              count(outcomeOf(error))
               return notStored(error)
             }
           })
@@ -283,8 +284,18 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   )
 }
 
+/**
+ * A live event was signed with a secret of the sandbox: the secrets are set wrongly. A 200 would lose the event, so the
+ * provider is asked to send it again until the settings are mended.
+ */
+class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
+
 /** Why a notification was not taken. */
-type NotTaken = SignatureInvalid | CompletionFailure | SqlError.SqlError
+type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | CompletionFailure | SqlError.SqlError
+
+/** How a notification that was not taken is counted. */
+const outcomeOf = ({ _tag }: NotTaken): string =>
+  _tag === "SignatureInvalid" ? "refused" : _tag === "LiveUnderSandboxSecret" ? "live_in_sandbox" : "not_stored"
 
 /** A form of notifications, snapshot or thin. */
 interface Form<N extends Notification> {
@@ -353,6 +364,14 @@ const receiptOf = (
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })
+  if (error._tag === "LiveUnderSandboxSecret") {
+    return Effect.zipRight(
+      Effect.logError(
+        "A live event came under a signing secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS, and was not stored: correct the secrets"
+      ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
+      unavailable
+    )
+  }
   if (error._tag !== "SqlError") {
     return Effect.zipRight(
       Effect.logWarning("A notification was not stored: the provider could not be asked", error),

@@ -244,10 +244,15 @@ const subjectsOf = ({ subjects = {} }: OutboundEvent): FilterSubjects => ({
 })
 
 /**
- * Derived like the id of a provider's event: none of the four holds a newline, and the source is never the provider.
+ * Derived like the id of a provider's event: no part holds a newline, and the source is never the
+ * provider. The organization is a part, since two organizations may use the same id of their own.
  */
-const outboundEventId = ({ environment, type }: OutboundEvent, source: string, sourceEventId: string): string =>
-  `svc_evt_${createHash("sha256").update([environment, source, sourceEventId, type].join("\n")).digest("hex")}`
+const outboundEventId = (
+  { environment, organizationId, type }: OutboundEvent,
+  source: string,
+  sourceEventId: string
+): string =>
+  `svc_evt_${createHash("sha256").update([environment, organizationId, source, sourceEventId, type].join("\n")).digest("hex")}`
 
 /** The exact JSON text that is signed and sent, with the contract's order of keys. */
 const encode = (

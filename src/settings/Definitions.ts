@@ -22,7 +22,7 @@ import {
 } from "./Forms.ts"
 import { imageStore } from "./ImageStoreSettings.ts"
 import { masterKeys } from "./MasterKeys.ts"
-import { oauthClientId, providerCredentials } from "./ProviderCredentials.ts"
+import { oauthClientId, providerCredentials, withSecretsApart } from "./ProviderCredentials.ts"
 import { group, optional, setting } from "./Setting.ts"
 
 /**
@@ -112,41 +112,43 @@ export const definitions = {
     default: ".data",
     about: "where local defaults keep their data: nothing else is kept on disk"
   }),
-  provider: group({
-    sandbox: providerCredentials("sandbox"),
-    production: providerCredentials("production"),
-    sandboxOauthClientId: oauthClientId("sandbox"),
-    productionOauthClientId: oauthClientId("production"),
-    apiUrl: optional("PROVIDER_API_URL", httpUrl, {
-      unset: "the provider's",
-      about: "another address of the provider's API, such as an emulator's",
-      production: "refused"
-    }),
-    localAccountId: optional(
-      "LOCAL_ACCOUNT_ID",
-      validated(text, "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id)),
-      {
-        unset: "none",
-        about: "the provider account that a first local start links if it starts no emulator"
-      }
-    ),
-    emulatorHost: setting("EMULATOR_HOST", text, {
-      default: "127.0.0.1",
-      about: "the address that the local emulator listens on"
-    }),
-    emulatorPort: setting("EMULATOR_PORT", port, {
-      default: 0,
-      about: "its port; 0 keeps the one it had before, or picks a free one"
-    }),
-    timeout: setting("PROVIDER_TIMEOUT", duration({ min: "1 second" }), {
-      default: "30 seconds",
-      about: "for a whole call to the provider, including its repeats"
-    }),
-    concurrencyPerAccount: setting("PROVIDER_CONCURRENCY_PER_ACCOUNT", whole({ min: 1, max: 1000 }), {
-      default: 20,
-      about: "calls to the provider at once, per connected account and process; more wait for their turn"
+  provider: withSecretsApart(
+    group({
+      sandbox: providerCredentials("sandbox"),
+      production: providerCredentials("production"),
+      sandboxOauthClientId: oauthClientId("sandbox"),
+      productionOauthClientId: oauthClientId("production"),
+      apiUrl: optional("PROVIDER_API_URL", httpUrl, {
+        unset: "the provider's",
+        about: "another address of the provider's API, such as an emulator's",
+        production: "refused"
+      }),
+      localAccountId: optional(
+        "LOCAL_ACCOUNT_ID",
+        validated(text, "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id)),
+        {
+          unset: "none",
+          about: "the provider account that a first local start links if it starts no emulator"
+        }
+      ),
+      emulatorHost: setting("EMULATOR_HOST", text, {
+        default: "127.0.0.1",
+        about: "the address that the local emulator listens on"
+      }),
+      emulatorPort: setting("EMULATOR_PORT", port, {
+        default: 0,
+        about: "its port; 0 keeps the one it had before, or picks a free one"
+      }),
+      timeout: setting("PROVIDER_TIMEOUT", duration({ min: "1 second" }), {
+        default: "30 seconds",
+        about: "for a whole call to the provider, including its repeats"
+      }),
+      concurrencyPerAccount: setting("PROVIDER_CONCURRENCY_PER_ACCOUNT", whole({ min: 1, max: 1000 }), {
+        default: 20,
+        about: "calls to the provider at once, per connected account and process; more wait for their turn"
+      })
     })
-  }),
+  ),
   /** For organizations without one of their own; never set by a request (contract 4.3). */
   checkoutSuccessUrl: optional("CHECKOUT_SUCCESS_URL", returnUrl, {
     unset: "a page of the service",

@@ -1,4 +1,4 @@
-import { Either, Option, type Redacted } from "effect"
+import { Either, Option, Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Environment } from "../events/Environment.ts"
 import { secret, secrets, text, validated } from "./Forms.ts"
@@ -16,6 +16,8 @@ const prefixOf = (environment: Environment): string => `PROVIDER_${environment.t
 
 /** The name of the setting that holds the platform's key in one environment. */
 export const secretKeyName = (environment: Environment): string => `${prefixOf(environment)}_SECRET_KEY`
+
+const webhookSecretsName = (environment: Environment): string => `${prefixOf(environment)}_WEBHOOK_SECRETS`
 
 /** The id of the platform's OAuth application in one environment; absent: existing accounts can't be connected. */
 export const oauthClientId = (environment: Environment): Setting<Option.Option<string>> =>
@@ -41,7 +43,7 @@ export const providerCredentials = (environment: Environment): Documented<Option
     secret(`must be a secret key of the provider's ${providerMode} mode`, (key) => keyForm.test(key)),
     { unset, about: `the platform's key in the provider's ${providerMode} mode${only}; set together with the next` }
   )
-  const webhookSecrets = optional(`${prefixOf(environment)}_WEBHOOK_SECRETS`, secrets, {
+  const webhookSecrets = optional(webhookSecretsName(environment), secrets, {
     unset,
     about: `the signing secrets of the provider's notification endpoints in ${providerMode} mode, for snapshots and for thin notifications, comma-separated; old and new ones during a rotation`
   })
@@ -58,3 +60,30 @@ export const providerCredentials = (environment: Environment): Documented<Option
     return Either.left({ of: row, message: "is required if its counterpart is set" })
   })
 }
+
+interface OfBothEnvironments {
+  readonly sandbox: Option.Option<ProviderCredentials>
+  readonly production: Option.Option<ProviderCredentials>
+}
+
+/** Refuses a webhook secret in both environments: its notifications would all be taken for the sandbox's. */
+export const withSecretsApart = <A extends OfBothEnvironments, F>(
+  settings: Documented<A> & { readonly fields: F }
+): Documented<A> & { readonly fields: F } =>
+  Object.assign(
+    combined(settings, (given) => {
+      const [sandbox, production] = [given.sandbox, given.production].map(
+        Option.match({
+          onNone: (): ReadonlyArray<string> => [],
+          onSome: ({ webhookSecrets }) => webhookSecrets.map(Redacted.value)
+        })
+      )
+      return sandbox?.some((secret) => production?.includes(secret))
+        ? Either.left({
+            of: { name: webhookSecretsName("production") },
+            message: `must not repeat a secret of ${webhookSecretsName("sandbox")}: each environment has its own`
+          })
+        : Either.right(given)
+    }),
+    { fields: settings.fields }
+  )

@@ -86,7 +86,7 @@ export function group(fields: Fields): Group<Fields> {
 /** The reason why settings conflict, although each has the right form. */
 interface Conflict {
   /** The setting to name. */
-  readonly of: SettingRow
+  readonly of: Pick<SettingRow, "name">
   readonly message: string
 }
 

@@ -29,7 +29,7 @@ export const metricTable = {
     kind: "counter",
     unit: "{notification}",
     attributes: ["notification.outcome"],
-    about: "Notifications of the provider by their outcome; also `refused` and `not_stored`"
+    about: "Notifications of the provider by their outcome; also `refused`, `not_stored` and `live_in_sandbox`"
   },
   "connected_payments.notification.unreadable.count": {
     kind: "counter",

@@ -236,19 +236,16 @@ onSharedService("the provider's entry", (it) => {
     })
   )
 
-  it.effect("keeps an event of the other mode as a receipt and goes no further", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const id = newEventId()
-      expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(200)
-      const stored = yield* storedOf(id)
-      expect(stored).toMatchObject({
-        receipts: [{ outcome: "wrong_mode", livemode: true }],
-        events: [],
-        deliveries: []
+  it.effect(
+    "refuses a live event under the sandbox's secret with 503, so that it is sent again, and stores nothing",
+    () =>
+      Effect.gen(function* () {
+        const tenant = yield* makeTenant
+        yield* subscribe(tenant)
+        const id = newEventId()
+        expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(503)
+        expect(yield* storedOf(id)).toMatchObject({ receipts: [], events: [], deliveries: [] })
       })
-    })
   )
 
   it.effect("keeps an unknown account's event, and the platform's own, as unlinked", () =>

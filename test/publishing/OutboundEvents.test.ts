@@ -66,6 +66,16 @@ const shipped = (tenant: Tenant, id: string): OutboundEvent => ({
 const nowhere = "http://127.0.0.1:9/hook"
 
 layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own events", (it) => {
+  it.scoped("have ids of their own in each organization, under the same id of the team", () =>
+    Effect.gen(function* () {
+      const outbound = yield* OutboundEvents
+      const one = yield* outbound.publish(shipped(yield* newTenant, "shared"))
+      const other = yield* outbound.publish(shipped(yield* newTenant, "shared"))
+      expect(other.duplicate).toBe(false)
+      expect(other.eventId).not.toBe(one.eventId)
+    })
+  )
+
   it.scoped("reach the endpoints that subscribe to them, signed, in the contract's envelope", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
@@ -84,7 +94,9 @@ layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own
         header: String(request.headers["service-signature"]),
         body: request.body
       })
-      const digest = createHash("sha256").update("sandbox\nshop\ns-1\norder.shipped").digest("hex")
+      const digest = createHash("sha256")
+        .update(`sandbox\n${tenant.organizationId}\nshop\ns-1\norder.shipped`)
+        .digest("hex")
       expect(JSON.parse(request.body.toString("utf8"))).toEqual({
         id: `svc_evt_${digest}`,
         type: "order.shipped",
