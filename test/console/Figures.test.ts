@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import { digitsOf } from "../../src/console/components/amounts.ts"
 import {
   columnAfterKey,
   highest,
@@ -25,8 +26,15 @@ import {
   rateText,
   type Statistics
 } from "../../src/console/pages/overview/figures.ts"
+import { compactMoney } from "../../src/console/pages/overview/format.ts"
 
 const none = { count: 0, amount: "0" }
+
+describe("the axis of money", () => {
+  it.each(Intl.supportedValuesOf("currency"))("counts %s in the units that the provider counts in", (currency) => {
+    expect(compactMoney(150_000 * 10 ** digitsOf(currency), currency.toLowerCase())).toMatch(/150\s?K/)
+  })
+})
 
 const statistics: Statistics = {
   from: "2026-02-27",

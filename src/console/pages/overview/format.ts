@@ -1,3 +1,5 @@
+import { digitsOf } from "../../components/amounts.ts"
+
 /** Numbers and days of the overview as people write them. Pure. */
 
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" })
@@ -13,15 +15,11 @@ export const count = (value: number): string => whole.format(value)
 export const compactMoney = (amount: number, currency: string): string => {
   const code = currency.toUpperCase()
   if (!/^[A-Z]{3}$/.test(code)) return whole.format(amount)
-  const { maximumFractionDigits = 2 } = new Intl.NumberFormat(undefined, {
-    style: "currency",
-    currency: code
-  }).resolvedOptions()
   return new Intl.NumberFormat(undefined, {
     style: "currency",
     currency: code,
     notation: "compact",
     minimumFractionDigits: 0,
     maximumFractionDigits: 1
-  }).format(amount / 10 ** maximumFractionDigits)
+  }).format(amount / 10 ** digitsOf(currency))
 }
