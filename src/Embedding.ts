@@ -25,7 +25,6 @@ import {
   servicesWithProviderLayer
 } from "./Service.ts"
 import { type MasterKey, readSettings } from "./settings/Settings.ts"
-import { Cluster } from "./storage/Cluster.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
 /**
@@ -94,7 +93,6 @@ export const embeddedEventsLayer = (
         WakeUp.layer,
         HandOver.layer,
         Queue.layer,
-        Cluster.layer,
         EventCatalog.layer(options.catalog),
         Retention.layer({ keepFor: settings.delivery.retention })
       )
@@ -118,14 +116,15 @@ export const embeddedEventsLayer = (
   )
 
 /** Removes rotated secrets, bindings to them, and deliveries after their retention. */
-const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention> = housekeepingLayer(
-  "events",
-  Effect.gen(function* () {
-    return {
-      "rotated secrets": (yield* Endpoints).clean,
-      "bindings to ended secrets": (yield* Deliveries).rebind,
-      deliveries: (yield* Retention).clean,
-      "references of deliveries": (yield* Retention).checkReferences
-    }
-  })
-)
+const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention | SqlClient.SqlClient> =
+  housekeepingLayer(
+    "events",
+    Effect.gen(function* () {
+      return {
+        "rotated secrets": (yield* Endpoints).clean,
+        "bindings to ended secrets": (yield* Deliveries).rebind,
+        deliveries: (yield* Retention).clean,
+        "references of deliveries": (yield* Retention).checkReferences
+      }
+    })
+  )

@@ -49,7 +49,6 @@ import { SyntheticTests } from "./publishing/SyntheticTests.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import type { MasterKey, SettingsShape } from "./settings/Settings.ts"
 import { version } from "./settings/Version.ts"
-import { Cluster } from "./storage/Cluster.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 import { replicaOf } from "./storage/ReadReplica.ts"
@@ -131,7 +130,6 @@ export type Services =
   | Queue
   | WakeUp
   | HandOver
-  | Cluster
   | Cipher
   | DnsResolver
 
@@ -170,7 +168,6 @@ export const servicesWithProviderLayer = <E, R>(
     WakeUp.layer,
     HandOver.layer,
     Queue.layer,
-    Cluster.layer,
     Layer.provideMerge(providerServicesLayer, provider)
   )
   // Links in mails sign people in, so only a local log may show them
@@ -281,6 +278,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | Deliveries
   | DailyCounts
   | Retention
+  | SqlClient.SqlClient
 > = housekeepingLayer(
   "service",
   Effect.gen(function* () {

@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Sessions } from "../src/identity/sign-in/Sessions.ts"
@@ -28,7 +29,12 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
       yield* sql`
         INSERT INTO payments.rate_limits (bucket, tokens, allowed, refilled_at)
         VALUES ('old', 1, true, now() - interval '61 minutes'), ('new', 1, true, now())`
-      yield* Layer.build(Layer.provide(serviceHousekeepingLayer, Layer.succeedContext(services)))
+      yield* Layer.build(
+        Layer.provide(serviceHousekeepingLayer, [
+          Layer.succeedContext(services),
+          Layer.succeed(SqlClient.SqlClient, sql)
+        ])
+      )
       const left = yield* eventually(
         "the removal",
         Effect.map(

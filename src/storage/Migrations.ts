@@ -31,7 +31,7 @@ import checkoutPages from "./migrations/0017_checkout_pages.ts"
 import eventReplays from "./migrations/0018_event_replays.ts"
 import receiptMonths from "./migrations/0019_receipt_months.ts"
 import eventsByPaymentIndex from "./migrations/0020_events_by_payment.ts"
-import cluster from "./migrations/0021_cluster.ts"
+import housekeeping from "./migrations/0021_housekeeping.ts"
 import accountConnecting from "./migrations/0022_account_connecting.ts"
 import statistics from "./migrations/0023_statistics.ts"
 import eventsByHour from "./migrations/0024_events_by_hour.ts"
@@ -67,7 +67,7 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0018_event_replays": eventReplays,
   "0019_receipt_months": receiptMonths,
   "0020_events_by_payment": eventsByPaymentIndex,
-  "0021_cluster": cluster,
+  "0021_housekeeping": housekeeping,
   "0022_account_connecting": accountConnecting,
   "0023_statistics": statistics,
   "0024_events_by_hour": eventsByHour,

@@ -56,12 +56,6 @@ export const metricTable = {
     attributes: [],
     about: "Deliveries that the process has claimed and whose attempts have not ended"
   },
-  "connected_payments.delivery.shard.count": {
-    kind: "gauge",
-    unit: "{shard}",
-    attributes: [],
-    about: "Shards of endpoints, of 32, that the worker looks after; 32 if it is alone"
-  },
   "connected_payments.delivery.queue.depth": {
     kind: "gauge",
     unit: "{delivery}",

@@ -8,7 +8,6 @@ import { Held } from "../../src/deliveries/sending/Held.ts"
 import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
 import type { WorkerOptions } from "../../src/deliveries/sending/WorkerOptions.ts"
-import { allShards } from "../../src/storage/Shards.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { anyDelivery } from "./AnyDelivery.ts"
 
@@ -36,8 +35,8 @@ const nothingDue: Claim = {
 
 const othersHoldAll: Claim = { ...nothingDue, more: true, place: queueStart }
 
-/** Claims of a worker that makes no attempts, with these shards; `answer` is called with each, and answers it. */
-const started = (answer: (claim: ClaimOptions, held: Held) => Claim, shards = allShards) =>
+/** Claims of a worker that makes no attempts; `answer` is called with each, and answers it. */
+const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
   Effect.gen(function* () {
     const claims: Array<ClaimOptions> = []
     const queue: Queue["Type"] = {
@@ -72,7 +71,6 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim, shards = al
       held,
       begin: () => Effect.void,
       pulse: new Pulse("starts"),
-      shards: () => shards,
       onNewsAside: () => {}
     })
     yield* Effect.forkScoped(Effect.forever(claiming.round))
@@ -97,20 +95,19 @@ describe("claims", () => {
     })
   )
 
-  it.scopedLive(
-    "begin again at the queue's start once something is found that they have passed by, beside others too",
-    () =>
-      Effect.gen(function* () {
-        const { claims } = yield* started(
-          ({ look }) => (look === "overdue" ? { ...nothingDue, deliveries: [anyDelivery()], more: true } : nothingDue),
-          1
-        )
-        const fromTheStart = () => claims.filter(({ from, look }) => look !== "overdue" && from === queueStart)
-        yield* eventuallyTrue("claims that begin where the one before ended", () =>
-          claims.some(({ from, look }) => look !== "overdue" && from === nothingDue.place)
-        )
-        const before = fromTheStart().length
-        yield* eventuallyTrue("another one from the start", () => fromTheStart().length > before)
-      })
+  it.scopedLive("begin again at the queue's start once something is found that they have passed by", () =>
+    Effect.gen(function* () {
+      const { held, claims } = yield* started(({ look }) =>
+        look === "overdue" ? { ...nothingDue, deliveries: [anyDelivery()], more: true } : nothingDue
+      )
+      // While nothing is under way, each claim begins there
+      held.add(1)
+      const fromTheStart = () => claims.filter(({ from, look }) => look !== "overdue" && from === queueStart)
+      yield* eventuallyTrue("claims that begin where the one before ended", () =>
+        claims.some(({ from, look }) => look !== "overdue" && from === nothingDue.place)
+      )
+      const before = fromTheStart().length
+      yield* eventuallyTrue("another one from the start", () => fromTheStart().length > before)
+    })
   )
 })

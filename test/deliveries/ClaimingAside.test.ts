@@ -5,7 +5,6 @@ import { ClaimingAside } from "../../src/deliveries/sending/ClaimingAside.ts"
 import { EndpointPace } from "../../src/deliveries/sending/EndpointPace.ts"
 import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
-import { allShards } from "../../src/storage/Shards.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 
 const nothingDue: Claim = {
@@ -35,7 +34,6 @@ const started = (isBehind: () => boolean) =>
       attempts: { aside: 0, caps: () => new Map(), held: () => 0, *lanes() {}, pace },
       begin: () => Effect.void,
       pulse: new Pulse("starts"),
-      shards: () => allShards,
       isBehind
     })
     yield* Effect.forkScoped(Effect.forever(aside.round))

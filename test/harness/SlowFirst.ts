@@ -17,7 +17,6 @@ const slow = [
   "test/contract/Examples.test.ts",
   "test/contract/GeneratedClients.test.ts",
   "test/storage/Failover.test.ts",
-  "test/deliveries/Shards.test.ts",
   "test/deliveries/SlowEndpoints.test.ts",
   "test/provider/Misbehaviour.test.ts",
   "test/conformance/Events.test.ts",

@@ -4,7 +4,6 @@ import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
 import type { LeasedDelivery } from "../../publishing/HandOver.ts"
-import type { Shards } from "../../storage/Shards.ts"
 
 /** The queue's requests and answers, and their form in the database. */
 
@@ -90,9 +89,7 @@ export interface ClaimOptions {
    * first; or nothing else.
    */
   readonly look?: "oldest" | "newest" | "overdue" | "asked"
-  /** Only endpoints of these shards are looked at, besides those that are asked for. Default `allShards`. */
-  readonly shards?: Shards
-  /** How many of the queue's rows a look at the oldest, or at what is overdue, reads at most. Default null: all. */
+  /** How many of the queue's rows a look at what is overdue reads at most. Default null: all. */
   readonly readAtMost?: number | null
   /** Where to begin to look for the oldest, or for what is overdue. Default `queueStart`. */
   readonly from?: QueuePlace

@@ -1,7 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
-import { allShards } from "../../storage/Shards.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import { maxAutomaticAttempts } from "../RetryPolicy.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
@@ -23,16 +22,14 @@ const itself = <A>(value: A): A => value
 /** What is due and may be taken, in addition to the endpoints that are asked for; at most `window` rows. */
 const lookedAt = (
   sql: SqlClient.SqlClient,
-  { from = queueStart, look, readAtMost = null, shards = allShards }: ClaimOptions,
+  { from = queueStart, look, readAtMost = null }: ClaimOptions,
   out: ReadonlyArray<EndpointId>,
   window: number
 ) => {
-  // No index: one by shard costs every delivery 2.8 µs, and a claim reads more pages along it than it steps over here
-  const ofShards = shards === allShards ? sql`` : sql`((${shards}::int >> (uuid_hash(endpoint_id) & 31)) & 1) = 1 AND`
   // Not `= ANY`, which compares with one after another: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
-    THEN ${ofShards} endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
-  if (readAtMost !== null || look === "overdue")
+    THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
+  if (look === "overdue")
     return sql`
         SELECT tid, endpoint_id, next_attempt_at FROM (
           SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue

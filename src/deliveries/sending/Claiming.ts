@@ -4,7 +4,6 @@ import { type Context, Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { Signal } from "../../publishing/Signal.ts"
 import type { WakeUp } from "../../publishing/WakeUp.ts"
-import { allShards, type Shards } from "../../storage/Shards.ts"
 import type { Attempts } from "./Attempts.ts"
 import { type ClaimedDelivery, queueStart } from "./Claim.ts"
 import { ClaimingLeft } from "./ClaimingLeft.ts"
@@ -13,7 +12,6 @@ import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
 import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
-import { Walk } from "./Walk.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
 /** While more is due than there is room for, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
@@ -25,14 +23,8 @@ const worthwhileShare = 0.5
 /** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
 const passedOver = 5
 
-/** After a claim that read as much as it may, and found less than it wanted, claiming rests as long as it took, but no longer. */
-const restsAtMost = 50
-
 /** The longest sleep of a worker that finds nothing again and again, as a multiple of the poll interval. */
 const maxIdleFactor = 4
-
-/** The longest sleep of a worker that has only a part of the shards, in milliseconds. */
-const idleBesideOthers = 1000
 
 /** How often it is looked again whether there is room, in milliseconds, although each change is told. */
 const roomAgain = 5000
@@ -45,8 +37,6 @@ interface Claimed {
   /** Whether it found as many as there was room for. */
   readonly full: boolean
   readonly more: boolean
-  /** How long it took if it read as much as it may, and has to go on; otherwise 0. */
-  readonly inVainMillis: number
   readonly nextDueInMillis: number | null
   readonly failed: boolean
 }
@@ -56,7 +46,6 @@ const nothing: Claimed = {
   found: 0,
   full: false,
   more: false,
-  inVainMillis: 0,
   nextDueInMillis: null,
   failed: false
 }
@@ -73,8 +62,6 @@ interface ClaimingParts {
   readonly held: Held
   readonly begin: Begin
   readonly pulse: Pulse
-  /** The shards of the endpoints that it looks after. */
-  readonly shards: () => Shards
   /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
   readonly onNewsAside: () => void
 }
@@ -96,7 +83,6 @@ export const orRest =
 export class Claiming {
   readonly #parts: ClaimingParts
   readonly #turns: Turns
-  readonly #walk = new Walk()
   readonly #left: ClaimingLeft
   /** Raised when something may be due or there may be room for it. */
   readonly #news = new Signal()
@@ -157,8 +143,7 @@ export class Claiming {
   }
 
   /**
-   * An endpoint is no longer slow, or other endpoints are to be looked after: what was left out so far is looked for
-   * again.
+   * An endpoint is no longer slow: what was left out so far is looked for again.
    */
   noteLeftOutBefore(): void {
     this.#turns.startAfresh()
@@ -178,8 +163,7 @@ export class Claiming {
       if (this.room < 1) yield* this.#passOn
       yield* this.#waitForRoom
       // Everything it looked at is held by other workers
-      const rest = Math.max(claimed.found === 0 ? passedOver : 0, Math.min(restsAtMost, claimed.inVainMillis))
-      if (rest > 0) yield* Effect.sleep(rest)
+      if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else if ((yield* this.#claimLeft) === 0) {
       const idleMillis = this.#idleMillis(claimed)
       this.#parts.pulse.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
@@ -215,26 +199,17 @@ export class Claiming {
     const mayStartAfresh = this.#behind || this.#idleRounds > 0 || this.#left.foundSome
     const turn = this.#turns.next(inFlight, claimedAt, this.#known, mayStartAfresh)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
-    const shards = this.#parts.shards()
-    const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, shards, ...turn }
-    // Alone, most of what it reads it may take
-    const goesOn = shards !== allShards && this.#walk.isUnderWay
-    const step = shards === allShards ? { from: turn.from } : this.#walk.next(turn.from)
-    return queue.claim({ ...wanted, ...step }).pipe(
+    const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, ...turn }
+    return queue.claim(wanted).pipe(
       Effect.tap((claimed) => {
-        const tookMillis = performance.now() - claimedAt
-        this.#walk.note(step.from, claimed)
-        if (goesOn) this.#turns.learnOnTheWay(turn, claimed, tookMillis)
-        else this.#turns.learn(turn, claimed, tookMillis)
-        if (shards === allShards && turn.from === queueStart && !claimed.more) this.#left.noteLooked(claimedAt)
+        this.#turns.learn(turn, claimed, performance.now() - claimedAt)
+        if (turn.from === queueStart && !claimed.more) this.#left.noteLooked(claimedAt)
         return begin(claimed.deliveries, claimedAt, "usual")
       }),
-      Effect.map(({ deliveries, more, nextDueInMillis, reached }) => {
+      Effect.map(({ deliveries, more, nextDueInMillis }) => {
         const full = deliveries.length >= limit
-        const mayHaveMore = more || reached !== null
-        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, mayHaveMore)
-        const inVainMillis = reached === null || full ? 0 : performance.now() - claimedAt
-        return { ...nothing, found: deliveries.length, full, more: mayHaveMore, inVainMillis, nextDueInMillis }
+        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, more)
+        return { ...nothing, found: deliveries.length, full, more, nextDueInMillis }
       }),
       Effect.tapError(() => Effect.sync(() => pulse.begin(unanswered)))
     )
@@ -276,12 +251,10 @@ export class Claiming {
   /** How long to sleep if nothing more can be claimed now. */
   #idleMillis({ found, nextDueInMillis }: Claimed): number {
     const { held, options } = this.#parts
-    const isAlone = this.#parts.shards() === allShards
-    const rests = found === 0 && held.count === 0 && isAlone
+    const rests = found === 0 && held.count === 0
     this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
     const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
-    // Beside others, each look also serves what one that has died leaves
-    const soonest = Math.min(poll, this.#left.nextInMillis, isAlone ? poll : idleBesideOthers)
+    const soonest = Math.min(poll, this.#left.nextInMillis)
     return nextDueInMillis === null ? soonest : Math.min(soonest, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 

@@ -2,7 +2,6 @@ import { performance } from "node:perf_hooks"
 import type { SqlError } from "@effect/sql"
 import { type Context, Effect } from "effect"
 import { Signal } from "../../publishing/Signal.ts"
-import type { Shards } from "../../storage/Shards.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimOptions } from "./Claim.ts"
 import { orRest } from "./Claiming.ts"
@@ -28,8 +27,6 @@ interface ClaimingAsideParts {
   readonly attempts: Pick<Attempts, "aside" | "caps" | "held" | "lanes" | "pace">
   readonly begin: Begin
   readonly pulse: Pulse
-  /** The shards whose newest deliveries it takes. */
-  readonly shards: () => Shards
   /** Whether more may be due than the worker's other claims have reached. */
   readonly isBehind: () => boolean
 }
@@ -110,7 +107,6 @@ export class ClaimingAside {
       inFlight: new Map(Array.from(attempts.lanes(), ([endpointId, { held }]) => [endpointId, held])),
       caps: new Map(Array.from(attempts.caps(), ([endpointId, cap]) => [endpointId, Math.min(mostPerEndpoint, cap)])),
       leftOut: [...attempts.pace.slow.keys()],
-      shards: this.#parts.shards(),
       ...wanted
     })
     return Effect.flatMap(claimed, ({ deliveries }) => {

@@ -124,15 +124,6 @@ export class Turns {
     if (allApart) this.#from = claim.place
   }
 
-  /**
-   * The same of a claim that went on where another one had ended, without coming to the queue's end: its place says nothing
-   * of what is before it, and its time is part of what that other one costs.
-   */
-  learnOnTheWay(turn: Turn, claim: Pick<Claim, "askedFor">, tookMillis: number): void {
-    this.#extraMillis = [this.#extraMillis[0] + tookMillis, this.#extraMillis[1]]
-    this.#learnApart(turn, claim)
-  }
-
   #learnApart(turn: Turn, claim: Pick<Claim, "askedFor">): void {
     for (const { endpointId } of turn.askedFor) {
       const place = claim.askedFor.get(endpointId)

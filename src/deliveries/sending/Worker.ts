@@ -2,8 +2,6 @@ import { Cause, Duration, Effect, Layer, Option, Runtime } from "effect"
 import { Cipher } from "../../kit/Cipher.ts"
 import { HandOver } from "../../publishing/HandOver.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
-import { Cluster, type Membership } from "../../storage/Cluster.ts"
-import { allShards, sizeOf } from "../../storage/Shards.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
 import { Attempts, type AttemptsListener } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
@@ -33,8 +31,7 @@ export type { WorkerOptions } from "./WorkerOptions.ts"
  *
  * What the same process stores is taken over without a claim while there is room.
  *
- * If there is a `Cluster`, it looks after the endpoints of its shards; with room left, also after what other workers have
- * left for a while. Without one, it looks after all.
+ * Any number of workers share one queue: what one has locked, the others skip.
  *
  * On shutdown, it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
  * when its lease runs out: an event is delivered at least once, never lost.
@@ -78,21 +75,16 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
   const begin = makeBegin(held, attempts, destinations, options.startWithin)
-  const { leave, shards } = yield* Option.match(yield* Effect.serviceOption(Cluster), {
-    onNone: () => Effect.succeed(aloneForEver),
-    onSome: ({ join }) => join({ lease: options.lease, onChange: () => claiming.noteLeftOutBefore() })
-  })
   const isBehind = () => claiming.isBehind
-  const aside = new ClaimingAside({ options, queue, attempts, begin, pulse: pulses.aside, shards, isBehind })
+  const aside = new ClaimingAside({ options, queue, attempts, begin, pulse: pulses.aside, isBehind })
   const onNewsAside = () => aside.noteNews()
-  const parts = { options, queue, wakeUp, attempts, held, begin, shards, onNewsAside }
+  const parts = { options, queue, wakeUp, attempts, held, begin, onNewsAside }
   const claiming = new Claiming({ ...parts, pulse: pulses.claiming })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
   yield* observeMetrics((metrics) =>
     Effect.sync(() => {
       metrics.set("connected_payments.delivery.attempt.active", attempts.size, [])
-      metrics.set("connected_payments.delivery.shard.count", sizeOf(shards()), [])
     })
   )
   let isStopping = false
@@ -114,8 +106,6 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
     )
   }
-  // Before that: others go on with what this worker no longer claims
-  yield* Effect.addFinalizer(() => leave)
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       isStopping = true
@@ -141,9 +131,6 @@ const stateOf = (
 
 /** Its loops have ended, and attempts may take as long as the shutdown allows. */
 const stopping: WorkerState = { doing: "is stopping", isStuck: false, isStopping: true }
-
-/** Without a cluster. */
-const aloneForEver: Membership = { shards: () => allShards, leave: Effect.void }
 
 /** How long a delivery whose secrets can't be decrypted rests: that is for the operator to mend, not the consumer. */
 const undecryptableDelay = Duration.minutes(1)

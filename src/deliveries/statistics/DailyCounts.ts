@@ -155,7 +155,7 @@ export class DailyCounts extends Context.Tag("connected-payments/deliveries/Dail
 }
 
 /** Counts in every process; where workers run, one of them does it for all. */
-export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts> = housekeepingLayer(
+export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts | SqlClient.SqlClient> = housekeepingLayer(
   "statistics",
   Effect.map(DailyCounts, ({ count }) => ({ statistics: count })),
   interval

@@ -15,7 +15,7 @@ import {
   startService
 } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
-import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "../workers/Backlog.ts"
+import { prepareBacklog, queueBacklog, untilReceived } from "../workers/Backlog.ts"
 
 /**
  * What each further process adds on one PostgreSQL: workers that empty a backlog, and API processes that take
@@ -103,7 +103,6 @@ const deliver = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, lo
   Effect.gen(function* () {
     yield* prepareBacklog(database, endpoints, backlog)
     const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
-    yield* untilShared(database, workers)
     const { received } = yield* look
     yield* queueBacklog(database)
     const from = yield* untilReceived(look, received + warmUp)

@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect } from "effect"
-import { shardCount } from "../../../src/storage/Shards.ts"
-import { BenchFailed } from "../api/Processes.ts"
 import { addDeliveries, type BenchEndpoint, type Database, emptyQueue, type startReceiver } from "../deliveries/Bed.ts"
 
 /** A backlog of deliveries for several workers. */
@@ -10,7 +8,6 @@ import { addDeliveries, type BenchEndpoint, type Database, emptyQueue, type star
 export const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, size: number) =>
   Effect.gen(function* () {
     yield* emptyQueue(database)
-    yield* database.query("TRUNCATE payments.cluster_runners, payments.cluster_locks")
     yield* addDeliveries(database, endpoints, size)
     yield* database.query("DROP TABLE IF EXISTS backlog")
     yield* database.query("CREATE TABLE backlog AS SELECT * FROM payments.delivery_queue")
@@ -25,19 +22,6 @@ export const queueBacklog = (database: Database) =>
     database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"),
     database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
   )
-
-/** Waits until so many workers hold all shards. */
-export const untilShared = (database: Database, workers: number) =>
-  Effect.gen(function* () {
-    for (let tries = 0; tries < 300; tries++) {
-      const [row] = yield* database.query(
-        "SELECT count(*)::int AS shards, count(DISTINCT address)::int AS workers FROM payments.cluster_locks"
-      )
-      if (row?.["shards"] === shardCount && row["workers"] === workers) return
-      yield* Effect.promise(() => sleep(100))
-    }
-    return yield* new BenchFailed({ message: `${workers} workers don't share the endpoints` })
-  })
 
 /** Waits until so many were received; answers how many there were then. */
 export const untilReceived = (

@@ -11,11 +11,10 @@ import {
   startService
 } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
-import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "./Backlog.ts"
+import { prepareBacklog, queueBacklog, untilReceived } from "./Backlog.ts"
 
 /**
- * One, two and four workers that empty a backlog on one database, and four that do not share the endpoints: in turns in
- * one run. All of it is on the same processors, so what a delivery costs says more than the rate.
+ * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors, so what a delivery costs says more than the rate.
  */
 
 const endpointCount = 128
@@ -29,10 +28,9 @@ const measured = 30_000 * share
 const backlog = 90_000 * share
 
 const cases = [
-  { name: "1 worker", workers: 1, shared: true },
-  { name: "2 workers", workers: 2, shared: true },
-  { name: "4 workers", workers: 4, shared: true },
-  { name: "4 workers that share nothing", workers: 4, shared: false }
+  { name: "1 worker", workers: 1 },
+  { name: "2 workers", workers: 2 },
+  { name: "4 workers", workers: 4 }
 ] as const
 
 type Case = (typeof cases)[number]
@@ -70,34 +68,13 @@ const claimCosts = (database: Database) =>
     })
   )
 
-/** Nobody can take part: as if there were no cluster. */
-const withoutSharing = <A, E, R>(database: Database, effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.zipRight(
-      database.query("ALTER TABLE payments.cluster_runners RENAME TO kept_runners"),
-      database.query("CREATE VIEW payments.cluster_runners AS SELECT now() AS last_heartbeat WHERE false")
-    ),
-    () => effect,
-    () =>
-      Effect.zipRight(
-        database.query("DROP VIEW payments.cluster_runners"),
-        database.query("ALTER TABLE payments.kept_runners RENAME TO cluster_runners")
-      )
-  )
-
 type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
 
-const measure = (
-  database: Database,
-  endpoints: ReadonlyArray<BenchEndpoint>,
-  look: Look,
-  { name, shared, workers }: Case
-) =>
+const measure = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, { name, workers }: Case) =>
   Effect.gen(function* () {
     yield* prepareBacklog(database, endpoints, backlog)
-    const run = Effect.gen(function* () {
+    return yield* Effect.gen(function* () {
       const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
-      if (shared) yield* untilShared(database, workers)
       const { received } = yield* look
       yield* queueBacklog(database)
       const processors = () => services.map(({ pid }) => processorTimes(pid, database))
@@ -120,7 +97,6 @@ const measure = (
         buffers: (costsAfter.buffers - costsBefore.buffers) / count
       }
     }).pipe(Effect.scoped)
-    return yield* shared ? run : withoutSharing(database, run)
   })
 
 /** `npm run bench -- workers`. */
