@@ -14,6 +14,7 @@ import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 import { scaleBench } from "./scale/Scale.ts"
 import { soakBench } from "./soak/Soak.ts"
+import { wakeUpBench } from "./wakeup/WakeUp.ts"
 import { workersBench } from "./workers/Workers.ts"
 
 /**
@@ -30,6 +31,7 @@ const benches: ReadonlyArray<Bench> = [
   workersBench,
   scaleBench,
   latencyBench,
+  wakeUpBench,
   growthBench,
   neighbourBench,
   memoryBench,

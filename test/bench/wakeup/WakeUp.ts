@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { Console, Effect, Schema } from "effect"
+import { freePort } from "../../harness/FreePort.ts"
+import { BenchFailed } from "../api/Processes.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
+import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
+import { percentile } from "../latency/Notified.ts"
+import { roundsOf } from "../sizes.ts"
+
+/**
+ * What a worker has to claim: the time from the answer to a synthetic test or a re-send to the consumer's first byte, with
+ * one, two and four processes that serve and deliver, each asked in turn. What notifications lead to is handed over within
+ * their process: that is `latency`.
+ */
+
+const cases = [1, 2, 4].map((processes) => ({
+  name: processes === 1 ? "1 process" : `${processes} processes`,
+  processes
+}))
+type Case = (typeof cases)[number]
+
+const rounds = roundsOf(3)
+
+/** How many of each kind are measured in a round; an endpoint takes 5 tests a minute, so each gets one. */
+const count = 100
+
+/** Between two requests, so that none waits for another. */
+const pauseMillis = 15
+
+const patienceMillis = 20_000
+
+const LocalFile = Schema.parseJson(
+  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
+)
+const Queued = Schema.Struct({ id: Schema.String, eventId: Schema.String })
+
+/** A consumer in this process, so that one clock tells all times: when each event came last. */
+const startConsumer = Effect.gen(function* () {
+  const port = yield* freePort
+  const cameAt = new Map<string, number>()
+  const server = createServer((socket) => {
+    socket.on("error", () => {})
+    let text = ""
+    socket.on("data", (chunk: Buffer) => {
+      const now = performance.now()
+      text += chunk.toString("latin1")
+      const [, id] = /"id":"(svc_test_evt_[^"]+)"/.exec(text) ?? []
+      if (id === undefined || !text.endsWith("}")) return
+      cameAt.set(id, now)
+      text = ""
+      socket.write("HTTP/1.1 204 No Content\r\n\r\n")
+    })
+  })
+  yield* Effect.acquireRelease(
+    Effect.async<void>((resume) => {
+      server.listen(port, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () => Effect.sync(() => server.close())
+  )
+  return { url: `http://127.0.0.1:${port}/hook`, cameAt }
+})
+
+/** A process that serves and delivers, with files of its own, and how to reach it. */
+const startOne = Effect.fnUntraced(function* (database: Database) {
+  const directory = join(database.directory, randomUUID())
+  yield* startService(database, "all", { DATA_DIR: directory })
+  const text = yield* Effect.promise(() => readFile(join(directory, "local.json"), "utf8"))
+  return yield* Schema.decode(LocalFile)(text)
+})
+
+const post = ({ apiKey, baseUrl, organizationId }: typeof LocalFile.Type, path: string, body?: unknown) =>
+  Effect.tryPromise(async () => {
+    const answer = await fetch(`${baseUrl}/v2/organizations/${organizationId}/integrations${path}`, {
+      method: "POST",
+      headers: { "x-api-key": apiKey, "content-type": "application/json", "idempotency-key": randomUUID() },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const answered: unknown = await answer.json()
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answered)}`)
+    return { answeredAt: performance.now(), answered }
+  })
+
+const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<typeof startConsumer>, one: Case) =>
+  Effect.gen(function* () {
+    const services = yield* Effect.replicateEffect(startOne(database), one.processes)
+    const [first] = services
+    if (first === undefined) return yield* new BenchFailed({ message: "No process runs" })
+    /** In turns; the key of one is known to all. */
+    const serviceOf = (index: number) => ({ ...first, baseUrl: services[index % services.length]?.baseUrl ?? "" })
+    const endpoints = yield* Effect.replicateEffect(makeEndpoint(database, first.organizationId, url), count)
+
+    /** Asks for each, waits until all have come, and says how long each took after its answer, in milliseconds. */
+    const timed = (paths: ReadonlyArray<string>, body?: unknown) =>
+      Effect.gen(function* () {
+        cameAt.clear()
+        const asked: Array<typeof Queued.Type & { readonly answeredAt: number }> = []
+        for (const [index, path] of paths.entries()) {
+          const { answeredAt, answered } = yield* post(serviceOf(index), path, body)
+          asked.push({ ...(yield* Schema.decodeUnknown(Queued)(answered)), answeredAt })
+          yield* Effect.promise(() => sleep(pauseMillis))
+        }
+        const since = performance.now()
+        while (asked.some(({ eventId }) => !cameAt.has(eventId))) {
+          if (performance.now() - since > patienceMillis) {
+            return yield* new BenchFailed({ message: `${one.name}: only ${cameAt.size} of ${asked.length} arrived` })
+          }
+          yield* Effect.promise(() => sleep(10))
+        }
+        const millis = asked.map(({ answeredAt, eventId }) =>
+          Math.max(0, (cameAt.get(eventId) ?? Number.NaN) - answeredAt)
+        )
+        return { ids: asked.map(({ id }) => id), millis }
+      })
+    const tests = yield* timed(
+      endpoints.map(({ id }) => `/endpoints/${id}/test`),
+      { type: "payment.succeeded" }
+    )
+    const ended = "SELECT count(*)::int AS left FROM payments.delivery_queue"
+    while ((yield* database.query(ended))[0]?.["left"] !== 0) yield* Effect.promise(() => sleep(20))
+    yield* database.query("UPDATE payments.deliveries SET state = 'failed' WHERE id = ANY ($1::uuid[])", [tests.ids])
+    const resends = yield* timed(tests.ids.map((id) => `/deliveries/${id}/retry`))
+    const say = (name: string, { millis }: typeof tests) =>
+      `${name} p50 ${percentile(millis, 0.5).toFixed(1)}, p99 ${percentile(millis, 0.99).toFixed(1)} ms`
+    yield* Console.error(`  ${one.name}: ${say("tests", tests)}; ${say("re-sends", resends)}`)
+    return { tests: tests.millis, resends: resends.millis }
+  }).pipe(Effect.scoped)
+
+/** `npm run bench -- wakeup`. */
+export const wakeUpBench: Bench = {
+  name: "wakeup",
+  about: "synthetic tests and re-sends, from the answer to the consumer, with one, two and four processes",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database…")
+    const database = yield* startDatabase
+    const consumer = yield* startConsumer
+    const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
+    for (let round = 1; round <= rounds; round++) {
+      yield* Console.error(`Round ${round}`)
+      results.push(yield* Effect.forEach(cases, (one) => measure(database, consumer, one)))
+    }
+    return cases.flatMap(({ name }, index) => {
+      const figure = figuresOf(
+        "wakeup",
+        results.flatMap((round) => round[index] ?? [])
+      )
+      return [
+        figure(name, "test_p50_ms", "ms", ({ tests }) => percentile(tests, 0.5)),
+        figure(name, "test_p99_ms", "ms", ({ tests }) => percentile(tests, 0.99)),
+        figure(name, "resend_p50_ms", "ms", ({ resends }) => percentile(resends, 0.5)),
+        figure(name, "resend_p99_ms", "ms", ({ resends }) => percentile(resends, 0.99))
+      ]
+    })
+  })
+}
