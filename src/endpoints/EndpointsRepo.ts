@@ -319,7 +319,7 @@ const skippedStatements = (sql: Sql) => ({
     return sql<SkippedRow>`
       SELECT s.event_id AS "eventId", s.type, s.created_at AS "createdAt", e.payload
       FROM payments.skipped_events s JOIN payments.events e
-        ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = COALESCE(s.event_key, s.event_id)
+        ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
       WHERE ${sql.and([
         sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
         sql`s.endpoint_id = ${id}`,

@@ -27,7 +27,7 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     Effect.flatMap(
       sql<ReadingBegun>`
         SELECT nextval('payments.account_readings')::text AS reading, EXISTS (
-          SELECT 1 FROM payments.all_receipts
+          SELECT 1 FROM payments.receipts
           WHERE environment = ${environment} AND provider_event_id = ${providerEventId}) AS known`,
       ([row]) => (row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row))
     ),

@@ -6,8 +6,7 @@ import { Clock, Effect } from "effect"
  * to the same one:
  *
  * - What is stored already stays where it is, and its copy is counted there.
- * - What came before the months began, or was created before that and comes late, is in `payments.receipts`.
- * - Anything else goes to the month in which it was created at the provider, which all of its copies say.
+ * - A new one goes to the month in which it was created at the provider, which all of its copies say.
  * - If that is no time that a notification can have (by a clock gone mad), or there is no table for its month, it goes to
  *   `receipts_undated`.
  *
@@ -15,8 +14,6 @@ import { Clock, Effect } from "effect"
  * four weeks.
  */
 export type Place =
-  /** The table of what came before there were months. */
-  | { readonly kind: "before" }
   /**
    * The table of this month or the last one, which nearly all are for; `others` are the further tables in which a new
    * notification might be. One that is in them is not stored.
@@ -28,13 +25,11 @@ export type Place =
 /** What decides about a receipt's place. */
 interface Filed {
   readonly providerCreatedAt: Date
-  readonly receivedAt: Date
 }
 
 const millisPerDay = 24 * 3600 * 1000
 
 const searched: Place = { kind: "searched" }
-const before: Place = { kind: "before" }
 
 /** A month as in `2026-11`. */
 const monthOf = (time: Date): string => time.toISOString().slice(0, 7)
@@ -49,15 +44,10 @@ const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * 
 
 const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
-/** How long after the months have begun a notification from before may still come, in days. */
-const comesLate = 62
-
 /** How often it is looked for a month's table that is missing, in milliseconds. */
 const lookAgain = 60_000
 
 interface Tables {
-  /** In Unix milliseconds. */
-  readonly from: number
   readonly months: ReadonlySet<string>
   readonly loadedAt: number
 }
@@ -68,24 +58,21 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
 
   const load = (now: number) =>
     Effect.map(
-      sql<{ readonly from: Date; readonly months: ReadonlyArray<string> }>`
-        SELECT payments.receipt_months_from() AS from,
-          ARRAY(SELECT to_char(month, 'YYYY-MM') FROM payments.receipt_months) AS months`,
-      ([row]) => {
-        known = { from: row?.from.getTime() ?? 0, months: new Set(row?.months), loadedAt: now }
+      sql<{ readonly month: string }>`SELECT to_char(month, 'YYYY-MM') AS month FROM payments.receipt_months`,
+      (rows) => {
+        known = { months: new Set(rows.map(({ month }) => month)), loadedAt: now }
         return known
       }
     )
 
   const placeOf = (
-    { from, months }: Tables,
+    { months }: Tables,
     now: Date,
     recent: ReadonlyArray<string>,
-    { providerCreatedAt, receivedAt }: Filed
+    { providerCreatedAt }: Filed
   ): Place => {
-    if (receivedAt.getTime() < from) return before
     const month = monthOf(providerCreatedAt)
-    if (providerCreatedAt.getTime() < from || !recent.includes(month) || !months.has(month)) return searched
+    if (!recent.includes(month) || !months.has(month)) return searched
     return {
       kind: "month",
       month,
@@ -93,8 +80,7 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
         "receipts_undated",
         ...[...new Set([...recent, comingMonth(now)])]
           .filter((other) => other !== month && months.has(other))
-          .map(tableOf),
-        ...(now.getTime() < from + comesLate * millisPerDay ? ["receipts"] : [])
+          .map(tableOf)
       ]
     }
   }
@@ -105,8 +91,7 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
   ): Effect.Effect<ReadonlyArray<readonly [Place, ReadonlyArray<R>]>, SqlError.SqlError> =>
     Effect.flatMap(Clock.currentTimeMillis, (millis) => {
       const now = new Date(millis)
-      const isEnough = (tables: Tables) =>
-        tables.months.has(comingMonth(now)) || millis < Math.max(tables.from, tables.loadedAt + lookAgain)
+      const isEnough = (tables: Tables) => tables.months.has(comingMonth(now)) || millis < tables.loadedAt + lookAgain
       const tables =
         known !== undefined && isEnough(known) ? Effect.succeed(known) : Effect.withTracerEnabled(load(millis), false)
       return Effect.map(tables, (tables) => {
@@ -124,7 +109,6 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
     })
 })
 
-const whole = "'-infinity'::date"
 const undated = "'infinity'::date"
 
 /**
@@ -134,7 +118,6 @@ const undated = "'infinity'::date"
  * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and `received_at`
  */
 export const filedRows = (sql: SqlClient.SqlClient, place: Place, rows: Statement.Fragment): Statement.Fragment => {
-  if (place.kind === "before") return rows
   if (place.kind === "month") {
     // Not EXISTS, which the planner may turn into a join that reads a whole month
     const isAbsent = place.others.map(
@@ -143,11 +126,8 @@ export const filedRows = (sql: SqlClient.SqlClient, place: Place, rows: Statemen
     )
     return sql`SELECT s.* FROM (${rows}) s WHERE ${sql.literal(isAbsent.join(" AND "))}`
   }
-  const from = "payments.receipt_months_from()"
   return sql`
       SELECT s.*, COALESCE(s.stored_under, CASE ${sql.literal(`
-          WHEN s.received_at < ${from} THEN ${whole}
-          WHEN s.provider_created_at < ${from} AND now() < ${from} + interval '${comesLate} days' THEN ${whole}
           WHEN s.own_month >= payments.month_at(-1)
             AND s.provider_created_at < GREATEST(now(), s.received_at) + interval '${clockAhead} days'
             AND EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = s.own_month) THEN s.own_month
@@ -161,42 +141,24 @@ export const filedRows = (sql: SqlClient.SqlClient, place: Place, rows: Statemen
       ) s`
 }
 
-/** The part that stores the receipts of `source` that go to one table, and returns them. */
-const storedIn = (table: string, { condition = "true", key = "", month = "", receivedAt = "s.received_at" }) => `
-      INSERT INTO payments.${table} AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
-        outcome, reason, provider_created_at, received_at${month === "" ? "" : ", month"})
-      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
-        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
-          WHEN s.position IN (SELECT m.position FROM matching m WHERE m.active) THEN 'delivered'
-          ELSE 'no_subscriber' END,
-        s.reason, s.provider_created_at, ${receivedAt}${month === "" ? "" : `, ${month}`}
-      FROM source s WHERE ${condition}
-      -- Always in one order: two statements that have receipts in common never wait for each other
-      ORDER BY s.environment, s.provider_event_id
-      ON CONFLICT (environment, provider_event_id${key}) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome`
-
 /**
  * The parts that store the receipts of `source`, which `filedRows` has made, the last of them `receipt`: the stored rows,
  * each with whether it is for the first copy. Follow `matching`.
  */
 export const receiptParts = (sql: SqlClient.SqlClient, place: Place): Statement.Fragment => {
-  if (place.kind === "before") return sql`receipt AS (${sql.literal(storedIn("receipts", {}))})`
-  if (place.kind === "month") {
-    const stored = storedIn(tableOf(place.month), { key: ", month", month: `'${place.month}-01'::date` })
-    return sql`receipt AS (${sql.literal(stored)})`
-  }
-  const from = "payments.receipt_months_from()"
-  const stored = [
-    storedIn("receipts", {
-      condition: `s.month = ${whole}`,
-      // Of a copy that this table refuses, since there are months by now, nothing but the count is stored
-      receivedAt: `CASE WHEN s.provider_created_at < ${from} THEN s.received_at
-          ELSE LEAST(s.received_at, ${from} - interval '1 millisecond') END`
-    }),
-    storedIn("receipts_by_month", { condition: `s.month > ${whole}`, key: ", month", month: "s.month" })
-  ]
-  return sql`
-    receipt_before_months AS (${sql.literal(stored[0] ?? "")}), receipt_by_month AS (${sql.literal(stored[1] ?? "")}),
-    receipt AS (SELECT * FROM receipt_before_months UNION ALL SELECT * FROM receipt_by_month)`
+  const table = place.kind === "month" ? tableOf(place.month) : "receipts"
+  const month = place.kind === "month" ? `'${place.month}-01'::date` : "s.month"
+  return sql`receipt AS (${sql.literal(`
+      INSERT INTO payments.${table} AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
+        outcome, reason, provider_created_at, received_at, month)
+      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
+        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
+          WHEN s.position IN (SELECT m.position FROM matching m WHERE m.active) THEN 'delivered'
+          ELSE 'no_subscriber' END,
+        s.reason, s.provider_created_at, s.received_at, ${month}
+      FROM source s
+      -- Always in one order: two statements that have receipts in common never wait for each other
+      ORDER BY s.environment, s.provider_event_id
+      ON CONFLICT (environment, provider_event_id, month) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome`)})`
 }

@@ -43,7 +43,7 @@ export const makeMissing = Effect.gen(function* () {
         (some) => sql<{ readonly id: string }>`
         SELECT id FROM unnest(${some}::text[]) AS known (id)
         WHERE NOT EXISTS (
-          SELECT 1 FROM payments.all_receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
+          SELECT 1 FROM payments.receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
         )`
       ),
       (rows) => new Set(rows.flat().map(({ id }) => id))

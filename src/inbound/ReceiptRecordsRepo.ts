@@ -34,15 +34,13 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-/** The ids under which a notification's events are stored, if there are any: public ones, or keys. */
-const possibleStoredIds = ({
+/** The ids in the database of the events of a notification, if there are any. */
+const possibleEventKeys = ({
   environment,
   providerEventId,
   receivedAt
 }: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
-  EventType.literals
-    .map((type) => eventId({ environment, providerEventId, type }))
-    .flatMap((id) => [id, eventKey(id, receivedAt)])
+  EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
 /** Reading receipts, and removing them when their retention is over. Nothing outside the slice imports this. */
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -54,7 +52,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = ({ environment, providerEventId }: ReceiptKey) =>
     Effect.map(
       sql<Receipt>`
-        SELECT ${columns} FROM payments.all_receipts r
+        SELECT ${columns} FROM payments.receipts r
         WHERE r.environment = ${environment} AND r.provider_event_id = ${providerEventId}`,
       ([row]) => row
     )
@@ -76,7 +74,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ? []
         : [
             sql`(r.received_at, r.provider_event_id) < (
-              SELECT b.received_at, b.provider_event_id FROM payments.all_receipts b
+              SELECT b.received_at, b.provider_event_id FROM payments.receipts b
               WHERE b.environment = ${environment} AND b.provider_event_id = ${before})`
           ])
     ]
@@ -93,7 +91,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     return Effect.map(
       sql<ListedRow>`
         WITH looked AS MATERIALIZED (
-          SELECT r.* FROM payments.all_receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
+          SELECT r.* FROM payments.receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
         )
         SELECT ${columns}, l.looked, l.last FROM (
           SELECT count(*)::int AS looked, (array_agg(o.provider_event_id ORDER BY o.received_at, o.provider_event_id))[1] AS last
@@ -119,14 +117,14 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     key: ReceiptKey & Pick<Receipt, "receivedAt">
   ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
     sql<StoredEvent>`
-      SELECT COALESCE(e.public_id, e.id) AS id, e.id AS key, e.type, e.payload, (
+      SELECT e.public_id AS id, e.id AS key, e.type, e.payload, (
         SELECT count(*)::int FROM payments.skipped_events s
         WHERE s.organization_id = e.organization_id AND s.environment = e.environment
-          AND s.event_id = COALESCE(e.public_id, e.id)
+          AND s.event_id = e.public_id
       ) AS skipped
       FROM payments.events e
       WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-        AND e.id = ANY(${possibleStoredIds(key)}::text[])
+        AND e.id = ANY(${possibleEventKeys(key)}::text[])
       ORDER BY e.type DESC`
 
   /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it came. */
@@ -164,7 +162,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   /** Removes what is not in a table of its month. */
-  const cleanTable = (retention: Duration.Duration, table: "receipts" | "receipts_undated") =>
+  const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
       environments,
       (environment) =>
@@ -172,12 +170,12 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           Effect.map(
             sql`
               WITH old AS MATERIALIZED (
-                SELECT environment, provider_event_id FROM payments.${sql.literal(table)}
+                SELECT environment, provider_event_id FROM payments.receipts_undated
                 WHERE environment = ${environment}
                   AND received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'
                 ORDER BY received_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
               )
-              DELETE FROM payments.${sql.literal(table)} r USING old
+              DELETE FROM payments.receipts_undated r USING old
               WHERE r.environment = old.environment AND r.provider_event_id = old.provider_event_id
               RETURNING 1`,
             (rows) => rows.length
@@ -191,8 +189,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.all([
       addReceiptMonths,
       Effect.provideService(removeReceiptMonths(retention), SqlClient.SqlClient, session),
-      cleanTable(retention, "receipts"),
-      cleanTable(retention, "receipts_undated")
+      cleanUndated(retention)
     ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))
 
   return { find, list, storedEvents, eventsOf, clean }

@@ -55,7 +55,6 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const context = prepare<ContextRow>(contextSql(sql))
   const placesOf = yield* makePlaces
   const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
-  const insertBefore = prepare<ReceiptsRow>(batchSql(sql, { kind: "before" }))
   const insertAlone = prepare<ReceiptsRow>(accountSql(sql))
 
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
@@ -64,7 +63,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   // A statement for each month, and for what else there was to search at the time
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
   const insertInto = (place: Place): PreparedStatement<ReceiptsRow> => {
-    if (place.kind !== "month") return place.kind === "before" ? insertBefore : insertSearching
+    if (place.kind !== "month") return insertSearching
     const key = `${place.month} ${place.others.join(" ")}`
     const known = monthly.get(key)
     if (known !== undefined) return known

@@ -32,10 +32,9 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     const { providerEventId, receivedAt } = receipt
     const of = parametersFor(sql, publicationValues([{ events, receivedAt }]))
     const admits = unlessMilestoneIsTaken(sql)
-    // It is in one of both
-    const update = (table: "receipts" | "receipts_by_month") => sql`
-        new_${sql.literal(table)} AS (
-          UPDATE payments.${sql.literal(table)}
+    const newReceipt = sql`
+        new_receipt AS (
+          UPDATE payments.receipts
           SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
             outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
               WHEN outcome <> 'malformed' THEN outcome
@@ -54,9 +53,9 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           RETURNING 1
         ), ${sourcePart(sql, tenant, { providerEventId, receivedAt, sourceEventId: providerEventId, traceparent: null })},
         ${matchingPart(sql, of, { admits })}, ${storingParts(sql, of, { skippedIf: sql`${wasMalformed}`, admits })},
-        ${update("receipts")}, ${update("receipts_by_month")}
+        ${newReceipt}
         SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
-          COALESCE((SELECT outcome FROM new_receipts), (SELECT outcome FROM new_receipts_by_month)) AS outcome`
+          (SELECT outcome FROM new_receipt) AS outcome`
     return Effect.map(Effect.zipRight(addDayOf(sql, receivedAt), insert), ([row]) => ({
       made: row?.made ?? [],
       outcome: row?.outcome ?? receipt.outcome

@@ -142,10 +142,6 @@ export const sourcePart = (
       ${traceparent}::text AS traceparent, ${receivedAt.toISOString()}::timestamptz AS received_at
   )`
 
-/** The id under which an event is stored: its public one, if it was received before there were tables by day. */
-const storedId = (sql: SqlClient.SqlClient, source: string, publicId: string, key: string): Statement.Fragment =>
-  sql.literal(`CASE WHEN ${source}.received_at >= payments.partitioned_from() THEN ${key} ELSE ${publicId} END`)
-
 /** Deliveries to create of events that are stored, all to one endpoint. */
 export interface FurtherDeliveries {
   readonly organizationId: string
@@ -211,7 +207,7 @@ export const matchingPart = (
 ): Statement.Fragment => sql`
   matching AS (
     SELECT d.*, s.organization_id, s.environment, s.traceparent, s.source_event_id,
-      p.active AND cardinality(d."secretIds") > 0 AS active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
+      p.active AND cardinality(d."secretIds") > 0 AS active
     FROM json_to_recordset(${of.deliveries}::json)
       AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, key text, "secretIds" uuid[], type text,
         leased boolean)
@@ -240,7 +236,7 @@ export const storingParts = (
   event AS (
     INSERT INTO payments.events
       (organization_id, environment, id, public_id, type, payload, filter_subjects, provider_event_id)
-    SELECT s.organization_id, s.environment, ${storedId(sql, "s", "e.id", "e.key")}, e.id, e.type, e.payload,
+    SELECT s.organization_id, s.environment, e.key, e.id, e.type, e.payload,
       e.subjects, s.provider_event_id
     FROM unnest(${of.eventIds}::text[], ${of.eventKeys}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[],
       ${of.eventSubjects}::text[], ${of.eventPositions}::bigint[]) AS e (id, key, type, payload, subjects, position)
@@ -251,7 +247,7 @@ export const storingParts = (
   ), delivery AS (
     INSERT INTO payments.deliveries
       (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-    SELECT m.organization_id, m.environment, m.id, m."endpointId", m.stored_id, m."secretIds",
+    SELECT m.organization_id, m.environment, m.id, m."endpointId", m.key, m."secretIds",
       ${sql.literal(String(test))}, m.traceparent, '{}'
     FROM matching m WHERE m.active AND ${isFrom} AND ${deliveriesIf}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
@@ -260,7 +256,7 @@ export const storingParts = (
   ), skipped AS (
     INSERT INTO payments.skipped_events
       (organization_id, environment, endpoint_id, event_id, event_key, type, provider_event_id)
-    SELECT m.organization_id, m.environment, m."endpointId", m."eventId", m.stored_id, m.type, m.source_event_id
+    SELECT m.organization_id, m.environment, m."endpointId", m."eventId", m.key, m.type, m.source_event_id
     FROM matching m WHERE NOT m.active AND ${isFrom} AND ${skippedIf}
     ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
     RETURNING 1

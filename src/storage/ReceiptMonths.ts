@@ -3,9 +3,7 @@ import { Duration, Effect } from "effect"
 import { removePartitions } from "./PartitionRemoval.ts"
 
 /**
- * The tables of receipts: `payments.receipts` for what came before there were months, and the partitions of
- * `payments.receipts_by_month`: one for each month in UTC, and `receipts_undated` for those whose time is odd. The view
- * `payments.all_receipts` reads them all. See migration 0019.
+ * The partitions of `payments.receipts`: one for each month in UTC, and `receipts_undated` for those whose time is odd.
  */
 
 /** How many months ahead there are tables for. Without one, receipts go to `receipts_undated`: nothing is refused. */
@@ -23,8 +21,7 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
       SELECT payments.add_receipt_month(wanted::date)
       FROM generate_series(payments.month_at(0)::timestamp, payments.month_at(${monthsAhead}::int)::timestamp,
         interval '1 month') AS wanted
-      WHERE wanted::date >= payments.month_of(payments.receipt_months_from())
-        AND NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = wanted::date)`)
+      WHERE NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = wanted::date)`)
 )
 
 /** The advisory lock of the removal of months. */
@@ -46,7 +43,7 @@ export const removeReceiptMonths = (
       WHERE m.month < payments.month_at(-${lastMonths})
         AND (m.month + interval '1 month') AT TIME ZONE 'UTC' < ${keptSince}
         AND (
-          SELECT 1 FROM payments.receipts_by_month r
+          SELECT 1 FROM payments.receipts r
           WHERE r.month = m.month AND r.environment IN ('sandbox', 'production') AND r.received_at >= ${keptSince} LIMIT 1
         ) IS NULL`,
     isForgotten: `c.relname ~ '^receipts_[0-9]{6}$'
@@ -61,32 +58,3 @@ const rare = rareOutcomes.map((outcome) => `'${outcome}'`).join(", ")
 
 /** What follows the name of the table in the index of rare outcomes. */
 export const rareReceipts = `(environment, outcome, received_at) WHERE outcome IN (${rare})`
-
-/** The indexes that are built before the migration, each with its table and columns. */
-export const preparedIndexes = [
-  { name: "receipts_rare", on: `payments.receipts ${rareReceipts}` },
-  { name: "audit_log_of_environment", on: "payments.audit_log (organization_id, environment, id)" },
-  { name: "audit_log_of_organization", on: "payments.audit_log (organization_id, id) WHERE environment IS NULL" }
-] as const
-
-/** Runs for each of these indexes. */
-const forIndexes = (
-  run: (sql: SqlClient.SqlClient, index: (typeof preparedIndexes)[number]) => Effect.Effect<unknown, SqlError.SqlError>
-): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.forEach(preparedIndexes, (index) => run(sql, index), { discard: true })
-  )
-
-/** Undoes the preparation, and what an earlier one has left unfinished. */
-export const abandonReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = forIndexes(
-  (sql, { name }) => sql`DROP INDEX CONCURRENTLY IF EXISTS payments.${sql.literal(name)}`
-)
-
-/**
- * Before migration 0019, and while the service works: builds these indexes, since the migration would block all writes
- * for as long as it takes to read the tables. Reads receipts once and the audit log twice.
- */
-export const prepareReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.zipRight(
-  abandonReceiptMonths,
-  forIndexes((sql, { name, on }) => sql`CREATE INDEX CONCURRENTLY ${sql.literal(name)} ON ${sql.literal(on)}`)
-)

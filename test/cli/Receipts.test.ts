@@ -48,7 +48,7 @@ const receiptOf = (tenant: Tenant, type: string) =>
       `the receipt of ${type}`,
       Effect.map(
         sql<{ id: string }>`
-          SELECT provider_event_id AS id FROM payments.all_receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
+          SELECT provider_event_id AS id FROM payments.receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
         ([row]) => Option.fromNullable(row?.id)
       )
     )
@@ -183,7 +183,7 @@ onSharedService("connected-payments receipts", (it) => {
         expect(expectDone(yield* missing()).stdout).toBe("Every event of that time has its receipt.\n")
 
         // As a database that has lost its last moments
-        yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+        yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
         yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
         const lost = [{ providerEventId: event, type: "payment_intent.succeeded" }]
         expect(idsOf(yield* missing("--json"))).toEqual(lost)
@@ -213,7 +213,7 @@ onSharedService("connected-payments receipts", (it) => {
           runHere("replay", ...sandbox, "--organization", organization, id)
         expectRefused(yield* unknown(stranger.id, "evt_none"), 1, "The provider does not have the event any more")
         expectRefused(yield* unknown(stranger.id, event), 1, `belongs to organization ${tenant.id}`)
-        yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+        yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
         expectRefused(yield* unknown(stranger.id, event), 1, "The provider does not have the event any more")
       }),
     processes

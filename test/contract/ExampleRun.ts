@@ -172,7 +172,7 @@ const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, 
     yield* eventually(
       "the receipt of the account's news",
       Effect.map(
-        sql`SELECT 1 FROM payments.all_receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
+        sql`SELECT 1 FROM payments.receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
         (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
       )
     )

@@ -6,7 +6,6 @@ import { EndpointId, firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "../storage/AgedDays.ts"
 import { readBy } from "../storage/PlanRows.ts"
 
 const tenant = {
@@ -25,7 +24,6 @@ describe("the deliveries to all endpoints", () => {
       const database = yield* createMigratedDatabase
       const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "60 seconds" })
       const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
-      for (const statement of backdatePartitions(days)) yield* sql.unsafe(statement)
       const today = Math.floor(Date.now() / 86_400_000) * 86_400_000
       for (let ago = 0; ago < days; ago += 1) {
         const day = new Date(today - ago * 86_400_000)

@@ -9,7 +9,6 @@ import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "../storage/AgedDays.ts"
 
 export const minute = 60_000
 export const hour = 60 * minute
@@ -29,7 +28,6 @@ export class Bench extends Context.Tag("test/DailyCounts/Bench")<
       yield* Effect.scoped(
         Effect.gen(function* () {
           const first = Context.get(yield* Layer.build(databaseLayer(own)), SqlClient.SqlClient)
-          for (const statement of backdatePartitions(100)) yield* first.unsafe(statement)
           yield* first`CREATE SCHEMA clock`
           yield* first`CREATE TABLE clock.ahead (millis float8)`
           yield* first`INSERT INTO clock.ahead VALUES (0)`

@@ -6,7 +6,6 @@ import { slotMillis, slotOf } from "../../src/deliveries/statistics/Slots.ts"
 import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "../storage/AgedDays.ts"
 import { readBy } from "../storage/PlanRows.ts"
 
 /** How many tenants there are, each with two workspaces, and how many events each of them has in a day. */
@@ -19,7 +18,6 @@ describe("a count", () => {
       const database = yield* createMigratedDatabase
       const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "60 seconds" })
       const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
-      for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
       const day = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 86_400_000
       yield* sql`SELECT payments.add_day(${new Date(day).toISOString().slice(0, 10)}::date)`
       const tenant = sql`('0199c0de-0000-7000-8000-' || lpad(t::text, 12, '0'))::uuid`

@@ -5,7 +5,6 @@ import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
 import { firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "../storage/AgedDays.ts"
 
 const tenant = {
   organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000001"),
@@ -22,7 +21,6 @@ describe("the events of a payment", () => {
       const database = yield* createMigratedDatabase
       const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "15 seconds" })
       const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
-      for (const statement of backdatePartitions(days)) yield* sql.unsafe(statement)
       const today = Math.floor(Date.now() / 86_400_000) * 86_400_000
       for (let ago = 0; ago < days; ago += 1) {
         const day = new Date(today - ago * 86_400_000)

@@ -114,14 +114,14 @@ const makeBench = Effect.gen(function* () {
   const seed = Effect.fnUntraced(function* (endpoint: Endpoint, options: SeedOptions = {}) {
     const ids = Array.from({ length: options.count ?? 1 }, () => DeliveryId.make(v7()))
     yield* sql`
-      INSERT INTO payments.events (organization_id, environment, id, type, payload)
-      SELECT ${endpoint.organizationId}, 'sandbox', 'svc_evt_' || id, 'payment.succeeded', '{"of":"' || id || '"}'
+      INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+      SELECT ${endpoint.organizationId}, 'sandbox', id, 'svc_evt_' || id, 'payment.succeeded', '{"of":"' || id || '"}'
       FROM unnest(${ids}::uuid[]) AS id`
     yield* sql`
       WITH delivery AS (
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
           attempt_count, attempts, created_at)
-        SELECT ${endpoint.organizationId}, 'sandbox', id, ${endpoint.id}, 'svc_evt_' || id,
+        SELECT ${endpoint.organizationId}, 'sandbox', id, ${endpoint.id}, id::text,
           ${options.secretIds ?? [endpoint.secretId]}::uuid[], ${options.attemptCount ?? 0}, '{}',
           now() - ${Duration.toMillis(options.age ?? 0)} * interval '1 millisecond'
         FROM unnest(${ids}::uuid[]) AS id

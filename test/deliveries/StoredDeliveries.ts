@@ -27,16 +27,20 @@ export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDeliv
   const ids = Array.from({ length: count }, () => v7({ msecs: Date.now() - createdAgo * 1000 }))
   const errorCode = options.errorCode ?? (state === "failed" ? "http_error" : null)
   const httpStatus = options.httpStatus === undefined ? (state === "failed" ? 503 : 204) : options.httpStatus
+  // A past day has its tables by then, and nothing of it is newer than what is stored here
+  yield* sql`SELECT payments.add_day(day) FROM (SELECT DISTINCT payments.day_of(id) AS day FROM unnest(${ids}::uuid[]) AS id)`
+  yield* sql`UPDATE payments.days SET used_at = NULL WHERE day < (now() AT TIME ZONE 'UTC')::date`
+  // An event's id in the database is that of its delivery
   yield* sql`
-    INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
-    SELECT ${options.organizationId}, ${environment}, 'svc_evt_' || id, 'payment.succeeded',
+    INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+    SELECT ${options.organizationId}, ${environment}, id, 'svc_evt_' || id, 'payment.succeeded',
       json_build_object('id', 'svc_evt_' || id, 'type', 'payment.succeeded')::text, now() - ${createdAgo} * interval '1 second'
     FROM unnest(${ids}::uuid[]) AS id`
   yield* sql`
     WITH delivery AS (
       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
         attempt_count, attempts, created_at, finished_at, last_error_code, last_http_status)
-      SELECT ${options.organizationId}, ${environment}, id, ${options.endpointId}, 'svc_evt_' || id,
+      SELECT ${options.organizationId}, ${environment}, id, ${options.endpointId}, id::text,
         ARRAY(SELECT s.id FROM payments.endpoint_secrets s WHERE s.endpoint_id = ${options.endpointId}
           AND s.retired_at IS NULL),
         ${state}, ${test}, ${attempts},

@@ -140,7 +140,7 @@ describe("with asynchronous replication", () => {
         yield* eventuallyTrue("what will be lost", () => lostEvents().size === 3)
         yield* allDelivered(servers)
         const stored = yield* servers.query<{ id: string }>(
-          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+          "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
         )
         expect(stored).toHaveLength(5)
 
@@ -151,7 +151,7 @@ describe("with asynchronous replication", () => {
           Effect.map(service.get("/endpoints"), ({ status }) => status === 200)
         )
         const kept = yield* servers.query<{ id: string }>(
-          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+          "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
         )
         expect(kept).toHaveLength(2)
         const keptIds = new Set(kept.map(({ id }) => id))
@@ -178,7 +178,7 @@ describe("with asynchronous replication", () => {
         }
         yield* allDelivered(servers)
         const restored = yield* servers.query<{ id: string }>(
-          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+          "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
         )
         expect(restored.map(({ id }) => id).sort()).toEqual(stored.map(({ id }) => id).sort())
         // Again, under the ids that consumers know

@@ -116,7 +116,7 @@ export const expectNothingLost = Effect.fnUntraced(function* (
   const deliveries = yield* storedDeliveries(service)
   const expected = [...provider.confirmed].flatMap((id) => endpointIds.map((endpointId) => `${id} ${endpointId}`))
   expect(deliveries.map((one) => `${one.providerEventId} ${one.endpointId}`).sort()).toEqual(expected.sort())
-  const receipts = yield* service.query<{ id: string }>("SELECT provider_event_id AS id FROM payments.all_receipts")
+  const receipts = yield* service.query<{ id: string }>("SELECT provider_event_id AS id FROM payments.receipts")
   expect(receipts.map(({ id }) => id).sort()).toEqual([...provider.confirmed].sort())
   const seen = byDelivery(receiver)
   for (const delivery of deliveries) {

@@ -23,7 +23,7 @@ const stored = ({ query }: Installation, { id }: Sent) =>
   Effect.map(
     query<{ receipts: number; events: number; deliveries: number }>(
       `SELECT
-         (SELECT count(*)::int FROM payments.all_receipts WHERE provider_event_id = $1) AS receipts,
+         (SELECT count(*)::int FROM payments.receipts WHERE provider_event_id = $1) AS receipts,
          (SELECT count(*)::int FROM payments.events WHERE provider_event_id = $1) AS events,
          (SELECT count(*)::int FROM payments.deliveries d JOIN payments.events e
             ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id

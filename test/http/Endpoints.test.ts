@@ -122,8 +122,8 @@ onSharedService("endpoints", (it) => {
       const [failing, quiet] = [idOf(yield* create()), idOf(yield* create())]
       const insert = (n: number, state: string, age: string, test: boolean) => sql`
         WITH event AS (
-          INSERT INTO payments.events (organization_id, environment, id, type, payload)
-          VALUES (${id}, 'sandbox', ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
+          INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+          VALUES (${id}, 'sandbox', uuidv7(), ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at, test)
         SELECT s.organization_id, s.environment, uuidv7(), s.endpoint_id, event.id, ARRAY[s.id], ${state},

@@ -205,7 +205,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
       yield* Effect.forEach(all, accepted, { concurrency: "unbounded" })
       expect(yield* eventsOf(tenant)).toHaveLength(1)
       expect(yield* deliveryCount(tenant)).toBe(1)
-      expect(yield* sql`SELECT duplicates FROM payments.all_receipts WHERE provider_event_id = ${id}`).toEqual([
+      expect(yield* sql`SELECT duplicates FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([
         { duplicates: 9 }
       ])
     })
@@ -505,7 +505,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     it.effect(`is not reported by ${what} at the thin entry, however well signed: 400, and nothing stored`, () =>
       Effect.gen(function* () {
         const { sql } = yield* TestService
-        const count = sql`SELECT count(*)::int AS count FROM payments.all_receipts`
+        const count = sql`SELECT count(*)::int AS count FROM payments.receipts`
         const before = yield* count
         const answer = yield* notifyThin(body)
         expect([answer.status, answer.json["code"]]).toEqual([400, "signature_invalid"])

@@ -131,7 +131,7 @@ const receiptsOf = (arrivals: ReadonlyArray<Arrival>) =>
   Effect.flatMap(TestService, ({ sql }) =>
     Effect.map(
       sql<{ id: string; outcome: string }>`
-        SELECT provider_event_id AS id, outcome FROM payments.all_receipts
+        SELECT provider_event_id AS id, outcome FROM payments.receipts
         WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
       (rows) => rows
     )
@@ -255,7 +255,7 @@ onSharedService("bad notifications", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestService
         const tenant = yield* makeTenant
-        const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.all_receipts`
+        const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
         const before = yield* count
         const withField = (field: string, json: string) =>
           JSON.stringify({
@@ -330,7 +330,7 @@ onSharedService("bad notifications", (it) => {
         expect([field, (yield* sendSigned("snapshot", body)).status]).toEqual([field, 200])
         expect([type, field, yield* outcomeOf(id)]).toEqual([type, field, outcome])
         const [receipt] = yield* sql<{ reason: string | null }>`
-          SELECT reason FROM payments.all_receipts WHERE provider_event_id = ${id}`
+          SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
         expect(receipt?.reason ?? null).toEqual(
           outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
         )

@@ -51,7 +51,7 @@ onService()("notifications that come at once", (it) => {
       expect(new Set(yield* sendAll(bodies))).toEqual(new Set([200]))
       expect(yield* typesTo(endpoint.id)).toHaveLength(5)
       const [counts] = yield* sql<{ receipts: number; copies: number }>`
-        SELECT count(*)::int AS receipts, sum(duplicates)::int AS copies FROM payments.all_receipts
+        SELECT count(*)::int AS receipts, sum(duplicates)::int AS copies FROM payments.receipts
         WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
       expect(counts).toEqual({ receipts: 5, copies: 25 })
     })
@@ -64,11 +64,9 @@ onService()("notifications that come at once", (it) => {
       const endpoint = yield* subscribe(tenant)
       const bad = newEventId()
       yield* sql`
-        ALTER TABLE payments.receipts_by_month ADD CONSTRAINT refused
+        ALTER TABLE payments.receipts ADD CONSTRAINT refused
         CHECK (provider_event_id <> ${sql.literal(`'${bad}'`)}) NOT VALID`
-      yield* Effect.addFinalizer(() =>
-        Effect.orDie(sql`ALTER TABLE payments.receipts_by_month DROP CONSTRAINT refused`)
-      )
+      yield* Effect.addFinalizer(() => Effect.orDie(sql`ALTER TABLE payments.receipts DROP CONSTRAINT refused`))
       const ids = [...Array.from({ length: 20 }, newEventId), bad, ...Array.from({ length: 20 }, newEventId)]
       const statuses = yield* sendAll(ids.map((id) => notification(tenant.accountId, { id })))
       expect(statuses).toEqual(ids.map((id) => (id === bad ? 503 : 200)))

@@ -67,7 +67,7 @@ it.scopedLive("a sender that goes away while its notification is being stored ch
     yield* over.open
     const stored = yield* eventually(
       "the receipt",
-      rowsOf(sql`SELECT outcome FROM payments.all_receipts WHERE provider_event_id = ${id}`)
+      rowsOf(sql`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${id}`)
     )
     expect(stored).toEqual([{ outcome: "unlinked" }])
     yield* eventuallyTrue("its line", () => lines.length > 0)

@@ -10,7 +10,7 @@ const storedOf = (providerEventId: string) =>
     Effect.all({
       receipts: sql<{ outcome: string; organizationId: string | null; accountId: string; duplicates: number }>`
         SELECT outcome, organization_id AS "organizationId", account_id AS "accountId", duplicates, type, livemode
-        FROM payments.all_receipts WHERE provider_event_id = ${providerEventId}`,
+        FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
       events: sql<{ id: string; type: string; payload: string }>`
         SELECT public_id AS id, type, payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
       deliveries: sql<{
@@ -36,7 +36,7 @@ const nothing = { receipts: [], events: [], deliveries: [] }
 const rowCounts = Effect.flatMap(
   TestService,
   ({ sql }) => sql`
-    SELECT (SELECT count(*)::int FROM payments.all_receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
+    SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
       (SELECT count(*)::int FROM payments.deliveries) AS deliveries`
 ).pipe(Effect.orDie)
 

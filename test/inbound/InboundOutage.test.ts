@@ -23,7 +23,7 @@ const withoutDatabase = Effect.gen(function* () {
 })
 
 /** While the scope is open, storing a row of this table fails: after whatever the same statement stored before it. */
-const refusing = (table: "events" | "deliveries" | "receipts_by_month", sqlState: string) =>
+const refusing = (table: "events" | "deliveries" | "receipts", sqlState: string) =>
   Effect.gen(function* () {
     const { sql } = yield* TestService
     yield* sql.unsafe(`
@@ -42,7 +42,7 @@ const countsOf = (providerEventId: string) =>
     TestService,
     ({ sql }) => sql`
       SELECT
-        (SELECT count(*)::int FROM payments.all_receipts WHERE provider_event_id = ${providerEventId}) AS receipts,
+        (SELECT count(*)::int FROM payments.receipts WHERE provider_event_id = ${providerEventId}) AS receipts,
         (SELECT count(*)::int FROM payments.events WHERE provider_event_id = ${providerEventId}) AS events,
         (SELECT count(*)::int FROM payments.deliveries d JOIN payments.events e ON e.id = d.event_id
          WHERE e.provider_event_id = ${providerEventId}) AS deliveries`
@@ -82,7 +82,7 @@ onService({ roles: { api: true, worker: false } })("the provider's entry while s
     })
   )
 
-  for (const table of ["receipts_by_month", "events", "deliveries"] as const) {
+  for (const table of ["receipts", "events", "deliveries"] as const) {
     for (const [what, sqlState] of [
       ["a full disk", "53100"],
       ["an error that nobody foresaw", "P0001"]

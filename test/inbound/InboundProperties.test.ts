@@ -139,12 +139,12 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
           )
         )
 
-        expect(
-          yield* sql`SELECT 1 FROM payments.all_receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`
-        ).toEqual([])
+        expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`).toEqual(
+          []
+        )
         // The generator reaches every kind: else the property says less than it seems to
         for (const count of Object.values(counts)) expect(count).toBeGreaterThan(100)
-        const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.all_receipts`
+        const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
         expect(outcomes.map(({ outcome }) => outcome)).toEqual(
           expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])
         )
@@ -222,7 +222,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
           { numRuns: 250 }
         )
       )
-      expect(yield* sql`SELECT 1 FROM payments.all_receipts WHERE provider_event_id = ${id}`).toEqual([])
+      expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
       expect(yield* receive(bytes, header)).toBe("no_subscriber")
     })
   )

@@ -169,7 +169,7 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
 export const outcomeOf = (providerEventId: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
     Effect.map(
-      sql<{ outcome: string }>`SELECT outcome FROM payments.all_receipts WHERE provider_event_id = ${providerEventId}`,
+      sql<{ outcome: string }>`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
       ([row]) => row?.outcome
     )
   )

@@ -72,7 +72,7 @@ const unheard = Effect.fnUntraced(function* (tenant: Tenant) {
   const { events } = yield* emulator.trigger({ type: "payment_intent.succeeded", account: tenant.accountId })
   const id = events.find(({ type }) => type === "payment_intent.succeeded")?.id ?? ""
   yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
-  yield* sql`DELETE FROM payments.receipts_by_month WHERE provider_event_id = ${id}`
+  yield* sql`DELETE FROM payments.receipts WHERE provider_event_id = ${id}`
   yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
   yield* sql`
     UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE account_id = ${tenant.accountId}`

@@ -149,7 +149,7 @@ onSharedService("subscriptions", (it) => {
       yield* eventuallyTrue("all notifications", () => !journal.isPending([tenant.accountId]))
       expect(yield* typesTo(endpoint.id)).toEqual(["subscription.canceled", "subscription.renewed"])
       const outcomes = yield* tenant.sql<{ outcome: string }>`
-        SELECT outcome FROM payments.all_receipts
+        SELECT outcome FROM payments.receipts
         WHERE account_id = ${tenant.accountId} AND type = 'customer.subscription.updated'`
       expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["ignored"]))
       expect((yield* tenant.audited).filter((entry) => entry === `subscription.updated ${id}`)).toHaveLength(3)

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Logger, Option, Ref } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Logger, Option } from "effect"
 import { v7 } from "uuid"
 import { makeDeliveriesRepo } from "../../src/deliveries/api/DeliveriesRepo.ts"
 import { EventReplays } from "../../src/deliveries/api/EventReplays.ts"
@@ -13,14 +13,10 @@ import { eventKey } from "../../src/publishing/EventKey.ts"
 import { makeOutboundEventsRepo } from "../../src/publishing/OutboundEventsRepo.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { migrate } from "../../src/storage/Migrations.ts"
 import { claimFrom, finished, idle } from "../deliveries/QueueBench.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "./AgedDays.ts"
 import {
   connect,
-  databaseBeforeMigration,
   daysAgo,
   endpointId,
   makeTenant,
@@ -64,7 +60,7 @@ const tableOf = (sql: SqlClient.SqlClient, publicId: string) =>
         (SELECT relname FROM pg_class WHERE oid = d.tableoid) AS delivery
       FROM payments.events e JOIN payments.deliveries d
         ON d.organization_id = e.organization_id AND d.environment = e.environment AND d.event_id = e.id
-      WHERE COALESCE(e.public_id, e.id) = ${publicId}`,
+      WHERE e.public_id = ${publicId}`,
     ([row]) => row
   )
 
@@ -86,11 +82,10 @@ const retentionOn = (sql: SqlClient.SqlClient, keepFor = Duration.days(30)) =>
     Context.get(Retention)
   )
 
-/** A database that has had tables by day for 60 days, with a tenant; the tables of these days are there and unused. */
+/** A database with a tenant; the tables of these days are there and unused. */
 const agedDatabase = Effect.fnUntraced(function* (...days: ReadonlyArray<number>) {
   const database = yield* createMigratedDatabase
   const sql = yield* connect(database)
-  for (const statement of backdatePartitions(60)) yield* sql.unsafe(statement)
   yield* makeTenant(sql)
   for (const day of days) yield* addDay(sql, day)
   yield* sql`UPDATE payments.days SET used_at = NULL`
@@ -144,21 +139,9 @@ describe("events and deliveries", () => {
     })
   )
 
-  it.scopedLive("of before there were days stay together, under the event's public id", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* agedDatabase()
-      const { id } = yield* publishAt(sql, daysAgo(70))
-      expect(yield* tableOf(sql, id)).toEqual({
-        event: "events_before_days",
-        delivery: "deliveries_before_days"
-      })
-      expect(yield* sql`SELECT 1 FROM payments.events WHERE id = ${id}`).toHaveLength(1)
-    })
-  )
-
   it.scopedLive("are stored once, on whichever day an event is published again", () =>
     Effect.gen(function* () {
-      const { sql } = yield* agedDatabase(1)
+      const { sql } = yield* agedDatabase(1, 70)
       const { id } = yield* publishAt(sql, daysAgo(1))
       const before = yield* publishAt(sql, daysAgo(70))
       for (const again of [id, before.id]) {
@@ -184,6 +167,7 @@ describe("events and deliveries", () => {
       const { database, sql } = yield* agedDatabase()
       yield* sql`DELETE FROM payments.days`
       for (const name of yield* dayTables(sql)) yield* sql`DROP TABLE payments.${sql.literal(name)}`
+      yield* addDay(sql, 70)
       yield* publishAt(sql, daysAgo(70))
       const other = yield* connect(database, "2 seconds")
       // A transaction that has read and written both tables, and goes on
@@ -194,8 +178,8 @@ describe("events and deliveries", () => {
           const { clean } = yield* retentionOn(other)
           yield* clean
           const tables = yield* dayTables(other)
-          expect([0, -1, -2, -3].flatMap((ago) => isThere(tables, ago))).toEqual(Array(8).fill(true))
-          expect(tables).toHaveLength(8)
+          expect([70, 1, 0, -1, -2, -3].flatMap((ago) => isThere(tables, ago))).toEqual(Array(12).fill(true))
+          expect(tables).toHaveLength(12)
         })
       )
     })
@@ -447,7 +431,7 @@ describe("retention", () => {
 describe("the check of references", () => {
   it.scopedLive("reports what waits without its event, and says nothing of what is whole", () =>
     Effect.gen(function* () {
-      const { sql } = yield* agedDatabase()
+      const { sql } = yield* agedDatabase(70)
       const { checkReferences } = yield* retentionOn(sql)
       const lines: Array<{ readonly level: string; readonly facts: Record<string, unknown> }> = []
       const logger = Logger.make(({ annotations, logLevel }) => {
@@ -468,167 +452,6 @@ describe("the check of references", () => {
           facts: { deliveries: 1, withoutHistory: 0, withoutEvent: 1, withoutEndpoint: 0, ids: [row?.id] }
         }
       ])
-    })
-  )
-})
-
-// What the version before sends: it knows neither days nor keys
-
-const storeAsBefore = (sql: SqlClient.SqlClient, id: string) => sql`
-  WITH event AS (
-    INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-    VALUES (${tenant.organizationId}, 'sandbox', ${`svc_evt_${id}`}, 'payment.succeeded', ${`{"of":"${id}"}`}, NULL)
-    ON CONFLICT (organization_id, environment, id) DO NOTHING
-    RETURNING id
-  ), delivery AS (
-    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-    VALUES (${tenant.organizationId}, 'sandbox', ${id}, ${endpointId}, ${`svc_evt_${id}`}, ARRAY[${secretId}::uuid], '{}')
-    ON CONFLICT (organization_id, environment, id) DO NOTHING
-    RETURNING *
-  )
-  INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids,
-    attempt_count, traceparent, created_at)
-  SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, 0, traceparent, created_at FROM delivery`
-
-/** Claims one, and records its success; what was sent. */
-const deliverAsBefore = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    sql<{ payload: string }>`
-      WITH claimed AS (
-        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT 1 FOR UPDATE SKIP LOCKED))
-        RETURNING *
-      ), recorded AS (
-        UPDATE payments.deliveries d SET state = 'delivered', finished_at = now(), attempt_count = 1,
-          attempts[1] = ROW(1, 'automatic', now(), 5, 204, NULL)::payments.delivery_attempt
-        FROM claimed c
-        WHERE d.organization_id = c.organization_id AND d.environment = c.environment AND d.id = c.id
-      )
-      SELECT e.payload FROM claimed d JOIN payments.events e
-        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`,
-    ([row]) => row?.payload
-  )
-
-/** A database at the schema before, with as many deliveries that wait. */
-const databaseBefore = Effect.fnUntraced(function* (count: number) {
-  const { database, sql } = yield* databaseBeforeMigration("0014")
-  const ids = Array.from({ length: count }, () => v7())
-  yield* Effect.forEach(ids, (id) => storeAsBefore(sql, id), { concurrency: 4, discard: true })
-  return { database, ids, sql }
-})
-
-describe("the step to tables by day", () => {
-  it.scopedLive("refuses nothing of the version before, while it is under way and for two days after", () =>
-    Effect.gen(function* () {
-      const { database, ids, sql } = yield* databaseBefore(300)
-      const old = yield* connect(database)
-      const stored = yield* Ref.make<ReadonlyArray<string>>(ids)
-      const sent = yield* Ref.make<ReadonlyArray<string | undefined>>([])
-      const failures = yield* Ref.make<ReadonlyArray<SqlError.SqlError>>([])
-      const working = (step: Effect.Effect<unknown, SqlError.SqlError>) =>
-        step.pipe(
-          Effect.catchAll((error) => Ref.update(failures, (all) => [...all, error])),
-          Effect.forever,
-          Effect.fork
-        )
-      const storing = yield* working(
-        Effect.suspend(() => {
-          const id = v7()
-          return Effect.zipRight(
-            storeAsBefore(old, id),
-            Ref.update(stored, (all) => [...all, id])
-          )
-        })
-      )
-      const delivering = yield* working(
-        Effect.flatMap(deliverAsBefore(old), (payload) => Ref.update(sent, (all) => [...all, payload]))
-      )
-      yield* on(sql, migrate)
-      const countAfter = (yield* Ref.get(stored)).length
-      // A while longer on the new schema
-      yield* eventually(
-        "more deliveries",
-        Effect.map(Ref.get(stored), (all) => (all.length > countAfter + 100 ? Option.some(all) : Option.none()))
-      )
-      yield* Fiber.interrupt(storing)
-      yield* eventually(
-        "an empty queue",
-        Effect.map(sql`SELECT 1 FROM payments.delivery_queue LIMIT 1`, ([row]) =>
-          row === undefined ? Option.some(true) : Option.none()
-        )
-      )
-      yield* Fiber.interrupt(delivering)
-      expect(yield* Ref.get(failures)).toEqual([])
-      const payloads = (yield* Ref.get(sent)).filter((payload) => payload !== undefined)
-      const expected = (yield* Ref.get(stored)).map((id) => `{"of":"${id}"}`)
-      // One that was being stored as it was interrupted may have been sent, too
-      expect(payloads).toEqual(expect.arrayContaining(expected))
-      expect(new Set(payloads).size).toBe(payloads.length)
-      const [row] = yield* sql<{ hours: number }>`
-        SELECT (EXTRACT(EPOCH FROM payments.partitioned_from() - now()) / 3600)::float8 AS hours`
-      expect(row?.hours).toBeGreaterThan(48)
-      expect(yield* dayTables(sql)).toHaveLength(2)
-    })
-  )
-
-  it.scopedLive(
-    "leaves what waits to be delivered, and what was stored before and since to be read, by the new version",
-    () =>
-      Effect.gen(function* () {
-        const { ids, sql } = yield* databaseBefore(3)
-        yield* on(sql, migrate)
-        yield* on(sql, migrate)
-        const soon = daysAgo(-4)
-        yield* addDay(sql, -4)
-        const today = yield* publishAt(sql, new Date())
-        const later = yield* publishAt(sql, soon)
-        expect(yield* tableOf(sql, today.id)).toEqual({
-          event: "events_before_days",
-          delivery: "deliveries_before_days"
-        })
-        expect((yield* tableOf(sql, later.id))?.event).toBe(`events_${suffixOf(soon.getTime())}`)
-        const queue = Context.get(yield* on(sql, Layer.build(Queue.layer)), Queue)
-        const claimed = yield* claimFrom(queue, idle)
-        const publicIds = [...ids.map((id) => `svc_evt_${id}`), today.id, later.id].sort()
-        expect(claimed.map(({ eventId }) => eventId).sort()).toEqual(publicIds)
-        for (const { eventId, payload } of claimed) expect(payload).toContain(eventId.replace("svc_evt_", ""))
-        yield* queue.finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
-        const repo = yield* on(sql, makeDeliveriesRepo)
-        const history = yield* repo.list(tenant, endpointId, {}, 10)
-        expect(history.map(({ eventId, state }) => [eventId, state]).sort()).toEqual(
-          publicIds.map((id) => [id, "delivered"])
-        )
-      })
-  )
-
-  it.scopedLive("that fails leaves nothing that could refuse later deliveries, and can be repeated", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* databaseBefore(3)
-      yield* sql`CREATE TABLE payments.deliveries_before_days (not_ours int)`
-      const failure = yield* Effect.flip(on(sql, migrate))
-      expect(failure.message).toContain("14_day_partitions")
-      expect(yield* sql`SELECT 1 FROM pg_constraint WHERE conname LIKE '%stored_before'`).toEqual([])
-      yield* sql`DROP TABLE payments.deliveries_before_days`
-      yield* on(sql, migrate)
-      expect(yield* sql`SELECT 1 FROM payments.deliveries_before_days`).toHaveLength(3)
-    })
-  )
-
-  it.scopedLive("waits for a long transaction without holding up others, and goes on after it", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* databaseBefore(3)
-      const old = yield* connect(database, "5 seconds")
-      const { end } = yield* readOn(old, "payments.deliveries")
-      const migrating = yield* Effect.fork(on(sql, migrate))
-      yield* waitsForLock(old, "the migration waits for the table", "%")
-      // It gives up its place in line after half a second: what came behind it goes on
-      yield* storeAsBefore(old, v7())
-      expect(Option.isNone(yield* Fiber.poll(migrating))).toBe(true)
-      yield* end
-      yield* Fiber.join(migrating)
-      expect(
-        yield* sql`SELECT 1 FROM pg_class WHERE oid = 'payments.deliveries'::regclass AND relkind = 'p'`
-      ).toHaveLength(1)
     })
   )
 })

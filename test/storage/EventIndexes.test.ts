@@ -1,23 +1,11 @@
 import { createHash, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option } from "effect"
+import { Effect, Option } from "effect"
 import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { dropFirstEventIndexes } from "../../src/storage/EventIndexes.ts"
-import { migrate } from "../../src/storage/Migrations.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { backdatePartitions } from "./AgedDays.ts"
-import {
-  connect,
-  databaseBeforeMigration,
-  daysAgo,
-  makeTenant,
-  on,
-  readOn,
-  tenant,
-  waitsForLock
-} from "./PartitionBed.ts"
+import { connect, daysAgo, makeTenant, on, tenant } from "./PartitionBed.ts"
 
 /** The first hours of some days, with their tables. */
 const days = [0, 1, 2].map((ago) => new Date(`${daysAgo(ago).toISOString().slice(0, 10)}T00:00:00Z`))
@@ -53,7 +41,6 @@ const indexes = (sql: SqlClient.SqlClient) =>
     (rows) => rows.map(({ name, valid }) => (valid ? name : `${name}, not valid`))
   )
 
-const first = ["events_payment_id", "events_public_id"]
 const byHour = ["events_hour_payment_id", "events_hour_public_id"]
 
 const expectAllFound = (
@@ -72,7 +59,6 @@ describe("an event's public id and payment", () => {
   it.scopedLive("find it in whichever hour of whichever day it was stored, and nobody else's", () =>
     Effect.gen(function* () {
       const sql = yield* connect(yield* createMigratedDatabase)
-      for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
       yield* makeTenant(sql)
       const stored = yield* storeHours(sql)
       expect(yield* indexes(sql)).toEqual(byHour)
@@ -96,7 +82,6 @@ describe("an event's public id and payment", () => {
   it.scopedLive("are found by an index of each day, with statistics and without", () =>
     Effect.gen(function* () {
       const sql = yield* connect(yield* createMigratedDatabase)
-      for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
       yield* makeTenant(sql)
       const [one] = yield* storeHours(sql)
       if (one === undefined) return expect.unreachable()
@@ -119,72 +104,6 @@ describe("an event's public id and payment", () => {
           expect(plan).not.toMatch(new RegExp(`(Seq Scan on ${table}|${table}_(?!date_part_substr_idx|pkey))`))
         }
       }
-    })
-  )
-})
-
-describe("the step to indexes by hour", () => {
-  it.scopedLive("indexes what is stored, keeps the first indexes for a day, and drops them then", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0024")
-      for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
-      const stored = yield* storeHours(sql)
-      yield* on(sql, migrate)
-      expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
-      yield* expectAllFound(sql, stored)
-      yield* on(sql, dropFirstEventIndexes)
-      expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
-      yield* sql`UPDATE payments.migrations SET created_at = now() - interval '25 hours' WHERE migration_id = 24`
-      // While a long transaction reads events, nothing waits behind the drop
-      const reader = yield* readOn(yield* connect(database), "payments.events")
-      yield* on(sql, dropFirstEventIndexes)
-      expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
-      yield* reader.end
-      yield* on(sql, dropFirstEventIndexes)
-      expect(yield* indexes(sql)).toEqual(byHour)
-      yield* expectAllFound(sql, stored)
-      yield* on(sql, dropFirstEventIndexes)
-    })
-  )
-
-  it.scopedLive("goes on while events are stored, and begins anew after one that broke off", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0024")
-      for (const statement of backdatePartitions(3)) yield* sql.unsafe(statement)
-      const before = yield* storeHours(sql)
-      const [today] = days
-      const table = `events_${today?.toISOString().slice(0, 10).replaceAll("-", "")}`
-      yield* sql`CREATE INDEX ${sql.literal(`${table}_hour_public_id`)} ON payments.${sql.literal(table)} (type)`
-      const storing = yield* Effect.fork(storeHours(yield* connect(database)))
-      yield* on(sql, migrate)
-      expect(yield* indexes(sql)).toEqual([...byHour, ...first].toSorted())
-      yield* expectAllFound(sql, [...before, ...(yield* Fiber.join(storing))])
-    })
-  )
-
-  it.scopedLive("a start that is told to stop ends soon, also while a transaction holds the preparation up", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0024")
-      yield* sql`SELECT payments.add_day((now() AT TIME ZONE 'UTC')::date)`
-      const ended = yield* Deferred.make<void>()
-      const holder = yield* sql`LOCK TABLE payments.events IN ROW EXCLUSIVE MODE`.pipe(
-        Effect.zipRight(Deferred.await(ended)),
-        sql.withTransaction,
-        Effect.fork
-      )
-      const migrating = yield* Effect.fork(on(yield* connect(database), migrate))
-      yield* waitsForLock(sql, "the preparation", "%CREATE INDEX CONCURRENTLY%")
-      const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "8 seconds")
-      const underWay = yield* sql`
-        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'
-          AND query LIKE '%INDEX CONCURRENTLY%' AND pid <> pg_backend_pid()`
-      // What has not stopped by now would wait for it, and the end of a failed test for that
-      yield* Deferred.succeed(ended, undefined)
-      yield* Fiber.join(holder)
-      expect(Option.isSome(stopped)).toBe(true)
-      expect(underWay).toEqual([])
-      yield* on(yield* connect(database), migrate)
-      expect(yield* indexes(sql)).toEqual(byHour)
     })
   )
 })

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { readdir } from "node:fs/promises"
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { MigrationFailed, migrate, migrations } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
@@ -95,32 +95,6 @@ describe("migrate", () => {
       yield* migrateOn(sql)
       expect(yield* fingerprint(sql)).toEqual(before)
     })
-  )
-
-  it.scopedLive(
-    "warns as long as indexes were built in an order of text that has changed, and says what mends it",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* createTestDatabase()
-        const sql = yield* connect(database)
-        const warnings: Array<string> = []
-        const logger = Logger.make(({ logLevel, message }) => {
-          if (logLevel === LogLevel.Warning) warnings.push(String(message))
-        })
-        const warned = migrateOn(sql).pipe(
-          Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-          Effect.map(() => warnings.splice(0))
-        )
-        expect(yield* warned).toEqual([])
-        // As if it had been created on a system with another version
-        yield* sql`UPDATE pg_database SET datcollversion = '0' WHERE datname = current_database()`
-        const [warning = ""] = yield* warned
-        expect(warning).toContain("take a notification twice")
-        const mending = /run (REINDEX DATABASE "\w+"); (ALTER DATABASE "\w+" REFRESH COLLATION VERSION)\./.exec(warning)
-        expect(yield* warned).toHaveLength(1)
-        for (const statement of mending?.slice(1) ?? []) yield* sql.unsafe(statement)
-        expect(yield* warned).toEqual([])
-      })
   )
 
   it.scopedLive("waits for a process that is migrating, and goes on when that one dies", () =>

@@ -1,30 +1,15 @@
-import type { SqlClient } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Duration, Effect, Fiber, Layer, Option } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { migrate } from "../../src/storage/Migrations.ts"
+import { type Migrations, migrateTo, migrations } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
-import { connect, databaseBeforeMigration, readOn, waitsForLock } from "./PartitionBed.ts"
+import { connect, makeTenant, readOn, tenant, waitsForLock } from "./PartitionBed.ts"
 
 /** As a process does it, with connections of its own for the migrations. */
-const migrateAsProcess = ({ url }: TestDatabase) =>
-  Effect.flatMap(Layer.build(databaseLayer({ url })), (services) => Effect.provide(migrate, services))
-
-/** Begins a transaction that sees the database as it is now, like a `pg_dump`. */
-const beginDump = (sql: SqlClient.SqlClient) =>
-  Effect.gen(function* () {
-    const begun = yield* Deferred.make<void>()
-    const dump = yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`.pipe(
-      Effect.zipRight(sql`SELECT count(*) FROM payments.events`),
-      Effect.zipRight(Deferred.succeed(begun, undefined)),
-      Effect.zipRight(Effect.never),
-      sql.withTransaction,
-      Effect.forkScoped
-    )
-    yield* Deferred.await(begun)
-    return { end: Fiber.interrupt(dump) }
-  })
+const migrateAsProcess = ({ url }: TestDatabase, all = migrations) =>
+  Effect.flatMap(Layer.build(databaseLayer({ url })), (services) => Effect.provide(migrateTo(all), services))
 
 describe("a database that is up to date", () => {
   it.scopedLive("is found so by a start while a backup reads all of its tables", () =>
@@ -48,18 +33,38 @@ describe("a database that is up to date", () => {
   )
 })
 
+/** The worked example of contributors' guide: what the next version adds. */
+const next: Migrations = {
+  ...migrations,
+  "0002_account_notes": Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.asVoid(sql`ALTER TABLE payments.provider_accounts ADD COLUMN note text`)
+  )
+}
+
+/** What this version does to the table, while the next one migrates and afterwards. */
+const link = (sql: SqlClient.SqlClient, account: string) => sql`
+  INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
+  VALUES (${tenant.organizationId}, 'sandbox', ${account}, 'connected', false)
+  ON CONFLICT (organization_id, environment) DO UPDATE SET account_id = EXCLUDED.account_id
+  RETURNING account_id AS account`
+
 describe("a migration", () => {
-  it.scopedLive("lets others at a table that it waits for, whichever migration it is", () =>
+  it.scopedLive("lets the version before work on at the table that it waits for, and once it has changed that", () =>
     Effect.gen(function* () {
-      const { database, sql } = yield* databaseBeforeMigration("0021")
+      const database = yield* createMigratedDatabase
+      const sql = yield* connect(database)
+      yield* makeTenant(sql)
       const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
-      const migrating = yield* Effect.fork(migrateAsProcess(database))
+      const migrating = yield* Effect.fork(migrateAsProcess(database, next))
       yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
-      const other = yield* connect(database, "3 seconds")
-      yield* other`SELECT 1 FROM payments.provider_accounts`
+      const before = yield* connect(database, "3 seconds")
+      expect(yield* link(before, "acct_1")).toEqual([{ account: "acct_1" }])
       yield* reader.end
       yield* Fiber.join(migrating)
-      expect(yield* sql`SELECT 1 FROM payments.migrations WHERE migration_id = 28`).toHaveLength(1)
+      expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([{ note: null }])
+      expect(yield* link(before, "acct_2")).toEqual([{ account: "acct_2" }])
+      // A process of the version before starts as well
+      yield* migrateAsProcess(database)
     })
   )
 
@@ -67,10 +72,11 @@ describe("a migration", () => {
     "ends with its process, also while it waits for somebody's long transaction",
     () =>
       Effect.gen(function* () {
-        const { database, sql } = yield* databaseBeforeMigration("0024")
-        const dump = yield* beginDump(yield* connect(database))
-        const migrating = yield* Effect.fork(migrateAsProcess(database))
-        yield* waitsForLock(sql, "the index", "%CREATE INDEX CONCURRENTLY%")
+        const database = yield* createMigratedDatabase
+        const sql = yield* connect(database)
+        const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
+        const migrating = yield* Effect.fork(migrateAsProcess(database, next))
+        yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
         const [took, ended] = yield* Fiber.interrupt(migrating).pipe(
           Effect.disconnect,
           Effect.timeoutOption("20 seconds"),
@@ -82,15 +88,14 @@ describe("a migration", () => {
           Effect.map(
             sql`
               SELECT 1 FROM pg_stat_activity
-              WHERE datname = current_database() AND state = 'active' AND query LIKE '%CONCURRENTLY%'
+              WHERE datname = current_database() AND state = 'active' AND query LIKE '%ALTER TABLE%'
                 AND pid <> pg_backend_pid()`,
             (left) => Option.liftPredicate(left, ({ length }) => length === 0)
           )
         )
-        yield* dump.end
-        yield* migrateAsProcess(database)
-        const invalid = yield* sql`SELECT 1 FROM pg_index WHERE NOT indisvalid`
-        expect(invalid).toEqual([])
+        yield* reader.end
+        yield* migrateAsProcess(database, next)
+        expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([])
       }),
     60_000
   )

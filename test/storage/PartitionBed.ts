@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { Migrator, SqlClient } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { Context, Deferred, type Duration, Effect, Fiber, Layer, Option } from "effect"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { migrations } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { createTestDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
+import type { TestDatabase } from "../harness/TestDatabase.ts"
 
-/** What the tests of tables by day and by month share: a tenant, databases at earlier schemas, and who holds them up. */
+/** What the tests of tables by day and by month share: a tenant, and who holds them up. */
 
 export const millisPerDay = 24 * 3600 * 1000
 
@@ -35,17 +34,6 @@ export const makeTenant = (sql: SqlClient.SqlClient) =>
       INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
       VALUES (${tenant.organizationId}, 'sandbox', ${secretId}, ${endpointId}, 'k', '\\x00')`
   ])
-
-/** A database with the tenant, at the schema before the migration of this number. */
-export const databaseBeforeMigration = Effect.fnUntraced(function* (number: string) {
-  const database = yield* createTestDatabase()
-  const sql = yield* connect(database)
-  const before = Object.fromEntries(Object.entries(migrations).filter(([key]) => key < number))
-  yield* sql`CREATE SCHEMA payments`
-  yield* on(sql, Migrator.make({})({ loader: Migrator.fromRecord(before), table: "payments.migrations" }))
-  yield* makeTenant(sql)
-  return { database, sql }
-})
 
 /** Begins a transaction that reads a table, like a `pg_dump`, and goes on until `end`. */
 export const readOn = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tables: string) {

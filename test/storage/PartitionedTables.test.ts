@@ -4,7 +4,6 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { Retention } from "../../src/deliveries/api/Retention.ts"
 import { makeEndpointsRepo } from "../../src/endpoints/EndpointsRepo.ts"
 import { AuditRetention } from "../../src/identity/audit/AuditRetention.ts"
-import { makeReceiptRecordsRepo } from "../../src/inbound/ReceiptRecordsRepo.ts"
 import { QueueBench } from "../deliveries/QueueBench.ts"
 
 /** In each table ten rows are old and thirty are not, spread over partitions in which they have the same places. */
@@ -16,19 +15,12 @@ const tables = {
         (organization_id, id, author_kind, author_id, action, target_type, target_id, request_id, at)
       SELECT $1, gen_random_uuid(), 'operator', 'test', 'a', 't', 't', 'r', now() - age FROM rows`
   },
-  receipts: {
-    by: "provider_event_id",
-    insert: `
-      INSERT INTO payments.receipts
-        (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at)
-      SELECT 'sandbox', 'evt_' || n, 't', false, 'ignored', now(), now() - age FROM rows`
-  },
   skipped_events: {
     by: "event_id",
     insert: `
       INSERT INTO payments.skipped_events
-        (organization_id, environment, endpoint_id, event_id, type, provider_event_id, created_at)
-      SELECT $1, 'sandbox', gen_random_uuid(), 'svc_evt_x' || n, 'payment.succeeded', 'evt', now() - age FROM rows`
+        (organization_id, environment, endpoint_id, event_id, event_key, type, provider_event_id, created_at)
+      SELECT $1, 'sandbox', gen_random_uuid(), 'svc_evt_x' || n, uuidv7(), 'payment.succeeded', 'evt', now() - age FROM rows`
   },
   endpoint_secrets: {
     by: "id",
@@ -70,7 +62,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("o
       ).pipe(Effect.provide(provided))
       yield* Context.get(services, Retention).clean
       yield* Context.get(services, AuditRetention).clean
-      yield* Effect.flatMap(makeReceiptRecordsRepo, (repo) => repo.clean(keepFor)).pipe(Effect.provide(provided))
       const erased = yield* Effect.flatMap(makeEndpointsRepo, (repo) => repo.eraseRetiredSecrets(100)).pipe(
         Effect.provide(provided)
       )

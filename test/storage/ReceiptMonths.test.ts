@@ -1,27 +1,14 @@
 import { randomUUID } from "node:crypto"
-import type { SqlClient, SqlError } from "@effect/sql"
+import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Option, Ref } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { eventId } from "../../src/events/Envelope.ts"
 import type { ListReceipts } from "../../src/inbound/Receipt.ts"
 import { makeReceiptRecordsRepo } from "../../src/inbound/ReceiptRecordsRepo.ts"
 import type { NewReceipt } from "../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
-import { migrate } from "../../src/storage/Migrations.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import {
-  connect,
-  databaseBeforeMigration,
-  daysAgo,
-  endpointId,
-  makeTenant,
-  on,
-  readOn,
-  secretId,
-  tenant,
-  waitsForLock
-} from "./PartitionBed.ts"
+import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant
 const retention = Duration.days(400)
@@ -62,22 +49,18 @@ const receiptOf = (providerEventId: string, providerCreatedAt: Date, receivedAt 
   }
 }
 
-/** The months begin so many months ago, as if the installation had had them for so long. */
-const backdate = (sql: SqlClient.SqlClient, months: number) =>
-  Effect.gen(function* () {
-    const from = monthAt(-months).toISOString()
-    yield* sql.unsafe(`
-      CREATE OR REPLACE FUNCTION payments.receipt_months_from() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-      'SELECT timestamptz ''${from}'''`)
-    for (let month = 0; month <= months; month += 1)
-      yield* sql`SELECT payments.add_receipt_month(payments.month_at(${-month}))`
-  })
+/** There are tables for so many months before this one, as if the installation had had them for so long. */
+const addMonths = (sql: SqlClient.SqlClient, months: number) =>
+  Effect.forEach(
+    Array.from({ length: months + 1 }, (_, month) => -month),
+    (month) => sql`SELECT payments.add_receipt_month(payments.month_at(${month}))`
+  )
 
 const monthlyDatabase = Effect.fnUntraced(function* (months: number, poolSize?: number) {
   const database = yield* createMigratedDatabase
   const sql = yield* connect(database, "15 seconds", poolSize)
   yield* makeTenant(sql)
-  if (months > 0) yield* backdate(sql, months)
+  if (months > 0) yield* addMonths(sql, months)
   const { insert } = yield* on(sql, makeReceiptsRepo(null))
   return { database, sql, insert }
 })
@@ -91,8 +74,6 @@ const storedOf = (sql: SqlClient.SqlClient, id: string) =>
           WHERE e.provider_event_id = ${id}) AS deliveries
       FROM (
         SELECT c.relname AS table, provider_event_id, duplicates FROM payments.receipts r JOIN pg_class c ON c.oid = r.tableoid
-        UNION ALL
-        SELECT c.relname, provider_event_id, duplicates FROM payments.receipts_by_month r JOIN pg_class c ON c.oid = r.tableoid
       ) r WHERE provider_event_id = ${id}`,
     (rows) => rows
   )
@@ -182,7 +163,7 @@ describe("a receipt", () => {
       expect(stored.map(({ first }) => first)).toEqual(Array(40).fill(true))
       const counts = yield* sql<{ table: string; count: number }>`
         SELECT c.relname AS table, count(*)::int AS count
-        FROM payments.receipts_by_month r JOIN pg_class c ON c.oid = r.tableoid GROUP BY 1 ORDER BY 1`
+        FROM payments.receipts r JOIN pg_class c ON c.oid = r.tableoid GROUP BY 1 ORDER BY 1`
       expect(counts).toEqual([
         { table: tableAt(-1), count: 8 },
         { table: tableAt(0), count: 8 },
@@ -220,7 +201,7 @@ describe("retention", () => {
         Effect.forEach(
           receivedDaysAgo,
           (days) => sql`
-            INSERT INTO payments.receipts_by_month
+            INSERT INTO payments.receipts
               (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at, month)
             SELECT environment, ${newId()}, 'x', false, 'ignored', ${monthAt(offset)}, ${daysAgo(days)},
               payments.month_at(${offset})
@@ -230,7 +211,7 @@ describe("retention", () => {
       yield* put(-16, 470, 399)
       yield* put(-1, 20)
       yield* sql`
-        INSERT INTO payments.receipts_by_month
+        INSERT INTO payments.receipts
           (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at, month)
         SELECT 'sandbox', 'evt_odd' || age, 'x', false, 'ignored', to_timestamp(0), now() - age * interval '1 day', 'infinity'
         FROM unnest(ARRAY[401, 399]) AS age`
@@ -271,7 +252,7 @@ describe("retention", () => {
       const impatient = yield* connect(database, "1 second")
       const records = yield* on(impatient, makeReceiptRecordsRepo)
       const { insert } = yield* on(impatient, makeReceiptsRepo(null))
-      const { end } = yield* readOn(sql, "payments.all_receipts")
+      const { end } = yield* readOn(sql, "payments.receipts")
       const cleaning = yield* Effect.fork(records.clean(retention))
       yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
       // Meanwhile all goes on, within the time-out of a second
@@ -301,14 +282,14 @@ describe("a list of receipts", () => {
       // One connection, whose statistics count
       const { sql } = yield* monthlyDatabase(months, 1)
       yield* sql`
-        INSERT INTO payments.receipts_by_month (environment, provider_event_id, organization_id, account_id, type, livemode,
+        INSERT INTO payments.receipts (environment, provider_event_id, organization_id, account_id, type, livemode,
           outcome, provider_created_at, received_at, month)
         SELECT 'sandbox', 'evt_' || m || '_' || n, CASE WHEN n % 2 = 0 THEN ${organizationId}::uuid END, 'acct_1',
           CASE WHEN m % 6 = 5 AND n = 7 THEN 'rare.type' ELSE 'payment_intent.succeeded' END, false,
           CASE WHEN m = 11 AND n = 8 THEN 'malformed' ELSE 'delivered' END,
           payments.month_at(-m), payments.month_at(-m) + n * interval '10 minutes', payments.month_at(-m)
         FROM generate_series(0, ${months - 1}::int) AS m, generate_series(1, ${perMonth}::int) AS n`
-      yield* sql`ANALYZE payments.receipts_by_month`
+      yield* sql`ANALYZE payments.receipts`
       const records = yield* on(sql, makeReceiptRecordsRepo)
       const reads = Effect.map(
         Effect.zipRight(
@@ -366,126 +347,6 @@ describe("a list of receipts", () => {
       const [found, rows] = yield* readBy(records.find({ environment: "sandbox", providerEventId: "evt_7_7" }))
       expect(found?.providerEventId).toBe("evt_7_7")
       expect(rows).toBeLessThan(5)
-    })
-  )
-})
-
-// What the version before sends: it knows one table
-
-const storeAsBefore = (sql: SqlClient.SqlClient, id: string, created = new Date(), received = new Date()) =>
-  Effect.map(
-    sql<{ first: boolean }>`
-      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
-        outcome, reason, provider_created_at, received_at)
-      VALUES ('sandbox', ${id}, ${organizationId}, 'acct_1', 'payment_intent.succeeded', false, 'delivered', NULL,
-        ${created}, ${received})
-      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.duplicates = 0 AS first`,
-    ([row]) => row?.first
-  )
-
-/** A database at the schema before, with as many receipts. */
-const databaseBefore = Effect.fnUntraced(function* (count: number) {
-  const { database, sql } = yield* databaseBeforeMigration("0019")
-  yield* sql`SELECT payments.add_day(current_date)`
-  const ids = Array.from({ length: count }, newId)
-  yield* Effect.forEach(ids, (id) => storeAsBefore(sql, id), { concurrency: 4, discard: true })
-  return { database, ids, sql }
-})
-
-describe("the step to tables by month", () => {
-  it.scopedLive("refuses nothing of the version before, and both find each other's copies until the months begin", () =>
-    Effect.gen(function* () {
-      const { database, ids, sql } = yield* databaseBefore(20)
-      const old = yield* connect(database)
-      const [stored, failures] = [yield* Ref.make(0), yield* Ref.make<ReadonlyArray<SqlError.SqlError>>([])]
-      const storing = yield* storeAsBefore(old, newId()).pipe(
-        Effect.zipRight(storeAsBefore(old, ids[0] ?? "")),
-        Effect.zipRight(
-          old`SELECT 1 FROM payments.receipts WHERE environment = 'sandbox' ORDER BY received_at LIMIT 10`
-        ),
-        Effect.zipRight(Ref.update(stored, (count) => count + 1)),
-        Effect.catchAll((error) => Ref.update(failures, (all) => [...all, error])),
-        Effect.uninterruptible,
-        Effect.forever,
-        Effect.fork
-      )
-      yield* on(sql, migrate)
-      const after = yield* Ref.get(stored)
-      yield* eventually(
-        "more of the version before",
-        Effect.map(Ref.get(stored), (count) => (count > after + 20 ? Option.some(count) : Option.none()))
-      )
-      yield* Fiber.interrupt(storing)
-      expect(yield* Ref.get(failures)).toEqual([])
-      const [row] = yield* sql<{ hours: number; day: number }>`
-        SELECT (EXTRACT(EPOCH FROM from_ - now()) / 3600)::float8 AS hours, extract(day FROM from_ AT TIME ZONE 'UTC')::int AS day
-        FROM payments.receipt_months_from() AS from_`
-      expect(row?.hours).toBeGreaterThan(48)
-      expect(row?.day).toBe(1)
-      const { insert } = yield* on(sql, makeReceiptsRepo(null))
-      const records = yield* on(sql, makeReceiptRecordsRepo)
-      for (const created of [new Date(), new Date(0), daysAgo(-400), new Date("2100-01-01")]) {
-        const [one, two] = [newId(), newId()]
-        expect((yield* insert(receiptOf(one, created))).first).toBe(true)
-        expect(yield* storeAsBefore(old, one, created)).toBe(false)
-        expect(yield* storeAsBefore(old, two, created)).toBe(true)
-        expect((yield* insert(receiptOf(two, created))).first).toBe(false)
-        expect(yield* records.find({ environment: "sandbox", providerEventId: two })).toMatchObject({ duplicates: 1 })
-      }
-      expect((yield* insert(receiptOf(ids[1] ?? "", new Date()))).first).toBe(false)
-    })
-  )
-
-  it.scopedLive(
-    "goes over to the months without storing anything twice, and refuses the version before from then on",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* databaseBefore(1)
-        // Stored by the version before: just before the months began, and with times of later
-        const [late, odd, soon] = [newId(), newId(), newId()]
-        const begin = monthAt(0)
-        const just = new Date(begin.getTime() - 60_000)
-        yield* storeAsBefore(sql, late, just, just)
-        yield* storeAsBefore(sql, odd, new Date("2100-01-01"), just)
-        yield* storeAsBefore(sql, soon, new Date(begin.getTime() + 1000), just)
-        yield* sql`DELETE FROM payments.receipts WHERE provider_event_id NOT IN ${sql.in([late, odd, soon])}`
-        yield* on(sql, migrate)
-        yield* backdate(sql, 0)
-        const { insert } = yield* on(sql, makeReceiptsRepo(null))
-        const copies = [
-          receiptOf(late, just),
-          receiptOf(odd, new Date("2100-01-01")),
-          receiptOf(soon, new Date(begin.getTime() + 1000)),
-          receiptOf(late, new Date())
-        ]
-        for (const copy of copies) expect((yield* insert(copy)).first).toBe(false)
-        // Created before, and heard of only now
-        const unheard = newId()
-        expect((yield* insert(receiptOf(unheard, just))).first).toBe(true)
-        expect((yield* insert(receiptOf(unheard, just))).first).toBe(false)
-        expect(yield* storedOf(sql, unheard)).toMatchObject([{ table: "receipts" }])
-        const id = newId()
-        expect((yield* insert(receiptOf(id, new Date()))).first).toBe(true)
-        const refused = yield* Effect.flip(storeAsBefore(sql, id))
-        expect(String(refused.cause)).toContain("receipts_before_months")
-        expect(yield* storedOf(sql, id)).toEqual([{ table: tableAt(0), duplicates: 0, deliveries: 1 }])
-      })
-  )
-
-  it.scopedLive("waits for a long transaction without holding up others, and can be repeated if it fails", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* databaseBefore(3)
-      const old = yield* connect(database, "5 seconds")
-      const { end } = yield* readOn(old, "payments.receipts")
-      const migrating = yield* Effect.fork(on(sql, migrate))
-      yield* waitsForLock(old, "the migration waits for the table", "%payments.receipts%")
-      // It gives up its place in line after half a second: what came behind it goes on
-      expect(yield* storeAsBefore(old, newId())).toBe(true)
-      yield* end
-      yield* Fiber.join(migrating)
-      expect(yield* sql`SELECT 1 FROM payments.all_receipts`).toHaveLength(4)
-      expect(yield* tables(sql)).not.toEqual([])
     })
   )
 })

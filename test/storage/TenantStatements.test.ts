@@ -76,11 +76,11 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "housekeeping removes what is old, whosever it is",
-    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts|receipts_undated|audit_log|skipped_events|published_events|events_before_days|endpoint_secrets|payment_counts|delivery_counts) .* DELETE FROM payments\.\1 \w USING old/
+    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts_undated|audit_log|skipped_events|published_events|endpoint_secrets|payment_counts|delivery_counts) .* DELETE FROM payments\.\1 \w USING old/
   ],
   [
     "housekeeping looks for the last receipt of a month, whosever it is",
-    /^DELETE FROM payments\.receipt_months m WHERE .* \( SELECT 1 FROM payments\.receipts_by_month r WHERE r\.month = m\.month /
+    /^DELETE FROM payments\.receipt_months m WHERE .* \( SELECT 1 FROM payments\.receipts r WHERE r\.month = m\.month /
   ],
   [
     "housekeeping looks at what waits longest, whosever it is",
@@ -101,7 +101,7 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "a receipt is known by the provider's id of its event",
-    /FROM payments\.all_receipts r WHERE r\.environment = \$1 AND r\.provider_event_id = \$2/
+    /FROM payments\.receipts r WHERE r\.environment = \$1 AND r\.provider_event_id = \$2/
   ],
   [
     "the same, where one is stored: a copy may have come when its account was not linked",
@@ -181,7 +181,7 @@ onService()("every statement on a tenant's table", (it) => {
         yield* notify(notification(accountId))
         const receipts = Context.get(services, Receipts)
         const [row] = yield* sql<{ id: string }>`
-          SELECT provider_event_id AS id FROM payments.all_receipts
+          SELECT provider_event_id AS id FROM payments.receipts
           WHERE organization_id = ${tenant.id} AND environment = 'sandbox' LIMIT 1`
         yield* receipts.get({ environment: "sandbox", providerEventId: row?.id ?? "" })
 

@@ -69,7 +69,7 @@ export const clockDifference = 3600
 
 /** The columns of a `Delivery`, of the tables in `deliveryTables`. */
 export const deliveryColumns = `
-  d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
+  d.id, d.endpoint_id AS "endpointId", e.public_id AS "eventId", e.type, d.state, d.test,
   COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
   CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",
   d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`

@@ -239,7 +239,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     next: ({ end, environment, organizationId, reached, types }: LockedReplay) =>
       Effect.map(
         sql<LookedAtEvent>`
-          SELECT e.id AS key, COALESCE(e.public_id, e.id) AS id,
+          SELECT e.id AS key, e.public_id AS id,
             CASE WHEN ${isWanted(types)} THEN e.payload END AS payload,
             CASE WHEN ${isWanted(types)} THEN e.filter_subjects END AS "filterSubjects"
           FROM payments.events e

@@ -22,7 +22,7 @@ const afterKeys = "g"
 /** The SQL of stored events; nobody outside the slice imports this. */
 export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
-    e.id AS key, COALESCE(e.public_id, e.id) AS id, e.type, e.payload, e.created_at AS "createdAt"`)
+    e.id AS key, e.public_id AS id, e.type, e.payload, e.created_at AS "createdAt"`)
 
   const ofTenant = (tenant: Tenant) =>
     sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment}`

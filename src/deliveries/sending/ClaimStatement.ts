@@ -173,7 +173,7 @@ export const makeClaim =
         d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
       -- Not a join, for which a plan may read every day's table
       FROM claimed d CROSS JOIN LATERAL (
-        SELECT COALESCE(e.public_id, e.id) AS public_id, e.payload FROM payments.events e
+        SELECT e.public_id, e.payload FROM payments.events e
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
       ) e`
         ),

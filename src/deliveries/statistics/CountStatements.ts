@@ -74,7 +74,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
           AND e.id >= ${boundaryAt(from)} AND e.id < ${boundaryAt(until)}
           AND e.type IN ('payment.succeeded', 'payment.failed', 'payment.refunded')
-          AND COALESCE(e.public_id, e.id) NOT LIKE 'svc\\_test\\_%'
+          AND e.public_id NOT LIKE 'svc\\_test\\_%'
         ORDER BY e.id OFFSET 0
       ) e OFFSET 0
     ), summed AS (

@@ -71,7 +71,7 @@ export interface StreamNews {
 export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
   const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
-  const publicId = sql.literal("COALESCE(e.public_id, e.id)")
+  const publicId = sql.literal("e.public_id")
   /**
    * From this time on; the second condition, by a process's clock, spares the tables of earlier days, but for these. They
    * are named, since PostgreSQL opens all tables if it has to find out which.

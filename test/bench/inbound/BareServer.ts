@@ -22,7 +22,7 @@ const pool = new pg.Pool({
 
 const insert = `
   WITH receipt AS (
-    INSERT INTO payments.receipts_by_month (organization_id, environment, provider_event_id, account_id, type, livemode,
+    INSERT INTO payments.receipts (organization_id, environment, provider_event_id, account_id, type, livemode,
       outcome, provider_created_at, month)
     VALUES ($1, 'sandbox', $2, $3, 'payment_intent.succeeded', false, 'delivered', now(), payments.month_at(0))
   ), event AS (

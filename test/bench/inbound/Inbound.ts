@@ -217,7 +217,7 @@ const storedOf = (client: pg.Client, prefix: string) =>
     await client.query("SET enable_nestloop = off")
     const { rows } = await client.query<{ counts: string }>(
       `WITH event AS MATERIALIZED (SELECT id FROM payments.events WHERE starts_with(provider_event_id, $1))
-       SELECT concat_ws(' ', (SELECT count(*) FROM payments.all_receipts WHERE starts_with(provider_event_id, $1)),
+       SELECT concat_ws(' ', (SELECT count(*) FROM payments.receipts WHERE starts_with(provider_event_id, $1)),
          (SELECT count(*) FROM event),
          (SELECT count(*) FROM payments.deliveries d JOIN event ON event.id = d.event_id)) AS counts`,
       [prefix]

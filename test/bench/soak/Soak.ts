@@ -3,7 +3,6 @@ import { Console, Duration, Effect, Fiber, Redacted } from "effect"
 import pg from "pg"
 import { databaseLayer } from "../../../src/storage/Database.ts"
 import { removeDays } from "../../../src/storage/DayPartitions.ts"
-import { backdatePartitions } from "../../storage/AgedDays.ts"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
 import type { Bench, Figure } from "../Bench.ts"
 import { type Database, makeEndpoint, payloadBytes, startDatabase, startService } from "../deliveries/Bed.ts"
@@ -34,10 +33,9 @@ const happenings: ReadonlyMap<number, string> = new Map([
 /** The events of each of the days that retention drops. */
 const eventsOfOldDay = 100_000
 
-/** Days whose retention is over, with all that was stored on them; the installation began before them. */
+/** Days whose retention is over, with all that was stored on them. */
 const addOldDays = (database: Database, organizationId: string, ...daysAgo: ReadonlyArray<number>) =>
   Effect.gen(function* () {
-    for (const statement of backdatePartitions(100)) yield* database.query(statement)
     for (const ago of daysAgo) {
       yield* database.query("SELECT payments.add_day((now() AT TIME ZONE 'UTC')::date - $1::int)", [ago])
       yield* database.query(
@@ -100,7 +98,7 @@ const happening = (database: Database, minute: number): Effect.Effect<void, unkn
       return inSnapshot(database, () => sleep(50_000))
     case "all is read, like a dump":
       return inSnapshot(database, async (client) => {
-        for (const name of ["all_receipts", "events", "deliveries", "delivery_queue"])
+        for (const name of ["receipts", "events", "deliveries", "delivery_queue"])
           await client.query(`COPY (SELECT * FROM payments.${name}) TO '/dev/null'`)
         await sleep(20_000)
       })

@@ -27,8 +27,8 @@ onService(settings)("a process with streams of events", (it) => {
       const otherwise = yield* readStream(baseUrl, spelled, { "x-api-key": other.key })
       // More than fits between the two ends of a connection
       yield* sql`
-        INSERT INTO payments.events (organization_id, environment, id, type, payload)
-        SELECT ${tenant.id}, 'sandbox', 'svc_evt_' || n, 'payment.succeeded',
+        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+        SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
           json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded', 'data', repeat('x', 200000))::text
         FROM generate_series(1, 60) AS n`
       const slow = yield* Effect.all(

@@ -37,8 +37,8 @@ const store = (tenant: Tenant, age: string, environment = "sandbox") =>
       INSERT INTO payments.workspaces (organization_id, environment) VALUES (${tenant.id}, ${environment})
       ON CONFLICT DO NOTHING`
     yield* sql`
-      INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
-      VALUES (${tenant.id}, ${environment}, ${id}, 'payment.succeeded', ${payload}, now() - ${age}::interval)`
+      INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+      VALUES (${tenant.id}, ${environment}, uuidv7(), ${id}, 'payment.succeeded', ${payload}, now() - ${age}::interval)`
     return id
   })
 
@@ -120,8 +120,8 @@ onSharedService("the stream of events", (it) => {
                 yield* Deferred.succeed(stored, id)
                 yield* Deferred.await(commit)
                 yield* client`
-                  INSERT INTO payments.events (organization_id, environment, id, type, payload)
-                  VALUES (${tenant.id}, 'sandbox', ${id}, 'payment.succeeded',
+                  INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+                  VALUES (${tenant.id}, 'sandbox', uuidv7(), ${id}, 'payment.succeeded',
                     ${JSON.stringify({ id, type: "payment.succeeded" })})`
               })
             )
@@ -150,7 +150,7 @@ onSharedService("the stream of events", (it) => {
       const resumed = yield* listen(tenant, { after: place })
       yield* eventuallyTrue("the late event again", () => resumed.events().includes(id))
       const [row] = yield* sql<{ late: boolean }>`
-        SELECT min(created_at) FILTER (WHERE id = ${id}) + interval '5 seconds' < now() AS late
+        SELECT min(created_at) FILTER (WHERE public_id = ${id}) + interval '5 seconds' < now() AS late
         FROM payments.events WHERE organization_id = ${tenant.id}`
       expect(row?.late).toBe(true)
     })
@@ -164,8 +164,8 @@ onSharedService("the stream of events", (it) => {
       const kept = yield* store(tenant, "23 hours")
       // More than two pages, many of them of the same moment
       yield* sql`
-        INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
-        SELECT ${tenant.id}, 'sandbox', 'svc_evt_' || n, 'payment.succeeded',
+        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+        SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
           json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text,
           now() - interval '1 hour' + (n / 60) * interval '1 microsecond'
         FROM generate_series(1, 350) AS n`
@@ -187,8 +187,8 @@ onSharedService("the stream of events", (it) => {
       const tenant = yield* makeTenant
       const reader = yield* listen(tenant)
       yield* sql`
-        INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
-        SELECT ${tenant.id}, 'sandbox', 'svc_evt_' || n, 'payment.succeeded',
+        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+        SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
           json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text, now() + n * interval '1 microsecond'
         FROM generate_series(1, 8000) AS n`
       yield* eventuallyTrue("all", () => reader.events().length >= 8000)

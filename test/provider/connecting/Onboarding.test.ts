@@ -91,7 +91,7 @@ onServiceOfFile("onboarding", (it) => {
       yield* eventually(
         "the receipt of account.updated",
         Effect.map(
-          sql`SELECT 1 FROM payments.all_receipts WHERE organization_id = ${owner.organizationId} AND type = 'account.updated'`,
+          sql`SELECT 1 FROM payments.receipts WHERE organization_id = ${owner.organizationId} AND type = 'account.updated'`,
           (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
         )
       )

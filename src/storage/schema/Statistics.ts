@@ -1,34 +1,24 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** How many bytes of events and deliveries that are stored already are counted after the migration, the newest days first. */
-const countedBytes = 4 * 1024 ** 3
-
 /**
  * Counts of payments and deliveries by day, for pictures of the last months: see `src/deliveries/statistics/`. Filled in
  * the background; the statements that store and move deliveries know nothing of them.
  */
-export default Effect.gen(function* () {
+export const statistics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-
-  // Between the ids of the millisecond before and those of this one: its version is none of a UUIDv7
-  yield* sql`
-    CREATE FUNCTION payments.id_at(moment timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-      SELECT (substr(millis, 1, 8) || '-' || substr(millis, 9) || '-0000-0000-000000000000')::uuid
-      FROM lpad(to_hex((extract(epoch FROM moment) * 1000)::bigint), 12, '0') AS millis
-    $$`
 
   // pass 0: what is settled, in one row with the day's beginning as its slot. 1 and 2: the first and the second count of
   // a slot that is not settled yet
   yield* sql`
     CREATE TABLE payments.payment_counts (
       organization_id uuid NOT NULL,
-      environment text NOT NULL,
+      environment text COLLATE "C" NOT NULL,
       day date NOT NULL,
       pass smallint NOT NULL CHECK (pass BETWEEN 0 AND 2),
       slot timestamptz NOT NULL,
-      currency text NOT NULL,
-      kind text NOT NULL CHECK (kind IN ('succeeded', 'failed', 'refunded')),
+      currency text COLLATE "C" NOT NULL,
+      kind text COLLATE "C" NOT NULL CHECK (kind IN ('succeeded', 'failed', 'refunded')),
       count bigint NOT NULL,
       amount numeric NOT NULL,
       PRIMARY KEY (organization_id, environment, day, pass, slot, currency, kind)
@@ -36,7 +26,7 @@ export default Effect.gen(function* () {
   yield* sql`
     CREATE TABLE payments.delivery_counts (
       organization_id uuid NOT NULL,
-      environment text NOT NULL,
+      environment text COLLATE "C" NOT NULL,
       day date NOT NULL,
       pass smallint NOT NULL CHECK (pass BETWEEN 0 AND 2),
       slot timestamptz NOT NULL,
@@ -57,7 +47,7 @@ export default Effect.gen(function* () {
   yield* sql`
     CREATE TABLE payments.unsettled_deliveries (
       organization_id uuid NOT NULL,
-      environment text NOT NULL,
+      environment text COLLATE "C" NOT NULL,
       endpoint_id uuid NOT NULL,
       after_id uuid NOT NULL,
       until_id uuid NOT NULL CHECK (until_id > after_id),
@@ -78,20 +68,7 @@ export default Effect.gen(function* () {
       until timestamptz NOT NULL CHECK (until >= since)
     )`
   yield* sql`
-    WITH sized AS (
-      SELECT day, sum(COALESCE(pg_total_relation_size(to_regclass('payments.events_' || to_char(day, 'YYYYMMDD'))), 0)
-        + COALESCE(pg_total_relation_size(to_regclass('payments.deliveries_' || to_char(day, 'YYYYMMDD'))), 0))
-        OVER (ORDER BY day DESC) AS bytes
-      FROM payments.days WHERE day <= (now() AT TIME ZONE 'UTC')::date
-    ), begun (pass, since) AS (
-      SELECT pass, GREATEST(
-        COALESCE(
-          (SELECT min(day) FROM sized WHERE bytes <= ${sql.literal(String(countedBytes))})::timestamp AT TIME ZONE 'UTC',
-          date_bin('5 minutes', now(), timestamptz '2000-01-01 00:00:00+00')
-        ),
-        -- The first count of what the second one will not have settled soon
-        CASE pass WHEN 1 THEN date_bin('5 minutes', now() - interval '20 minutes', timestamptz '2000-01-01 00:00:00+00') END
-      ) FROM generate_series(1, 2) AS pass
-    )
-    INSERT INTO payments.count_passes (pass, since, until) SELECT pass, since, since FROM begun`
+    INSERT INTO payments.count_passes (pass, since, until)
+    SELECT pass, since, since FROM generate_series(1, 2) AS pass,
+      date_bin('5 minutes', now(), timestamptz '2000-01-01 00:00:00+00') AS since`
 })

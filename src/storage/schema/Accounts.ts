@@ -1,0 +1,142 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+
+/** Connected provider accounts, how they are connected, and what the provider sells for them. */
+export const accounts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  // The number of a reading, taken before it begins: of two readings of an account, the one that began later counts.
+  // One sequence for all, so that a number stays comparable if an account is unlinked and linked again
+  yield* sql`CREATE SEQUENCE payments.account_readings`
+
+  yield* sql`
+    CREATE TABLE payments.provider_accounts (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      account_id text COLLATE "C" NOT NULL,
+      status text NOT NULL CHECK (status IN ('connected', 'disconnected')),
+      had_payments_before boolean NOT NULL,
+      -- The provider event that the milestone was made of: set once, for good
+      first_payment_event_id text,
+      linked_at timestamptz NOT NULL DEFAULT now(),
+      disconnected_at timestamptz,
+      -- What was last told of the account: the data of account.updated. Null until it was read once
+      reported_status jsonb,
+      reported_status_reading bigint NOT NULL DEFAULT 0,
+      -- The created_at of the last account.updated: a later reading's event is never dated before it
+      reported_status_at timestamptz,
+      -- Null: by the operator
+      linked_by text CHECK (linked_by IN ('operator', 'onboarding', 'oauth')),
+      -- Disconnected here, while the provider has not yet confirmed that the platform's access has ended
+      ends_at_provider boolean NOT NULL DEFAULT false,
+      -- When a link of a connected account last found that the provider gives access to it; null: not since it was linked.
+      -- What was given back before that is over, whenever its notification comes
+      access_confirmed_at timestamptz,
+      PRIMARY KEY (organization_id, environment),
+      -- One account belongs to one organization: its notifications must have one owner
+      CONSTRAINT provider_accounts_account UNIQUE (environment, account_id),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces,
+      CHECK ((status = 'disconnected') = (disconnected_at IS NOT NULL))
+    )`
+
+  // At most one account is created for a tenant at a time. The number is part of the idempotency key of its creation, and
+  // changes only when that account is given up
+  yield* sql`
+    CREATE TABLE payments.account_onboardings (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      generation integer NOT NULL DEFAULT 1 CHECK (generation >= 1),
+      -- Null until the provider has answered
+      account_id text,
+      begun_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (organization_id, environment),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
+    )`
+
+  // One authorization at a time per session: a new one replaces it. Only the hash of its state is kept
+  yield* sql`
+    CREATE TABLE payments.account_authorizations (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      session_id uuid NOT NULL REFERENCES payments.sessions ON DELETE CASCADE,
+      state_hash bytea NOT NULL CHECK (length(state_hash) = 32),
+      created_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (organization_id, environment, session_id),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
+    )`
+  yield* sql`CREATE INDEX account_authorizations_of_session ON payments.account_authorizations (session_id)`
+  yield* sql`CREATE INDEX account_authorizations_age ON payments.account_authorizations (created_at)`
+
+  // The platform's own account at the provider, under which accounts are linked. A process whose key is of another
+  // platform is refused access to all of them, and has to know that this says nothing about the accounts
+  yield* sql`
+    CREATE TABLE payments.provider_platforms (
+      environment text COLLATE "C" PRIMARY KEY CHECK (environment IN ('sandbox', 'production')),
+      platform_id text NOT NULL,
+      recorded_at timestamptz NOT NULL DEFAULT now()
+    )`
+
+  // What a checkout session or payment link sells, for checkout.* events (contract 6.5)
+  yield* sql`
+    CREATE TABLE payments.sold_items (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      source_id text COLLATE "C" NOT NULL,
+      price_ids text[] NOT NULL,
+      product_ids text[] NOT NULL,
+      created_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (organization_id, environment, source_id),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
+    )`
+
+  // By the hash of their bytes: they belong to no tenant, since the same bytes are the same image for all
+  yield* sql`
+    CREATE TABLE payments.product_images (
+      sha256 bytea PRIMARY KEY CHECK (length(sha256) = 32),
+      format text NOT NULL CHECK (format IN ('jpg', 'png', 'webp')),
+      -- Images are compressed already
+      bytes bytea STORAGE EXTERNAL NOT NULL CHECK (length(bytes) BETWEEN 1 AND 4194304),
+      created_at timestamptz NOT NULL DEFAULT now()
+    )`
+  // An image belongs to no tenant, but its uploads do: a removal has to be recorded for each
+  yield* sql`
+    CREATE TABLE payments.product_image_uploads (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      file text COLLATE "C" NOT NULL CHECK (file ~ '^[0-9a-f]{64}[.](jpg|png|webp)$'),
+      uploaded_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (organization_id, environment, file),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
+    )`
+  yield* sql`CREATE INDEX product_image_uploads_file ON payments.product_image_uploads (file)`
+
+  // What an organization sells at `/pay/{slug}`
+  yield* sql`
+    CREATE TABLE payments.checkout_pages (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      id uuid NOT NULL,
+      -- In the page's URL; random, and never used again
+      slug text COLLATE "C" NOT NULL CHECK (length(slug) BETWEEN 16 AND 64),
+      active boolean NOT NULL,
+      title text NOT NULL CHECK (length(title) BETWEEN 1 AND 120),
+      text text CHECK (length(text) <= 2000),
+      -- The file name of a product image
+      image_file text,
+      image_alt text NOT NULL DEFAULT '' CHECK (length(image_alt) <= 200),
+      items jsonb NOT NULL,
+      collect jsonb NOT NULL,
+      allow_promotion_codes boolean NOT NULL,
+      success_text text CHECK (length(success_text) <= 1000),
+      created_at timestamptz NOT NULL DEFAULT now(),
+      updated_at timestamptz NOT NULL DEFAULT now(),
+      deleted_at timestamptz,
+      PRIMARY KEY (organization_id, environment, id),
+      FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
+    )`
+  // A payer's request names the slug alone
+  yield* sql`CREATE UNIQUE INDEX checkout_pages_slug ON payments.checkout_pages (slug)`
+  // Few rows: deleted pages, for housekeeping
+  yield* sql`
+    CREATE INDEX checkout_pages_deleted ON payments.checkout_pages (deleted_at) WHERE deleted_at IS NOT NULL`
+})
