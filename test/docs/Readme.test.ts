@@ -112,7 +112,11 @@ describe("the guides", () => {
 describe("the change log", () => {
   it("has the form of Keep a Changelog", () => {
     const headings = [...text("CHANGELOG.md").matchAll(/^##+ (.*)$/gm)].map(([, heading = ""]) => heading)
-    expect(headings[0]).toBe("[Unreleased]")
+    const version = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ version: Schema.String })))(
+      text("package.json")
+    ).version
+    // What is not released yet, or the version that the package has
+    expect(headings[0]).toMatch(new RegExp(`^\\[(Unreleased|${version.replaceAll(".", "\\.")})\\]`))
     for (const heading of headings) {
       expect(heading).toMatch(
         /^(\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d|Added|Changed|Deprecated|Removed|Fixed|Security)$/
