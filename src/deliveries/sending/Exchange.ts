@@ -1,16 +1,16 @@
 /** One request and its answer, on one connection. */
+import type { IncomingHttpHeaders } from "node:http"
 import { performance } from "node:perf_hooks"
 import type { Duration } from "effect"
-import type { Dispatcher } from "undici"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
 import { parseRetryAfter } from "../RetryPolicy.ts"
 import { type Deadlines, Expiring } from "./Deadlines.ts"
 import { PlainAnswer } from "./PlainAnswer.ts"
-import { maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
+import { type AnswerReceiver, maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
 import type { Connection, ConnectionUser, Origin } from "./TransportConnection.ts"
 import type { Connections } from "./TransportConnections.ts"
-import { attemptErrorCode, ConnectError, isTransportBug } from "./TransportError.ts"
+import { attemptErrorCode, ConnectError, TransportBug } from "./TransportError.ts"
 
 /** Receives the outcome of an attempt. Its methods must not throw. */
 export interface OutcomeReceiver {
@@ -31,7 +31,7 @@ export interface ExchangeBounds {
   readonly maxResponseBytes: number
 }
 
-/** In the form in which undici gives header names. */
+/** In the form in which Node gives header names. */
 const refusedHeader = refusedHeaderName.toLowerCase()
 
 /** An exchange on a kept connection, which the consumer may have closed without this being known yet. */
@@ -58,7 +58,7 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
 }
 
 /** One request and its answer. It ends once; what happens after that is ignored. */
-export class Exchange extends Expiring implements ConnectionUser, Dispatcher.DispatchHandler {
+export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver {
   readonly #route: ExchangeRoute
   readonly #bounds: ExchangeBounds
   #head: string
@@ -151,7 +151,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     // Nothing was sent, and the connection itself was good
     if (!this.#written && this.#connection?.reused === true && !(error instanceof ConnectError)) this.#connectAgain()
     else if (this.#strict !== null) this.#strict.break(error)
-    else this.onResponseError(null, error)
+    else this.onRefused(error)
   }
 
   /** The kept connection was none any more, and nothing had been sent. */
@@ -194,37 +194,39 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     this.#plain = null
     this.#text = ""
     this.#bodyBytes = 0
-    this.#strict = new StrictAnswer(this, () => this.#checkSize())
+    this.#strict = new StrictAnswer(this)
     this.#strict.read(Buffer.from(text, "latin1"))
   }
 
-  onRequestStart(): void {}
-
-  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
-    // undici ignores an empty one, as if the length of the body were clear; later parsers refuse it
-    if ([headers["transfer-encoding"]].flat().includes("")) this.#fail("network_error")
-    // Informational answers precede the one that counts
-    else if (status >= 200) this.#note(status, headers["retry-after"], headers[refusedHeader])
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    this.#note(status, headers["retry-after"], headers[refusedHeader])
   }
 
-  onResponseData(_: unknown, chunk: Uint8Array): void {
-    this.#bodyBytes += chunk.byteLength
+  onBody(bytes: number): void {
+    this.#bodyBytes += bytes
     if (this.#bodyBytes > this.#bounds.maxResponseBytes) this.#cutOff()
   }
 
-  onResponseEnd(): void {
+  onRead(): void {
+    this.#checkSize()
+  }
+
+  onComplete(): void {
     if (!this.#end()) return
     this.#discard()
     this.#answer(statusErrorCode(this.#status))
   }
 
-  onResponseError(_: unknown, error: unknown): void {
-    if (!isTransportBug(error)) {
-      this.#fail(attemptErrorCode(error))
-    } else if (this.#end()) {
+  onRefused(error: unknown): void {
+    if (error instanceof TransportBug) {
+      if (!this.#end()) return
       this.#discard()
       this.#receiver.onDefect(error)
+      return
     }
+    const code = attemptErrorCode(error)
+    if (code === "response_too_large") this.#cutOff()
+    else this.#fail(code)
   }
 
   #note(status: number, retryAfter: unknown, refused: unknown): void {
