@@ -42,9 +42,7 @@ export class StrictAnswer {
     })
     this.#request
       .on("response", (response) => this.#readFinal(response))
-      .on("upgrade", () =>
-        receiver.onRefused(new UnreadableAnswer({ cause: "another protocol, which nobody asked for" }))
-      )
+      .on("upgrade", () => this.#refuse(new UnreadableAnswer({ cause: "another protocol, which nobody asked for" })))
       .on("error", (error) => this.#refuse(error))
       // After Node's own listener
       .on("socket", (connection) => connection.on("data", () => receiver.onRead()))

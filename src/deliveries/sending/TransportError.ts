@@ -38,17 +38,14 @@ export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
   return codes[code] ?? (tlsCode.test(code) ? "tls_failure" : "network_error")
 }
 
-/**
- * The code for an error while connecting. If several addresses were tried, the most telling of their errors counts.
- * Once TCP is connected, anything that is neither a reset nor a time-out is a certificate or protocol that was refused.
- */
-export const connectErrorCode = (error: unknown, handshaking: boolean): AttemptErrorCode => {
-  if (handshaking) {
-    const code = attemptErrorCode(error)
-    return code === "network_error" ? "tls_failure" : code
-  }
-  const tried: ReadonlyArray<unknown> = error instanceof AggregateError ? error.errors : [error]
-  return tried.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
+/** The code for the errors of all addresses that were tried: the most telling one counts. */
+export const connectErrorCode = (errors: ReadonlyArray<unknown>): AttemptErrorCode =>
+  errors.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
+
+/** Once TCP is connected, anything that is neither a reset nor a time-out is a certificate or protocol that was refused. */
+export const handshakeErrorCode = (error: unknown): AttemptErrorCode => {
+  const code = attemptErrorCode(error)
+  return code === "network_error" ? "tls_failure" : code
 }
 
 /** A fault of our own on the way to the network: not an outcome of an attempt, but a defect. */
