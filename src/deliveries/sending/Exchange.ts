@@ -34,6 +34,12 @@ export interface ExchangeBounds {
 /** In the form in which Node gives header names. */
 const refusedHeader = refusedHeaderName.toLowerCase()
 
+/**
+ * How soon after a request a kept connection has to close so that the two are taken to have crossed, in milliseconds: longer
+ * than any way there and back.
+ */
+const crossingMillis = 1000
+
 /** An exchange on a kept connection, which the consumer may have closed without this being known yet. */
 type Waiting = readonly [Exchange, Connection]
 
@@ -67,6 +73,8 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
   #written = false
+  #writtenAt = 0
+  #repeated = false
   #ended = false
   #plain: PlainAnswer | null = new PlainAnswer()
   #strict: StrictAnswer | null = null
@@ -114,7 +122,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
 
   #connect(): void {
     const { connections, origin } = this.#route
-    const connection = connections.acquire(origin, this)
+    const connection = this.#repeated ? connections.create(origin, this) : connections.acquire(origin, this)
     this.#connection = connection
     if (connection.reused) writeAfterReading(this, connection)
     else connection.open()
@@ -129,20 +137,30 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
     connection.write(this.#head, this.#body)
-    // A request is not sent twice, and thousands may wait for their answers
+    if (connection.reused) this.#writtenAt = performance.now()
+    else this.#forgetRequest()
+  }
+
+  /** Once it can't be sent again: thousands may wait for their answers. */
+  #forgetRequest(): void {
     this.#head = ""
     this.#body = null
   }
 
   onBytes(bytes: Buffer): void {
+    if (!this.#written) {
+      this.#connectAgain()
+      return
+    }
+    if (this.#bytes === 0) this.#forgetRequest()
     this.#bytes += bytes.byteLength
-    if (!this.#written) this.#connectAgain()
-    else if (this.#strict !== null) this.#strict.read(Buffer.from(bytes))
+    if (this.#strict !== null) this.#strict.read(Buffer.from(bytes))
     else this.#readPlain(bytes.toString("latin1"))
   }
 
   onEnd(): void {
     if (!this.#written) this.#connectAgain()
+    else if (this.#mayRepeat()) this.#repeat()
     else if (this.#strict === null) this.#fail("connection_reset")
     else this.#strict.end()
   }
@@ -150,6 +168,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   onBroken(error: Error): void {
     // Nothing was sent, and the connection itself was good
     if (!this.#written && this.#connection?.reused === true && !(error instanceof ConnectError)) this.#connectAgain()
+    else if (attemptErrorCode(error) === "connection_reset" && this.#mayRepeat()) this.#repeat()
     else if (this.#strict !== null) this.#strict.break(error)
     else this.onRefused(error)
   }
@@ -158,6 +177,23 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   #connectAgain(): void {
     this.#discard()
     if (!this.#ended) this.#connect()
+  }
+
+  /**
+   * Whether the request has crossed with the close of a connection that was kept open, which a server may close whenever it
+   * likes. Most likely nobody has read it. That can't be proved, but a consumer has to expect an event twice, and the next
+   * attempt would send it anyway, half a minute later.
+   */
+  #mayRepeat(): boolean {
+    const reused = this.#connection?.reused === true
+    return reused && this.#bytes === 0 && performance.now() - this.#writtenAt < crossingMillis
+  }
+
+  /** On a new connection, so only once: others that were kept open may have been closed as well. */
+  #repeat(): void {
+    this.#repeated = true
+    this.#written = false
+    this.#connectAgain()
   }
 
   #readPlain(text: string): void {
