@@ -244,6 +244,8 @@ describe("a handler", () => {
   it.each([
     ["no secret", { secret: [] }],
     ["an empty secret", { secret: "" }],
+    ["a secret with the line break of its file", { secret: `${secret}\n` }],
+    ["a secret in quotes", { secret: [secret, `"${previousSecret}"`] }],
     ["no onEvent", { onEvent: undefined }],
     ["a bound that is no number", { maxBodyBytes: Number.NaN }],
     ["an onRefused that can't be called", { onRefused: true }]
