@@ -187,7 +187,10 @@ describe("settings", () => {
     ["TRUSTED_TRACE_PARENTS", ["", "gateway.internal", "10.0.0.0/33"]],
     ["TRUSTED_PROXIES", ["", "proxy.internal", "10.0.0.0/33", "10.0.0.0/", "10.0.0.1,", "::/129", "10.0.0.0/8/8"]],
     ["TRUSTED_ORIGINS", ["", "app.example", "https://app.example/", "https://app.example,*", "null"]],
-    ["SMTP_URL", ["", "smtp.example:25", "https://smtp.example", "smtp://"]],
+    [
+      "SMTP_URL",
+      ["", "smtp.example:25", "https://smtp.example", "smtp://", "smtp://a:b c@x", '"smtp://a:b@x"', "smtp://a:b@x'"]
+    ],
     ["MAIL_FROM", ["", " "]],
     ["EMULATOR_PORT", ["", "65536"]],
     ["PROVIDER_TIMEOUT", ["", "999 millis", "10"]],
@@ -242,6 +245,15 @@ describe("the store of product images", () => {
     expect(Redacted.value(secretAccessKey)).toBe("s3cr3t")
   })
 
+  it.each(["s3cr3t\n", "s3 cr3t", '"s3cr3t"', "'s3cr3t'"])(
+    "is refused with a secret key that can't be right: %j",
+    (key) => {
+      const lines = refusal({ ...bucket, IMAGE_STORE_SECRET_ACCESS_KEY: key })
+      expect(lines).toEqual([expect.stringMatching(/^IMAGE_STORE_SECRET_ACCESS_KEY: /)])
+      expect(lines.join()).not.toContain("cr3t")
+    }
+  )
+
   it.each(Object.keys(bucket))("is refused where %s is missing or empty and the others are set", (name) => {
     expect(refusal({ ...bucket, [name]: "" })).toEqual([expect.stringMatching(new RegExp(`^${name}: \\S`))])
     const lines = refusal(without(bucket, name))
@@ -273,6 +285,21 @@ describe("the provider's credentials", () => {
       expect(lines[0]).toMatch(/^PROVIDER_SANDBOX_SECRET_KEY: /)
     }
   )
+
+  it.each([
+    ["is not a signing secret", "abc"],
+    ["is in quotes", '"whsec_testsecret"'],
+    ["has a space in it", "whsec_test secret"],
+    ["has a line break in it", "whsec_test\nsecret"],
+    ["is nothing but a prefix", "whsec_"]
+  ])("are refused by their name where a webhook secret %s", (_, wrong) => {
+    for (const value of [wrong, `whsec_good,${wrong}`]) {
+      const lines = refusal({ ...sandboxProvider, PROVIDER_SANDBOX_WEBHOOK_SECRETS: value })
+      expect(lines).toHaveLength(1)
+      expect(lines[0]).toMatch(/^PROVIDER_SANDBOX_WEBHOOK_SECRETS: /)
+      expect(lines[0]).not.toMatch(/good|abc|secret"/)
+    }
+  })
 
   it("in production are never the sandbox's", () => {
     const lines = refusal({ ...production, PROVIDER_PRODUCTION_SECRET_KEY: "sk_test_platformsecret" })
@@ -383,6 +410,9 @@ describe("master keys", () => {
     `k1:${Buffer.alloc(31).toString("base64")}`,
     `k1:${Buffer.alloc(33).toString("base64")}`,
     `k1:${masterKey(1)}:x`,
+    `k1:"${masterKey(1)}"`,
+    `"k1:${masterKey(1)}"`,
+    `k1:${masterKey(1).slice(0, 9)}\n${masterKey(1).slice(9)}`,
     `k1:${masterKey(1)},k1:${masterKey(2)}`,
     `k1:${masterKey(1)},`
   ])("are not %j", (value) => {

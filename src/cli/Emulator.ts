@@ -2,7 +2,7 @@ import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
 import { isTriggerType, type TriggerDescription, type TriggerType, triggers } from "../emulator/triggers/TriggerList.ts"
 import { askEmulator } from "./EmulatorControl.ts"
-import { formOption } from "./Fields.ts"
+import { formOption, plainHttpUrl } from "./Fields.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
@@ -34,8 +34,8 @@ const accountOption = formOption(
 
 const urlOption = formOption(
   "url",
-  (text) => Option.filter(Schema.decodeOption(Schema.URL)(text), ({ protocol }) => /^https?:$/.test(protocol)),
-  "must be an http or https URL"
+  plainHttpUrl,
+  "must be an http or https URL, without a user name or a password"
 ).pipe(
   Options.withPseudoName("<url>"),
   Options.withDescription("The emulator's URL. Default: that of the service that runs on DATA_DIR."),

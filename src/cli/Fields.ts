@@ -23,6 +23,13 @@ export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Opt
 export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
   Options.text(name).pipe(parsedOption(name, parse, refusal))
 
+/** An http or https URL; with a user name or a password in it, no request could be made of it. */
+export const plainHttpUrl = (text: string): Option.Option<URL> =>
+  Option.filter(
+    Schema.decodeOption(Schema.URL)(text),
+    ({ password, protocol, username }) => /^https?:$/.test(protocol) && username === "" && password === ""
+  )
+
 /** The help's name for a value that is a duration or an instant. */
 export const durationOrTime = "<duration|ISO 8601 date or time>"
 

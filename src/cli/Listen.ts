@@ -5,11 +5,11 @@ import { type EventStreamItem, eventStream } from "../client/EventStream.ts"
 import { newSigningSecret, standardWebhooksSecretOf } from "../endpoints/Secrets.ts"
 import { EventType } from "../events/Catalog.ts"
 import { CommandFailed } from "./Failure.ts"
-import { formOption } from "./Fields.ts"
+import { formOption, plainHttpUrl } from "./Fields.ts"
 import { type ForwardTo, forward } from "./Forwarding.ts"
 import { fields, jsonOption, printable, show } from "./Output.ts"
 import { sandboxService, triggerAt } from "./SandboxService.ts"
-import { apiKeyOption, readApiKey, serviceUrlOption } from "./ServiceOptions.ts"
+import { apiKeyOption, isPlainSecret, notPlain, readApiKey, serviceUrlOption } from "./ServiceOptions.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
 /**
@@ -22,8 +22,8 @@ const knownTypes = EventType.literals.join(", ")
 
 const forwardOption = formOption(
   "forward-to",
-  (text) => Option.filter(Schema.decodeOption(Schema.URL)(text), ({ protocol }) => /^https?:$/.test(protocol)),
-  "must be an http or https URL"
+  plainHttpUrl,
+  "must be an http or https URL, without a user name or a password"
 ).pipe(
   Options.withPseudoName("<url>"),
   Options.withDescription("Where to post each event: http://localhost:3000/webhooks.")
@@ -61,7 +61,8 @@ const secretOf = (variable: Option.Option<string>) =>
         Effect.filterOrFail((secret) => Redacted.value(secret) !== ""),
         Effect.mapError(
           () => new CommandFailed({ message: `Put the signing secret into the environment variable ${name}.` })
-        )
+        ),
+        Effect.filterOrFail(isPlainSecret, () => notPlain("signing secret", name))
       )
   })
 

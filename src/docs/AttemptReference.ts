@@ -39,7 +39,7 @@ const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
     remedy: "Look it up in the receiver's log by `Service-Delivery-ID`."
   },
   response_too_large: {
-    why: "The answer's headers were too large.",
+    why: "The answer's headers were larger than 64 KiB.",
     remedy: "Answer with a status and as little else as possible."
   },
   network_error: {

@@ -185,7 +185,9 @@ export const definitions = {
   }),
   smtpUrl: optional(
     "SMTP_URL",
-    secret("must be an smtp:// or smtps:// URL", (url) => /^smtps?:\/\/\S+$/.test(url)),
+    secret("must be an smtp:// or smtps:// URL, without spaces or quotes in it", (url) =>
+      /^smtps?:\/\/[^\s"'`]+$/.test(url)
+    ),
     {
       unset: "the log, with `MODE=local`",
       about:

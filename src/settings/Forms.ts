@@ -44,15 +44,20 @@ export const text: Form<string> = validated(
 export const secret = (message: string, isValid: (value: string) => boolean): Form<Redacted.Redacted> =>
   validated(form(Config.redacted()), message, (value) => isValid(Redacted.value(value)))
 
-/** Secrets, comma-separated; at least one. */
-export const secrets: Form<NonEmptyReadonlyArray<Redacted.Redacted>> = parsed(form(Config.redacted()), (value) => {
-  const all = Redacted.value(value)
-    .split(",")
-    .map((one) => one.trim())
-    .filter((one) => one !== "")
-    .map((one) => Redacted.make(one))
-  return Arr.isNonEmptyReadonlyArray(all) ? Either.right(all) : Either.left("must name at least one secret")
-})
+/** Secrets that are each valid as text, comma-separated; at least one. */
+export const secrets = (
+  message: string,
+  isValid: (value: string) => boolean
+): Form<NonEmptyReadonlyArray<Redacted.Redacted>> =>
+  parsed(form(Config.redacted()), (value) => {
+    const all = Redacted.value(value)
+      .split(",")
+      .map((one) => one.trim())
+      .filter((one) => one !== "")
+    if (!all.every(isValid)) return Either.left(message)
+    const redacted = all.map((one) => Redacted.make(one))
+    return Arr.isNonEmptyReadonlyArray(redacted) ? Either.right(redacted) : Either.left("must name at least one secret")
+  })
 
 /** Any text, kept secret. */
 export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())

@@ -31,7 +31,9 @@ const accessKeyId = optional("IMAGE_STORE_ACCESS_KEY_ID", text, {
 
 const secretAccessKey = optional(
   "IMAGE_STORE_SECRET_ACCESS_KEY",
-  secret("must not be empty", (key) => key.trim() !== ""),
+  secret("must not be empty, nor have spaces or line breaks in it or quotes around it", (key) =>
+    /^(?!["'])\S+(?<!["'])$/.test(key)
+  ),
   { unset: "none", about: "the secret of that key" }
 )
 

@@ -43,10 +43,18 @@ export const providerCredentials = (environment: Environment): Documented<Option
     secret(`must be a secret key of the provider's ${providerMode} mode`, (key) => keyForm.test(key)),
     { unset, about: `the platform's key in the provider's ${providerMode} mode${only}; set together with the next` }
   )
-  const webhookSecrets = optional(webhookSecretsName(environment), secrets, {
-    unset,
-    about: `the signing secrets of the provider's notification endpoints in ${providerMode} mode, for snapshots and for thin notifications, comma-separated; old and new ones during a rotation`
-  })
+  const webhookSecrets = optional(
+    webhookSecretsName(environment),
+    // Under one with quotes, say, each of the provider's notifications would be refused
+    secrets(
+      "must be signing secrets of the provider (whsec_…), comma-separated, without spaces or quotes in them",
+      (one) => /^whsec_[\w+/=-]+$/.test(one)
+    ),
+    {
+      unset,
+      about: `the signing secrets of the provider's notification endpoints in ${providerMode} mode, for snapshots and for thin notifications, comma-separated; old and new ones during a rotation`
+    }
+  )
   return combined(group({ secretKey, webhookSecrets }), (given) => {
     if (Option.isSome(given.secretKey) && Option.isSome(given.webhookSecrets)) {
       return Either.right(Option.some({ secretKey: given.secretKey.value, webhookSecrets: given.webhookSecrets.value }))

@@ -12,13 +12,18 @@ import {
 import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
 /** A request of Node's `http` server, or of a framework on top of it that may have read its body already. */
-export type NodeWebhookRequest = IncomingMessage & { readonly body?: unknown }
+export type NodeWebhookRequest = IncomingMessage & {
+  readonly body?: unknown
+  /** The exact bytes, as platforms keep them that parse the body themselves: Cloud Functions, Firebase, Nest. */
+  readonly rawBody?: unknown
+}
 
 const consumed = () =>
   new TypeError(
     "The request's body was read before its signature was checked, by a JSON parser such as express.json() or by " +
       "other code. Register the webhook's route before that parser, or give this route express.raw({ type: " +
-      '"application/json" }): the signature is over the exact bytes.'
+      '"application/json" }): the signature is over the exact bytes. If a platform reads the body, and keeps its bytes in ' +
+      "another place than request.rawBody, pass them to verifyWebhook({ body })."
   )
 
 /**
@@ -26,13 +31,20 @@ const consumed = () =>
  */
 const maxDiscardedBytes = 1024 * 1024
 
-/** The exact bytes of a request. A body that a raw body parser has read is used as it is. */
+/** The bytes that somebody has read before: kept beside the parsed body, or by a parser that leaves them as they are. */
+const bytesRead = ({ body, rawBody }: NodeWebhookRequest): Uint8Array | undefined => {
+  const bytes = [rawBody, body].find((one) => ArrayBuffer.isView(one))
+  if (bytes !== undefined) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return typeof body === "string" ? new TextEncoder().encode(body) : undefined
+}
+
+/** The exact bytes of a request. */
 const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Array> => {
-  const { body } = request
-  if (ArrayBuffer.isView(body)) {
-    return body.byteLength > maxBytes
+  const read = bytesRead(request)
+  if (read !== undefined) {
+    return read.byteLength > maxBytes
       ? Promise.reject(new WebhookVerificationError("body_too_large"))
-      : Promise.resolve(new Uint8Array(body.buffer, body.byteOffset, body.byteLength))
+      : Promise.resolve(read)
   }
   if (request.readableDidRead || request.readableEnded || request.destroyed) return Promise.reject(consumed())
   return new Promise((resolve, reject) => {
@@ -132,7 +144,8 @@ export const nodeWebhookHandler = (
 
 /**
  * A receiving endpoint for Express (4 and 5), and for frameworks with handlers of the same form. It reads the raw body
- * itself, so register it before `express.json()`; it also works after `express.raw()`.
+ * itself, so register it before `express.json()`; it also works after `express.raw()`, and on platforms that parse the body
+ * and keep its bytes in `request.rawBody`.
  *
  * ```ts
  * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: false, onEvent }))

@@ -109,15 +109,34 @@ const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
   throw new TypeError("verifyWebhook needs the raw body: text or bytes, not the result of a JSON parser")
 }
 
+/** What no signing secret has in it, and how it may have come there. */
+const faults: ReadonlyArray<readonly [pattern: RegExp, fault: string]> = [
+  [/[\r\n]/, "has a line break in it, as at the end of a file"],
+  [/\s/, "has a space in it"],
+  [/["'`]/, "has quotes in it, which belong to the file that it was copied from"],
+  [/[^\x21-\x7e]/, "has a character in it that no secret has"],
+  // The base64 of `whsec_`
+  [/^whsec_d2hzZWNf/, "is the one for libraries of Standard Webhooks; the kit takes the endpoint's `signingSecret`"]
+]
+
 /**
- * The secrets as a list. Throws a `TypeError` if there is none or one is empty: anybody knows an empty secret, so a
- * missing setting must not accept forgeries.
+ * Throws a `TypeError` for a signing secret under which no delivery could be genuine, without repeating it, and for an empty
+ * one: anybody knows that, so a missing setting must not accept forgeries.
+ */
+export const checkSecret = (secret: string): void => {
+  if (typeof secret !== "string" || secret === "") throw new TypeError("A signing secret must not be empty")
+  const [, fault] = faults.find(([pattern]) => pattern.test(secret)) ?? []
+  if (fault !== undefined) throw new TypeError(`The webhook's signing secret ${fault}`)
+}
+
+/**
+ * The secrets as a list. Throws a `TypeError` if there is none, or one can't be right: each delivery would be refused for
+ * good, so this must be noticed before the first one.
  */
 export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<string> => {
   const secrets = typeof secret === "string" ? [secret] : secret
-  if (secrets.length === 0 || secrets.some((candidate) => typeof candidate !== "string" || candidate === "")) {
-    throw new TypeError("A webhook needs at least one signing secret, and none may be empty")
-  }
+  if (secrets.length === 0) throw new TypeError("A webhook needs at least one signing secret")
+  for (const candidate of secrets) checkSecret(candidate)
   return secrets
 }
 
@@ -180,7 +199,7 @@ const parseEvent = (body: Uint8Array): WebhookEvent => {
  * `UnknownWebhookEvent`.
  *
  * Throws a `WebhookVerificationError` if the delivery must be refused, and a `TypeError` if the call itself is wrong:
- * no secret or an empty one, or a body that was parsed already.
+ * no secret, one that can't be right (empty, with spaces, line breaks or quotes), or a body that was parsed already.
  */
 export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   const { header, livemode, now = new Date(), organizationId, toleranceSeconds = 300 } = options

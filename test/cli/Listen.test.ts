@@ -127,6 +127,16 @@ onSharedService("connected-payments listen", (it) => {
         [`pk_test_${"x".repeat(43)}`, ["--forward-to", "http://localhost:1", "--url", baseUrl], 1, /key is not valid/],
         [readOnly, ["--forward-to", "http://localhost:1", "--url", baseUrl], 1, /webhook-endpoints:read/],
         [organization.testKey, ["--forward-to", "ftp://localhost", "--url", baseUrl], 2, /http or https URL/],
+        [organization.testKey, ["--forward-to", "http://u:pass-word@localhost:1", "--url", baseUrl], 2, /user name/],
+        [organization.testKey, ["--forward-to", "http://u@localhost:1", "--url", baseUrl], 2, /user name/],
+        [
+          organization.testKey,
+          ["--forward-to", "http://localhost:1", "--url", baseUrl.replace("//", "//u:pass-word@")],
+          2,
+          /user name/
+        ],
+        [`"${organization.testKey}"`, ["--forward-to", "http://localhost:1", "--url", baseUrl], 1, /quotes in it/],
+        [`pk_test_a\nb`, ["--forward-to", "http://localhost:1", "--url", baseUrl], 1, /line break/],
         [organization.testKey, ["--forward-to", "http://localhost:1", "--url", "http://127.0.0.1:1"], 1, /reached/],
         [
           organization.testKey,
@@ -140,10 +150,19 @@ onSharedService("connected-payments listen", (it) => {
         expect(ended.code, ended.stderr).toBe(code)
         expect(ended.stderr).toMatch(words)
         expect(ended.stderr).not.toContain(key)
+        expect(ended.stderr).not.toContain("pass-word")
       }
       for (const environment of [{}, { [variable]: "" }]) {
         const unset = yield* cliHere(environment, "listen", "--forward-to", "http://localhost:1", "--url", baseUrl)
         expect(unset.stderr).toContain(`environment variable ${variable}`)
+      }
+      for (const signingSecret of [`whsec_${"A".repeat(43)}\n`, `"whsec_${"A".repeat(43)}"`]) {
+        const environment = { [variable]: organization.testKey, SIGNING_SECRET: signingSecret }
+        const to = ["--forward-to", "http://localhost:1", "--secret-env", "SIGNING_SECRET", "--url", baseUrl]
+        const ended = yield* cliHere(environment, "listen", ...to)
+        expect(ended.code, ended.stderr).toBe(1)
+        expect(ended.stderr).toContain("The signing secret in SIGNING_SECRET has")
+        expect(ended.stderr).not.toContain("AAAA")
       }
       const elsewhere = ["--forward-to", "http://localhost:1", "--url", `${baseUrl}/docs`]
       const astray = yield* cliHere({ [variable]: organization.testKey }, "listen", ...elsewhere)

@@ -1,9 +1,10 @@
 import { request } from "node:http"
+import { Socket } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Client } from "undici"
 import { PlainAnswer } from "../../src/deliveries/sending/PlainAnswer.ts"
-import { Replayed } from "../../src/deliveries/sending/StrictAnswer.ts"
+import { type AnswerReceiver, StrictAnswer } from "../../src/deliveries/sending/StrictAnswer.ts"
 import { OddAnswers } from "./OddAnswers.ts"
 import { post, tcpConsumer, transport } from "./TransportServers.ts"
 
@@ -15,6 +16,41 @@ type Judgement =
 const refused: Judgement = { refused: true }
 
 const accepted = (status: number, body: number): Judgement => ({ refused: false, status, body })
+
+/** A connection that has what came on another. What is written to it is discarded. */
+class Replayed extends Socket {
+  /** What came before undici has written its request; it would refuse an answer that precedes it. */
+  #early: Array<Uint8Array | null> | null = []
+
+  /** Some bytes came, or the end. */
+  come(bytes: Uint8Array | null): void {
+    if (this.destroyed) return
+    if (this.#early === null) this.push(bytes)
+    else this.#early.push(bytes)
+  }
+
+  #written(): void {
+    const early = this.#early ?? []
+    this.#early = null
+    for (const bytes of early) this.push(bytes)
+  }
+
+  override _read(): void {}
+
+  override _write(_chunk: unknown, _encoding: string, done: () => void): void {
+    this.#written()
+    done()
+  }
+
+  override _writev(_chunks: unknown, done: () => void): void {
+    this.#written()
+    done()
+  }
+
+  override _final(done: () => void): void {
+    done()
+  }
+}
 
 const later = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -45,7 +81,7 @@ const byUndici = async (pieces: ReadonlyArray<Buffer>) => {
       onRequestStart() {},
       onResponseStart(_, code, headers) {
         status = code
-        // This the exchange refuses by itself
+        // This our reader refuses by itself
         if ([headers["transfer-encoding"]].flat().includes("")) end(refused)
       },
       onResponseData(_, chunk) {
@@ -84,6 +120,8 @@ const byNode = async (pieces: ReadonlyArray<Buffer>) => {
   exchange.on("error", failed)
   exchange.on("close", failed)
   exchange.on("response", (response) => {
+    // See above
+    if (response.headersDistinct["transfer-encoding"]?.includes("")) end(refused)
     complete = () => response.complete
     let body = 0
     response.on("data", (chunk: Buffer) => {
@@ -99,6 +137,37 @@ const byNode = async (pieces: ReadonlyArray<Buffer>) => {
   socket.come(null)
   for (let turn = 0; judgement === undefined && turn < 10; turn++) await later()
   exchange.destroy()
+  return judgement ?? refused
+}
+
+/** Judged by the reader of answers that are not plain. */
+const byStrict = async (pieces: ReadonlyArray<Buffer>) => {
+  let judgement: Judgement | undefined
+  let [status, body] = [0, 0]
+  const receiver: AnswerReceiver = {
+    onHead: (code) => {
+      status = code
+    },
+    onBody: (bytes) => {
+      body += bytes
+    },
+    onRead: () => {},
+    onComplete: () => {
+      judgement ??= accepted(status, body)
+    },
+    onRefused: () => {
+      judgement ??= refused
+    }
+  }
+  const answer = new StrictAnswer(receiver)
+  for (const piece of pieces) {
+    answer.read(piece)
+    if (pieces.length > 1) await later()
+  }
+  await later()
+  answer.end()
+  for (let turn = 0; judgement === undefined && turn < 10; turn++) await later()
+  answer.giveUp()
   return judgement ?? refused
 }
 
@@ -119,6 +188,12 @@ const byPlain = (pieces: ReadonlyArray<Buffer>) => {
 const isVersionsMatter = (pieces: ReadonlyArray<Buffer>) =>
   pieces.reduce((sum, { length }) => sum + length, 0) > 8192 ||
   /\r(?!\n)/.test(pieces.map((piece) => piece.toString("latin1")).join(""))
+
+/** If the same length is said twice, most clients take the answer, but not these two. */
+const saysLengthTwice = (pieces: ReadonlyArray<Buffer>) => {
+  const [head = ""] = Buffer.concat(pieces).toString("latin1").split("\r\n\r\n")
+  return (head.match(/\r\ncontent-length:/gi)?.length ?? 0) > 1
+}
 
 const shown = (pieces: ReadonlyArray<Buffer>) => pieces.map((piece) => piece.toString("latin1").slice(0, 300))
 
@@ -141,7 +216,9 @@ describe("an answer, however it is mangled and cut into pieces", () => {
       found.judged += 1
       const [undici, node] = await Promise.all([byUndici(pieces), byNode(pieces)])
       const context = JSON.stringify(shown(pieces))
-      if (reading === "complete") {
+      if (saysLengthTwice(pieces)) {
+        expect(reading === "complete" && answer.keepsAlive, context).toBe(false)
+      } else if (reading === "complete") {
         const plain = accepted(answer.status ?? 0, answer.bodyBytes)
         expect({ undici: undici.judgement, node }, context).toEqual({ undici: plain, node: plain })
         // undici gives a connection up two seconds before the consumer does, and so does ours
@@ -154,9 +231,11 @@ describe("an answer, however it is mangled and cut into pieces", () => {
           undici: refused,
           node: refused
         })
-      } else if (!undici.judgement.refused && !isVersionsMatter(pieces)) {
-        // undici decides here: what it accepts, Node reads in the same way
-        expect(node, context).toEqual(undici.judgement)
+      } else {
+        // Our reader takes more than those two do, but what they take, it reads in the same way
+        const ours = await byStrict(pieces)
+        if (!node.refused) expect(ours, context).toEqual(node)
+        if (!undici.judgement.refused && !isVersionsMatter(pieces)) expect(ours, context).toEqual(undici.judgement)
       }
     }
     for (let done = 0; done < answers; done += atOnce) {
@@ -170,7 +249,7 @@ describe("an answer, however it is mangled and cut into pieces", () => {
     expect(found.judged).toBeGreaterThan(answers / 10)
   })
 
-  it.scopedLive("has the outcome that undici gives it", () =>
+  it.scopedLive("has the outcome that its reader gives it", () =>
     Effect.gen(function* () {
       const odd = new OddAnswers(20_261_123)
       const given: Array<ReadonlyArray<Buffer>> = []
@@ -189,9 +268,13 @@ describe("an answer, however it is mangled and cut into pieces", () => {
       const compare = (index: number) =>
         Effect.gen(function* () {
           const pieces = odd.next()
+          // Depends on the pieces in which the head is received
+          if (saysLengthTwice(pieces)) return
           given[index] = pieces
           const outcome = yield* post(`http://127.0.0.1:${consumer.port}/${index}`)
-          const { judgement } = yield* Effect.promise(() => byUndici(pieces))
+          const { answer, reading } = byPlain(pieces)
+          const judgement =
+            reading === "complete" ? accepted(answer.status ?? 0, 0) : yield* Effect.promise(() => byStrict(pieces))
           const context = JSON.stringify([shown(pieces), outcome])
           if (judgement.refused) expect(outcome.errorCode, context).not.toBeNull()
           else expect(outcome.httpStatus, context).toBe(judgement.status)

@@ -222,8 +222,7 @@ describe("an exchange that breaks", () => {
     head("200 OK", "no colon here"),
     head("200 OK", "transfer-encoding:", "content-length: 0"),
     `${head("200 OK", "transfer-encoding: chunked")}zz\r\nhello\r\n`,
-    head("101 Switching Protocols", "connection: upgrade", "upgrade: websocket"),
-    head("100 Continue")
+    head("101 Switching Protocols", "connection: upgrade", "upgrade: websocket")
   ])("network_error: what comes is not an HTTP answer: %j", (answer) =>
     Effect.gen(function* () {
       const consumer = yield* rawConsumer(answer, false)

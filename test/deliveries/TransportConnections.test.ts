@@ -210,26 +210,6 @@ describe("an attempt", () => {
     }).pipe(Effect.provide(transport()))
   )
 
-  it.scopedLive("is one request on the wire where a connection breaks under it that served before", () =>
-    Effect.gen(function* () {
-      let requests = 0
-      const consumer = yield* tcpConsumer((socket) => {
-        let served = 0
-        socket.on("data", (bytes) => {
-          if (!bytes.includes("POST ")) return
-          requests++
-          if (served++ === 0) socket.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-          else socket.resetAndDestroy()
-        })
-      })
-      expect(yield* postTo(consumer)).toMatchObject(success)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-      expect(requests).toBe(2)
-      expect(consumer.sockets).toHaveLength(1)
-      expect(yield* postTo(consumer)).toMatchObject(success)
-    }).pipe(Effect.provide(transport()))
-  )
-
   const lookups = [
     { speed: "quick", resolve: () => Effect.succeed(loopback) },
     { speed: "slow", resolve: () => Effect.as(Effect.repeatN(turn, 20), loopback) }

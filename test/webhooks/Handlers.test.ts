@@ -106,6 +106,21 @@ const adapters = {
     app.use(expressWebhookHandler(options))
     return Effect.map(serve(app), (url) => send(fetch, url))
   },
+  "a platform that parses the body and keeps its bytes": (options: WebhookHandlerOptions) => {
+    const app = express()
+    app.use(express.raw({ type: "application/json", limit: "2mb" }), (request, _, next) => {
+      Object.assign(request, { rawBody: request.body, body: { parsed: "by the platform" } })
+      next()
+    })
+    app.use(expressWebhookHandler(options))
+    return Effect.map(serve(app), (url) => send(fetch, url))
+  },
+  "Express, behind its text parser": (options: WebhookHandlerOptions) => {
+    const app = express()
+    app.use(express.text({ type: "application/json", limit: "2mb" }))
+    app.use(expressWebhookHandler(options))
+    return Effect.map(serve(app), (url) => send(fetch, url))
+  },
   "Fetch's Request": (options: WebhookHandlerOptions) => {
     const handle = fetchWebhookHandler(options)
     return Effect.succeed(send((url, init) => handle(new Request(url, init)), "http://consumer.example/webhooks"))
@@ -244,6 +259,8 @@ describe("a handler", () => {
   it.each([
     ["no secret", { secret: [] }],
     ["an empty secret", { secret: "" }],
+    ["a secret with the line break of its file", { secret: `${secret}\n` }],
+    ["a secret in quotes", { secret: [secret, `"${previousSecret}"`] }],
     ["no onEvent", { onEvent: undefined }],
     ["a bound that is no number", { maxBodyBytes: Number.NaN }],
     ["an onRefused that can't be called", { onRefused: true }]

@@ -84,7 +84,8 @@ interface Delivery {
   readonly body: string | Uint8Array
   readonly header: string
   readonly secrets: ReadonlyArray<string>
-  readonly genuine: boolean
+  /** `error`: the secret can't be right, which no answer to the delivery must hide. */
+  readonly genuine: boolean | "error"
 }
 
 /** What each verifier must accept and refuse. The times are far enough from the bounds for a slow machine. */
@@ -134,16 +135,20 @@ const deliveries = (): ReadonlyArray<Delivery> => {
       ...withHeader(signNow(body, "")),
       what: "signed with an empty secret, where a setting is missing",
       secrets: ["", ""]
-    }
+    },
+    ...[`${secret}\n`, ` ${secret}`, `${secret}\r\n`, `"${secret}"`, `'${secret}'`].map(
+      (wrong) =>
+        ({ ...good, what: `under ${JSON.stringify(wrong)}`, secrets: [secret, wrong], genuine: "error" }) as const
+    )
   ]
 }
 
-const byTheKit = ({ body, header, secrets }: Delivery): boolean => {
+const byTheKit = ({ body, header, secrets }: Delivery): Delivery["genuine"] => {
   try {
     verifyWebhook({ body, header, secret: secrets })
     return true
   } catch (error) {
-    if (error instanceof TypeError) return false
+    if (error instanceof TypeError) return secrets.includes("") ? false : "error"
     // The kit reads the event too, of which these bodies may be none
     return error instanceof WebhookVerificationError && error.reason === "malformed_body"
   }

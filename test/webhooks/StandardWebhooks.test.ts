@@ -19,4 +19,10 @@ describe("standardWebhooksSecret", () => {
   it("refuses an empty secret, whose signatures anybody could make", () => {
     expect(() => standardWebhooksSecret("")).toThrow(TypeError)
   })
+
+  it("refuses a secret that can't be right, since its form would hide that", () => {
+    for (const bad of [`${secret}\n`, ` ${secret}`, `"${secret}"`, standardWebhooksSecret(secret)]) {
+      expect(() => standardWebhooksSecret(bad)).toThrow(TypeError)
+    }
+  })
 })

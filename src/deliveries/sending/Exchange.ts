@@ -1,16 +1,16 @@
 /** One request and its answer, on one connection. */
+import type { IncomingHttpHeaders } from "node:http"
 import { performance } from "node:perf_hooks"
 import type { Duration } from "effect"
-import type { Dispatcher } from "undici"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
 import { parseRetryAfter } from "../RetryPolicy.ts"
 import { type Deadlines, Expiring } from "./Deadlines.ts"
 import { PlainAnswer } from "./PlainAnswer.ts"
-import { maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
+import { type AnswerReceiver, maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
 import type { Connection, ConnectionUser, Origin } from "./TransportConnection.ts"
 import type { Connections } from "./TransportConnections.ts"
-import { attemptErrorCode, ConnectError, isTransportBug } from "./TransportError.ts"
+import { attemptErrorCode, ConnectError, TransportBug } from "./TransportError.ts"
 
 /** Receives the outcome of an attempt. Its methods must not throw. */
 export interface OutcomeReceiver {
@@ -31,8 +31,14 @@ export interface ExchangeBounds {
   readonly maxResponseBytes: number
 }
 
-/** In the form in which undici gives header names. */
+/** In the form in which Node gives header names. */
 const refusedHeader = refusedHeaderName.toLowerCase()
+
+/**
+ * How soon after a request a kept connection has to close so that the two are taken to have crossed, in milliseconds: longer
+ * than any way there and back.
+ */
+const crossingMillis = 1000
 
 /** An exchange on a kept connection, which the consumer may have closed without this being known yet. */
 type Waiting = readonly [Exchange, Connection]
@@ -58,7 +64,7 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
 }
 
 /** One request and its answer. It ends once; what happens after that is ignored. */
-export class Exchange extends Expiring implements ConnectionUser, Dispatcher.DispatchHandler {
+export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver {
   readonly #route: ExchangeRoute
   readonly #bounds: ExchangeBounds
   #head: string
@@ -67,6 +73,8 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
   #written = false
+  #writtenAt = 0
+  #repeated = false
   #ended = false
   #plain: PlainAnswer | null = new PlainAnswer()
   #strict: StrictAnswer | null = null
@@ -114,7 +122,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
 
   #connect(): void {
     const { connections, origin } = this.#route
-    const connection = connections.acquire(origin, this)
+    const connection = this.#repeated ? connections.create(origin, this) : connections.acquire(origin, this)
     this.#connection = connection
     if (connection.reused) writeAfterReading(this, connection)
     else connection.open()
@@ -129,20 +137,30 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
     connection.write(this.#head, this.#body)
-    // A request is not sent twice, and thousands may wait for their answers
+    if (connection.reused) this.#writtenAt = performance.now()
+    else this.#forgetRequest()
+  }
+
+  /** Once it can't be sent again: thousands may wait for their answers. */
+  #forgetRequest(): void {
     this.#head = ""
     this.#body = null
   }
 
   onBytes(bytes: Buffer): void {
+    if (!this.#written) {
+      this.#connectAgain()
+      return
+    }
+    if (this.#bytes === 0) this.#forgetRequest()
     this.#bytes += bytes.byteLength
-    if (!this.#written) this.#connectAgain()
-    else if (this.#strict !== null) this.#strict.read(Buffer.from(bytes))
+    if (this.#strict !== null) this.#strict.read(Buffer.from(bytes))
     else this.#readPlain(bytes.toString("latin1"))
   }
 
   onEnd(): void {
     if (!this.#written) this.#connectAgain()
+    else if (this.#mayRepeat()) this.#repeat()
     else if (this.#strict === null) this.#fail("connection_reset")
     else this.#strict.end()
   }
@@ -150,14 +168,32 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   onBroken(error: Error): void {
     // Nothing was sent, and the connection itself was good
     if (!this.#written && this.#connection?.reused === true && !(error instanceof ConnectError)) this.#connectAgain()
+    else if (attemptErrorCode(error) === "connection_reset" && this.#mayRepeat()) this.#repeat()
     else if (this.#strict !== null) this.#strict.break(error)
-    else this.onResponseError(null, error)
+    else this.onRefused(error)
   }
 
   /** The kept connection was none any more, and nothing had been sent. */
   #connectAgain(): void {
     this.#discard()
     if (!this.#ended) this.#connect()
+  }
+
+  /**
+   * Whether the request has crossed with the close of a connection that was kept open, which a server may close whenever it
+   * likes. Most likely nobody has read it. That can't be proved, but a consumer has to expect an event twice, and the next
+   * attempt would send it anyway, half a minute later.
+   */
+  #mayRepeat(): boolean {
+    const reused = this.#connection?.reused === true
+    return reused && this.#bytes === 0 && performance.now() - this.#writtenAt < crossingMillis
+  }
+
+  /** On a new connection, so only once: others that were kept open may have been closed as well. */
+  #repeat(): void {
+    this.#repeated = true
+    this.#written = false
+    this.#connectAgain()
   }
 
   #readPlain(text: string): void {
@@ -194,37 +230,39 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     this.#plain = null
     this.#text = ""
     this.#bodyBytes = 0
-    this.#strict = new StrictAnswer(this, () => this.#checkSize())
+    this.#strict = new StrictAnswer(this)
     this.#strict.read(Buffer.from(text, "latin1"))
   }
 
-  onRequestStart(): void {}
-
-  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
-    // undici ignores an empty one, as if the length of the body were clear; later parsers refuse it
-    if ([headers["transfer-encoding"]].flat().includes("")) this.#fail("network_error")
-    // Informational answers precede the one that counts
-    else if (status >= 200) this.#note(status, headers["retry-after"], headers[refusedHeader])
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    this.#note(status, headers["retry-after"], headers[refusedHeader])
   }
 
-  onResponseData(_: unknown, chunk: Uint8Array): void {
-    this.#bodyBytes += chunk.byteLength
+  onBody(bytes: number): void {
+    this.#bodyBytes += bytes
     if (this.#bodyBytes > this.#bounds.maxResponseBytes) this.#cutOff()
   }
 
-  onResponseEnd(): void {
+  onRead(): void {
+    this.#checkSize()
+  }
+
+  onComplete(): void {
     if (!this.#end()) return
     this.#discard()
     this.#answer(statusErrorCode(this.#status))
   }
 
-  onResponseError(_: unknown, error: unknown): void {
-    if (!isTransportBug(error)) {
-      this.#fail(attemptErrorCode(error))
-    } else if (this.#end()) {
+  onRefused(error: unknown): void {
+    if (error instanceof TransportBug) {
+      if (!this.#end()) return
       this.#discard()
       this.#receiver.onDefect(error)
+      return
     }
+    const code = attemptErrorCode(error)
+    if (code === "response_too_large") this.#cutOff()
+    else this.#fail(code)
   }
 
   #note(status: number, retryAfter: unknown, refused: unknown): void {

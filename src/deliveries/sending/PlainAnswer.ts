@@ -28,6 +28,7 @@ const knownHeader = new RegExp(
 )
 
 const connectionOptions = /^(?:keep-alive|close|upgrade)(?:, ?(?:keep-alive|close|upgrade))*$/i
+const lengthBit = 1
 const wholeLength = /^[0-9]{1,9}$/
 const keepAliveSeconds = /timeout=([0-9]{1,9})/
 
@@ -89,16 +90,23 @@ export class PlainAnswer {
     return this.#chunked ? this.#readChunks(start.slice(head.length)) : this.#readBody(start.length - head.length)
   }
 
-  /** Whether each has a plain value and occurs once, and the body has one length at most. */
+  /** Whether each has a plain value and occurs once, and the body has one length at most, be it said twice. */
   #readHeaders(head: string): boolean {
     let seen = 0
+    let again = false
     knownHeader.lastIndex = 0
     for (let found = knownHeader.exec(head); found !== null; found = knownHeader.exec(head)) {
       const [, name = "", value = ""] = found
+      const length = this.#length
       const bit = this.#readHeader(name.toLowerCase(), value.trimStart())
-      if (bit === 0 || (seen & bit) !== 0) return false
+      if (bit === 0) return false
+      if ((seen & bit) !== 0) {
+        if (bit !== lengthBit || this.#length !== length) return false
+        again = true
+      }
       seen |= bit
     }
+    if (again) this.keepsAlive = false
     return !this.#chunked || this.#length === null
   }
 
@@ -107,7 +115,7 @@ export class PlainAnswer {
     switch (name) {
       case "content-length":
         this.#length = Number(value)
-        return wholeLength.test(value) ? 1 : 0
+        return wholeLength.test(value) ? lengthBit : 0
       case "transfer-encoding":
         this.#chunked = true
         return value.toLowerCase() === "chunked" ? 2 : 0

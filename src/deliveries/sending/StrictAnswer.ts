@@ -1,102 +1,92 @@
 /**
- * Reads the answers that are not plain: undici's parser judges them, from their first byte.
+ * Reads the answers that are not plain: Node's own client judges them, from their first byte. It takes what other common
+ * clients take (a bare line feed, a folded header, a length beside chunks), since the consumer has the event by then.
  *
  * It gets a connection that it takes for the real one. What it writes on that is discarded, since the request is on the
- * wire already; what it reads are the bytes that came from the consumer. The real connection is not used again.
+ * wire already; what it reads are the bytes that came from the consumer. The real connection is not used again, so
+ * whatever follows the answer belongs to nobody.
  */
-import { Socket } from "node:net"
-import { Client, type Dispatcher, errors } from "undici"
-import { ConnectError } from "./TransportError.ts"
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
+import { Duplex } from "node:stream"
+import { UnreadableAnswer } from "./TransportError.ts"
 
-/** The largest header section of an answer, in bytes. */
-export const maxHeaderBytes = 16 * 1024
+/** The largest head of an answer, in bytes. */
+export const maxHeaderBytes = 64 * 1024
 
-/** The error of a reading that was given up. Made once: with one for each, undici would capture the stack every time. */
-const givenUp = new errors.ClientDestroyedError()
-
-const answeredOnce = new ConnectError({ errorCode: "connection_reset", cause: "there is one answer only" })
-
-/** A connection that has what came on another. What is written to it is discarded. */
-export class Replayed extends Socket {
-  /** What came before undici has written its request; it would refuse an answer that precedes it. */
-  #early: Array<Uint8Array | null> | null = []
-
-  /** Some bytes came, or the end. */
-  come(bytes: Uint8Array | null): void {
-    if (this.destroyed) return
-    if (this.#early === null) this.push(bytes)
-    else this.#early.push(bytes)
-  }
-
-  #written(): void {
-    const early = this.#early ?? []
-    this.#early = null
-    for (const bytes of early) this.push(bytes)
-  }
-
-  override _read(): void {}
-
-  override _write(_chunk: unknown, _encoding: string, done: () => void): void {
-    this.#written()
-    done()
-  }
-
-  override _writev(_chunks: unknown, done: () => void): void {
-    this.#written()
-    done()
-  }
-
-  override _final(done: () => void): void {
-    done()
-  }
+/** Receives an answer. The methods must not throw. */
+export interface AnswerReceiver {
+  /** The head of the final answer; informational ones before it are left out. */
+  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
+  readonly onBody: (bytes: number) => void
+  /** Some bytes were read, whatever they were. */
+  readonly onRead: () => void
+  readonly onComplete: () => void
+  readonly onRefused: (error: unknown) => void
 }
 
-/** One answer, judged by undici. */
+/** One answer, judged by Node. */
 export class StrictAnswer {
-  readonly #client: Client
-  readonly #bytes = new Replayed()
+  readonly #receiver: AnswerReceiver
+  readonly #request: ClientRequest
+  #response: IncomingMessage | null = null
+  readonly #connection = new Duplex({ read() {}, write: (_bytes, _encoding, done) => done() })
 
-  /** `onRead` is called each time undici has read what had come. */
-  constructor(handler: Dispatcher.DispatchHandler, onRead: () => void) {
-    let connected = false
-    this.#client = new Client("http://consumer.invalid", {
-      connect: (_, callback) =>
-        queueMicrotask(() => {
-          // Once only: the consumer has answered once
-          if (connected) return callback(answeredOnce, null)
-          connected = true
-          callback(null, this.#bytes)
-          // After undici's own listener
-          this.#bytes.on("readable", onRead)
-        }),
-      // One request, and none of undici's own time-outs: the attempt's deadline covers them all
-      pipelining: 1,
-      allowH2: false,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      maxHeaderSize: maxHeaderBytes
+  constructor(receiver: AnswerReceiver) {
+    this.#receiver = receiver
+    this.#request = request({
+      method: "POST",
+      host: "consumer.invalid",
+      createConnection: () => this.#connection,
+      maxHeaderSize: maxHeaderBytes,
+      insecureHTTPParser: true
     })
-    this.#client.dispatch({ method: "POST", path: "/" }, handler)
+    this.#request
+      .on("response", (response) => this.#readFinal(response))
+      .on("upgrade", () => this.#refuse(new UnreadableAnswer({ cause: "another protocol, which nobody asked for" })))
+      .on("error", (error) => this.#refuse(error))
+      // After Node's own listener
+      .on("socket", (connection) => connection.on("data", () => receiver.onRead()))
+      .end()
   }
 
   /** Some bytes came; they are not changed afterwards. */
   read(bytes: Uint8Array): void {
-    this.#bytes.come(bytes)
+    if (!this.#connection.destroyed) this.#connection.push(bytes)
   }
 
   /** The consumer sends no more. */
   end(): void {
-    this.#bytes.come(null)
+    if (!this.#connection.destroyed) this.#connection.push(null)
   }
 
   /** The connection broke. */
   break(error: Error): void {
-    this.#bytes.destroy(error)
+    this.#connection.destroy(error)
   }
 
-  /** Reads no more, and reports no more. */
+  /** Reads no more. */
   giveUp(): void {
-    this.#client.destroy(givenUp, () => {})
-    this.#bytes.destroy()
+    this.#request.destroy()
+    this.#connection.destroy()
+  }
+
+  #readFinal(response: IncomingMessage): void {
+    const { headers, headersDistinct, httpVersionMajor, statusCode = 0 } = response
+    // An empty `Transfer-Encoding` leaves open where the body ends; not all versions of the parser refuse it
+    if (httpVersionMajor > 2 || headersDistinct["transfer-encoding"]?.includes("")) {
+      this.#receiver.onRefused(new UnreadableAnswer({ cause: "a version or a framing that nobody has" }))
+      return
+    }
+    this.#response = response
+    this.#receiver.onHead(statusCode, headers)
+    response
+      .on("data", (bytes: Buffer) => this.#receiver.onBody(bytes.byteLength))
+      .on("end", () => this.#receiver.onComplete())
+      .on("error", (error) => this.#refuse(error))
+  }
+
+  /** What follows on a complete answer is no fault of it; its end is reported by itself. */
+  #refuse(error: unknown): void {
+    if (this.#response?.complete !== true) this.#receiver.onRefused(error)
   }
 }

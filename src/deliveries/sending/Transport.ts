@@ -3,8 +3,8 @@ import type { BlockList } from "node:net"
  * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
  *
  * What it guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request
- * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; only a
- * bounded part of the answer is read, and none of it is kept.
+ * on the wire, or two if the first met the close of a connection that was kept open; redirects are not followed; the whole
+ * exchange ends within one deadline; only a bounded part of the answer is read, and none of it is kept.
  */
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"

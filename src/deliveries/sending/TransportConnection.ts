@@ -1,5 +1,5 @@
 /** One guarded connection to a consumer, from the look-up of its name to its close. */
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
+import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
@@ -12,8 +12,9 @@ import {
   type ResolvedAddress,
   resolveDestination
 } from "../../endpoints/DestinationUrl.ts"
+import { Connecting } from "./Connecting.ts"
 import { Expiring } from "./Deadlines.ts"
-import { ConnectError, connectErrorCode, TransportBug } from "./TransportError.ts"
+import { ConnectError, connectErrorCode, handshakeErrorCode, TransportBug } from "./TransportError.ts"
 
 /** What connections are made with. */
 export interface ConnectionSettings {
@@ -43,9 +44,6 @@ export interface ConnectionUser {
   readonly onBroken: (error: Error) => void
 }
 
-/** How long one address may take to connect while there is another to try, in milliseconds. */
-const nextAddressAfterMillis = 500
-
 /** All sockets read into this, one after another: what a socket read is taken out before the next one reads. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
@@ -62,6 +60,7 @@ export class Connection extends Expiring {
   readonly #onUnused: () => void
   #socket: Socket | null = null
   #destroyed = false
+  #connecting: Connecting | null = null
   #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
   #lookedUpAt = performance.now()
 
@@ -136,6 +135,7 @@ export class Connection extends Expiring {
     this.user = null
     this.#destroyed = true
     this.#cancelLookup?.()
+    this.#connecting?.cancel()
     this.#socket?.destroy()
   }
 
@@ -146,38 +146,54 @@ export class Connection extends Expiring {
 
   #connect(url: URL, addresses: ReadonlyArray<ResolvedAddress>): void {
     const secure = url.protocol === "https:"
-    const tcp = { ...tcpOptions(url, addresses), onread: { buffer: readBuffer, callback: this.#onRead } }
-    const socket = secure ? connectTls({ ...tcp, ...tlsOptions(url, this.#settings.secureContext) }) : connectTcp(tcp)
-    this.#socket = socket
-    let connected = false
-    const fail = (error: ConnectError) => {
-      socket.off("error", failed).on("error", () => {})
-      socket.destroy()
-      this.user?.onBroken(error)
+    const port = Number(url.port === "" ? (secure ? 443 : 80) : url.port)
+    const onread = { buffer: readBuffer, callback: this.#onRead }
+    this.#connecting = new Connecting(
+      addresses,
+      ({ address }) => {
+        const tcp = { host: address, port, noDelay: true, onread }
+        return secure ? connectTls({ ...tcp, ...tlsOptions(url, this.#settings.secureContext) }) : connectTcp(tcp)
+      },
+      (socket) => {
+        this.#connecting = null
+        this.#socket = socket
+        const refusal = this.#refusalOf(socket.remoteAddress)
+        if (refusal !== null) this.#fail(refusal)
+        else if (secure) this.#handshake(socket)
+        else this.#ready(socket)
+      },
+      (errors) => this.#fail(new ConnectError({ errorCode: connectErrorCode(errors), cause: errors }))
+    )
+  }
+
+  /** Before the first byte: nothing is sent to an address that is not allowed. */
+  #refusalOf(remoteAddress: string | undefined): ConnectError | null {
+    if (remoteAddress === undefined) {
+      return new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" })
     }
-    const failed = (cause: unknown) =>
-      fail(new ConnectError({ errorCode: connectErrorCode(cause, secure && connected), cause }))
-    const ready = () => {
-      socket.off("error", failed)
-      socket.on("error", (error) => this.#broken(error))
-      socket.on("end", () => this.#ended())
-      socket.on("close", () => this.#ended())
-      this.user?.onReady()
-    }
+    if (isAddressAllowed(remoteAddress, this.#policy)) return null
+    return new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" })
+  }
+
+  #handshake(socket: Socket): void {
+    const failed = (cause: unknown) => this.#fail(new ConnectError({ errorCode: handshakeErrorCode(cause), cause }))
     socket.on("error", failed)
-    // Before TLS sends its first byte: nothing is sent to an address that is not allowed
-    socket.prependOnceListener("connect", () => {
-      connected = true
-      const { remoteAddress } = socket
-      if (remoteAddress === undefined) {
-        return fail(new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" }))
-      }
-      if (!isAddressAllowed(remoteAddress, this.#policy)) {
-        return fail(new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" }))
-      }
-      if (!secure) ready()
+    socket.once("secureConnect", () => {
+      socket.off("error", failed)
+      this.#ready(socket)
     })
-    if (secure) socket.once("secureConnect", ready)
+  }
+
+  #ready(socket: Socket): void {
+    socket.on("error", (error) => this.#broken(error))
+    socket.on("end", () => this.#ended())
+    socket.on("close", () => this.#ended())
+    this.user?.onReady()
+  }
+
+  #fail(error: ConnectError): void {
+    this.#socket?.on("error", () => {}).destroy()
+    this.user?.onBroken(error)
   }
 
   readonly #onRead = (count: number, buffer: Uint8Array): boolean => {
@@ -207,15 +223,6 @@ const resolutionError = (cause: Cause.Cause<DestinationRefusal | DestinationUnre
     }
   })
 
-const tcpOptions = (url: URL, addresses: ReadonlyArray<ResolvedAddress>) => ({
-  host: bareHostname(url.hostname),
-  port: Number(url.port === "" ? (url.protocol === "https:" ? 443 : 80) : url.port),
-  lookup: answerWith(addresses),
-  autoSelectFamily: true,
-  autoSelectFamilyAttemptTimeout: nextAddressAfterMillis,
-  noDelay: true
-})
-
 const tlsOptions = (url: URL, secureContext: SecureContext) => {
   const hostname = bareHostname(url.hostname)
   return {
@@ -227,13 +234,3 @@ const tlsOptions = (url: URL, secureContext: SecureContext) => {
     rejectUnauthorized: true
   }
 }
-
-/** Used in place of a look-up: the addresses that were checked. */
-const answerWith =
-  (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction =>
-  (hostname, options, callback) => {
-    if (options.all) return callback(null, [...addresses])
-    const [first] = addresses
-    if (first === undefined) return callback(new Error(`no address for ${hostname}`), "", 0)
-    callback(null, first.address, first.family)
-  }

@@ -67,6 +67,11 @@ export class Connections {
       }
       this.discard(kept)
     }
+    return this.create(origin, user)
+  }
+
+  /** A new connection to the origin for one attempt, which is not opened yet. */
+  create(origin: Origin, user: ConnectionUser): Connection {
     const connection = new Connection(origin, this.#settings, {
       policy: this.#policy,
       user,

@@ -1,4 +1,4 @@
-// Reads cases as lines of JSON, and writes for each whether its delivery is genuine.
+// Reads cases as lines of JSON, and writes for each whether its delivery is genuine, or that its secret is wrong.
 package main
 
 import (
@@ -18,6 +18,11 @@ func main() {
 		if err := lines.Decode(&delivery); err != nil {
 			panic(err)
 		}
-		fmt.Println(VerifyWebhook(delivery.Body, delivery.Header, delivery.Secrets, 300))
+		genuine, err := VerifyWebhook(delivery.Body, delivery.Header, delivery.Secrets, 300)
+		if err != nil {
+			fmt.Println("error")
+			continue
+		}
+		fmt.Println(genuine)
 	}
 }

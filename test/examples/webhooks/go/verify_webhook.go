@@ -4,12 +4,18 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
 )
 
-func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64) bool {
+func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64) (bool, error) {
+	for _, secret := range secrets {
+		if strings.ContainsAny(secret, " \t\r\n\"'") {
+			return false, errors.New("a signing secret has a space, a line break or a quote in it")
+		}
+	}
 	parts := strings.Split(header, ",")
 	timestamp, times := "", 0
 	for _, part := range parts {
@@ -19,7 +25,7 @@ func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64
 	}
 	seconds, err := strconv.ParseUint(timestamp, 10, 40)
 	if off := time.Now().Unix() - int64(seconds); err != nil || times != 1 || off > tolerance || off < -tolerance {
-		return false
+		return false, nil
 	}
 	genuine := false
 	for _, secret := range secrets {
@@ -32,5 +38,5 @@ func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64
 			}
 		}
 	}
-	return genuine
+	return genuine, nil
 }

@@ -2,6 +2,7 @@
 
 function verify_webhook(string $body, string $header, array $secrets, int $tolerance = 300): bool
 {
+    if (preg_grep('/[\s"\']/', $secrets)) throw new InvalidArgumentException('a signing secret has a space, a line break or a quote in it');
     $parts = array_map(fn (string $part): array => explode('=', $part, 2) + ['', ''], explode(',', $header));
     $times = array_values(array_filter($parts, fn (array $part): bool => $part[0] === 't'));
     if (count($times) !== 1 || !preg_match('/\A[0-9]{1,12}\z/', $times[0][1])) return false;

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { post, rawConsumer, transport, until } from "./TransportServers.ts"
+
+/**
+ * Answers as servers and proxies in use give them. The event has arrived by then, so what curl, Go, Python and Node take for
+ * an answer counts here as well.
+ */
+
+const head = (status: string, ...headers: ReadonlyArray<string>): string =>
+  [`HTTP/1.1 ${status}`, ...headers, "", ""].join("\r\n")
+
+const plainOk = `${head("200 OK", "Content-Length: 2")}ok`
+const chunkedOk = "2\r\nok\r\n0\r\n\r\n"
+const cookies = (kilobytes: number) =>
+  Array.from({ length: kilobytes }, (_, index) => `Set-Cookie: session${index}=${"x".repeat(980)}; Path=/`)
+
+interface Odd {
+  readonly what: string
+  readonly answer: string
+  readonly status: number
+  /** Whether the consumer closes after it. */
+  readonly closes?: boolean
+}
+
+const odd: ReadonlyArray<Odd> = [
+  ...[false, true]
+    .flatMap((closes) => [
+      { what: "204 with a length and a body", answer: `${head("204 No Content", "Content-Length: 4")}null`, closes },
+      { what: "204 with a length", answer: head("204 No Content", "Content-Length: 4"), closes },
+      { what: "204 in chunks", answer: `${head("204 No Content", "Transfer-Encoding: chunked")}0\r\n\r\n`, closes },
+      { what: "204 that announces chunks", answer: head("204 No Content", "Transfer-Encoding: chunked"), closes }
+    ])
+    .map((one) => ({ ...one, status: 204 })),
+  {
+    what: "204 with two lengths",
+    answer: head("204 No Content", "Content-Length: 0", "Content-Length: 0"),
+    status: 204
+  },
+  { what: "205 with a length", answer: head("205 Reset Content", "Content-Length: 0"), status: 205 },
+  { what: "100 before it", answer: head("100 Continue") + plainOk, status: 200 },
+  { what: "100 with a length before it", answer: head("100 Continue", "Content-Length: 0") + plainOk, status: 200 },
+  { what: "100 twice before it", answer: head("100 Continue").repeat(2) + plainOk, status: 200 },
+  { what: "100 before 204", answer: head("100 Continue", "Server: x") + head("204 No Content"), status: 204 },
+  { what: "102 before it", answer: head("102 Processing") + plainOk, status: 200 },
+  { what: "103 before it", answer: head("103 Early Hints", "Link: </a>; rel=preload") + plainOk, status: 200 },
+  { what: "100 and 103 before it", answer: head("100 Continue") + head("103 Early Hints") + plainOk, status: 200 },
+  { what: "20 kB of cookies", answer: `${head("200 OK", ...cookies(20), "Content-Length: 2")}ok`, status: 200 },
+  { what: "60 kB of cookies", answer: `${head("200 OK", ...cookies(60), "Content-Length: 2")}ok`, status: 200 },
+  {
+    what: "a policy of 20 kB",
+    answer: `${head("200 OK", `Content-Security-Policy: ${"a ".repeat(10_000)}`, "Content-Length: 2")}ok`,
+    status: 200
+  },
+  { what: "20 kB of cookies with 204", answer: head("204 No Content", ...cookies(20)), status: 204 },
+  {
+    what: "the same length twice",
+    answer: `${head("200 OK", "Content-Length: 2", "Content-Length: 2")}ok`,
+    status: 200
+  },
+  {
+    what: "a length and chunks",
+    answer: `${head("200 OK", "Content-Length: 2", "Transfer-Encoding: chunked")}${chunkedOk}`,
+    status: 200
+  },
+  {
+    what: "chunks, said twice",
+    answer: `${head("200 OK", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked")}${chunkedOk}`,
+    status: 200
+  },
+  {
+    what: "chunks with an extension, a padded size and a trailer",
+    answer: `${head("200 OK", "Transfer-Encoding: chunked")}2;a=b\r\nok\r\n0  \r\nExpires: never\r\n\r\n`,
+    status: 200
+  },
+  {
+    what: "identity as its coding",
+    answer: `${head("200 OK", "Transfer-Encoding: identity", "Content-Length: 2")}ok`,
+    status: 200,
+    closes: true
+  },
+  { what: "a length of characters, not of bytes", answer: `${head("200 OK", "Content-Length: 2")}oké`, status: 200 },
+  { what: "more after its end", answer: `${plainOk}\r\n<!-- served by x -->`, status: 200 },
+  { what: "a second answer", answer: plainOk + head("500 Oops"), status: 200 },
+  { what: "no length", answer: `${head("200 OK")}ok`, status: 200, closes: true },
+  { what: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", status: 200 },
+  { what: "a reason beyond ASCII", answer: "HTTP/1.1 200 tr\u00e8s bien\r\nContent-Length: 2\r\n\r\nok", status: 200 },
+  { what: "a header beyond ASCII", answer: `${head("200 OK", "X: \u00e9", "Content-Length: 2")}ok`, status: 200 },
+  { what: "a folded header", answer: `${head("200 OK", "X: a\r\n b", "Content-Length: 2")}ok`, status: 200 },
+  {
+    what: "a control character in a header",
+    answer: `${head("200 OK", "X: a\u0001", "Content-Length: 2")}ok`,
+    status: 200
+  },
+  { what: "bare line feeds", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", status: 200 },
+  { what: "an empty line before it", answer: `\r\n${plainOk}`, status: 200 },
+  { what: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\n\r\nok", status: 200, closes: true },
+  {
+    what: "an offer of another protocol",
+    answer: `${head("200 OK", "Upgrade: h2,h2c", "Connection: Upgrade", "Content-Length: 2")}ok`,
+    status: 200
+  }
+]
+
+describe("an odd answer that is a success", () => {
+  it.scopedLive.each(odd)("counts: $what (closes: $closes)", ({ answer, closes = false, status }) =>
+    Effect.gen(function* () {
+      const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), closes)
+      for (const path of ["/a", "/b"]) {
+        expect(yield* post(`http://127.0.0.1:${consumer.port}${path}`)).toMatchObject({
+          httpStatus: status,
+          errorCode: null
+        })
+      }
+    }).pipe(Effect.provide(transport()))
+  )
+
+  const notKept = odd.filter(({ what }) => !["205 with a length", "an offer of another protocol"].includes(what))
+
+  it.scopedLive.each(notKept)(
+    "leaves a connection that is not used again: $what (closes: $closes)",
+    ({ answer, closes = false }) =>
+      Effect.gen(function* () {
+        const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), closes)
+        for (const path of ["/a", "/b"]) yield* post(`http://127.0.0.1:${consumer.port}${path}`)
+        expect(consumer.sockets).toHaveLength(2)
+        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+      }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("does not hide another status: 100 before 410 is 410", () =>
+    Effect.gen(function* () {
+      const consumer = yield* rawConsumer(head("100 Continue") + head("410 Gone", "Content-Length: 0"), false)
+      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+      expect(outcome).toMatchObject({ httpStatus: 410, errorCode: "http_error" })
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("is none while it has only begun: 100 and then a close", () =>
+    Effect.gen(function* () {
+      const consumer = yield* rawConsumer(head("100 Continue"), true)
+      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("is none while it has only begun: 100 and then nothing", () =>
+    Effect.gen(function* () {
+      const consumer = yield* rawConsumer(head("100 Continue"), false)
+      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
+    }).pipe(Effect.provide(transport({ timeout: "150 millis" })))
+  )
+
+  it.scopedLive("is refused if its head is larger than 64 KiB", () =>
+    Effect.gen(function* () {
+      const consumer = yield* rawConsumer(head("200 OK", ...cookies(70), "Content-Length: 0"), false)
+      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
+    }).pipe(Effect.provide(transport()))
+  )
+})
