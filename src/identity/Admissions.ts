@@ -1,7 +1,9 @@
-import type { HttpServerRequest } from "@effect/platform"
+import { HttpServerRequest } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
 import { monotonicMillis } from "../fibers/Monotonic.ts"
+import { bodyShareOf } from "../kit/BodyBudget.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
@@ -293,6 +295,8 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
       }
       const now = yield* monotonicMillis
       yield* enforce(learn(name, answer, asked, now))
+      const request = yield* HttpServerRequest.HttpServerRequest
+      bodyShareOf(NodeHttpServerRequest.toIncomingMessage(request))?.recognize()
       return answer
     })
 
