@@ -1,17 +1,18 @@
 /** One guarded connection to a consumer, from the look-up of its name to its close. */
+
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
 import { type AddressPolicy, isAddressAllowed } from "../../endpoints/AddressPolicy.ts"
 import {
-  bareHostname,
   type DestinationRefusal,
   type DestinationUnresolvable,
   DnsResolver,
   type ResolvedAddress,
   resolveDestination
 } from "../../endpoints/DestinationUrl.ts"
+import { bareHostname } from "../../kit/UrlServer.ts"
 import { Expiring } from "./Deadlines.ts"
 import { ConnectError, connectErrorCode, TransportBug } from "./TransportError.ts"
 
