@@ -4,9 +4,11 @@
  * The WHATWG URL parser normalises the text before it is checked, so that the many spellings of one host (decimal,
  * octal, percent-encoded, full-width) are one host here and in the connection that follows.
  */
+
 import { promises as dns } from "node:dns"
 import { type BlockList, isIP } from "node:net"
 import { Context, Data, Duration, Effect, Either, Fiber, Layer } from "effect"
+import { bareHostname } from "../kit/UrlServer.ts"
 import {
   type AddressPolicy,
   isAddressAllowed,
@@ -76,10 +78,6 @@ const messages: Record<DestinationRefusalReason, string> = {
 
 const refusal = (reason: DestinationRefusalReason): DestinationRefusal =>
   new DestinationRefusal({ reason, message: messages[reason] })
-
-/** A URL's host without the brackets of an IPv6 address. */
-export const bareHostname = (hostname: string): string =>
-  hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
 
 /** Whether a host is this machine: `localhost`, or a loopback address. */
 export const isLocalHost = (hostname: string): boolean =>

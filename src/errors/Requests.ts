@@ -23,14 +23,14 @@ export class PayloadTooLarge extends documented("PayloadTooLarge", {
   remedy: "Send less."
 }) {}
 
-/** Not JSON although JSON is required; an image whose bytes are not a whole JPEG, PNG or WebP. */
+/** Not JSON although JSON is required; an image whose bytes are not a whole JPEG, PNG or WebP; a compressed body. */
 export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   status: 415,
   code: "unsupported_media_type",
   settles: "refused",
   message: "The request body must be JSON, sent with content-type: application/json.",
-  why: "The body is not JSON or has no `content-type: application/json`, or an image's bytes are not a whole JPEG, PNG or WebP file.",
-  remedy: "Send JSON with `content-type: application/json`, or an image in one of these formats."
+  why: "The body is not JSON or has no `content-type: application/json`, or an image's bytes are not a whole JPEG, PNG or WebP file; or the body is compressed (`content-encoding`).",
+  remedy: "Send JSON with `content-type: application/json`, uncompressed, or an image in one of these formats."
 }) {}
 
 /** Invalid body, path, query or header; `fields` lists every refused one. */

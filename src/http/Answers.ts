@@ -10,6 +10,7 @@ import {
 } from "../errors/Errors.ts"
 import { errorAttributes } from "../errors/ProviderAnswer.ts"
 import { isIncompleteBody } from "../kit/Body.ts"
+import { BodyDropped } from "../kit/BodyBudget.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
 import { challengeOf, isToolServer, rpcError } from "../mcp/RpcError.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"
@@ -45,7 +46,7 @@ const isGone = (cause: Cause.Cause<unknown>): boolean =>
   HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
 
 const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
-  if (error.status < 500) {
+  if (error.status < 500 || error instanceof BodyDropped) {
     return Effect.void
   }
   return error._tag === "InternalError"

@@ -1,10 +1,12 @@
 import { type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { performance } from "node:perf_hooks"
-import { Duration } from "effect"
+import { Duration, Option } from "effect"
 import { isEventStream } from "../deliveries/stream/Api.ts"
 import { type ApiError, errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
+import { BodyBudget } from "../kit/BodyBudget.ts"
+import { networkOfSender } from "../kit/ClientAddress.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
 import { newRequestId } from "../kit/Request.ts"
 import { isToolServer, rpcError } from "../mcp/RpcError.ts"
@@ -256,9 +258,34 @@ interface Drain {
   late: boolean
 }
 
+/** What the requests of a server are served within. */
+interface Serving {
+  readonly table: ConnectionTable
+  readonly drain: Drain
+  readonly bodies: BodyBudget
+  readonly trustedProxies: TrustedProxies
+  readonly onNoRoom: () => void
+}
+
+/** Gives the body of a request its share of the memory. */
+const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
+  const { request, response } = exchange
+  const { headers, socket } = request
+  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return
+  bodies.admit(request, {
+    response,
+    address: networkOfSender({ headers, remoteAddress: Option.fromNullable(socket.remoteAddress) }, trustedProxies),
+    refuse: (error) => {
+      onNoRoom()
+      refuseCurrent(connection, exchange, error)
+    }
+  })
+}
+
 const serve =
-  (table: ConnectionTable, drain: Drain, listener: RequestListener): RequestListener =>
+  (serving: Serving, listener: RequestListener): RequestListener =>
   (request, response) => {
+    const { drain, table } = serving
     const connection = table.get(request.socket)
     if (connection === undefined || connection.ending) return
     if (drain.late) {
@@ -271,6 +298,7 @@ const serve =
     if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
     const { current, waiting } = connection
     const exchange = { request, response }
+    admitBody(serving, connection, exchange)
     if (current === undefined || (waiting.length === 0 && isOver(current))) {
       begin(connection, exchange, listener)
     } else {
@@ -327,21 +355,24 @@ const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: Drai
 /**
  * Bounds the connections of a server, from its first one on.
  *
- * @param onFull called for each connection that was refused because there were too many
+ * @param onFull called for each connection that was refused because there were too many, and for each request whose body
+ * had no room
  */
 export const boundConnections = (
   server: Server,
   { answerTimeout, connectionLimit, trustedProxies }: ConnectionBounds,
-  onFull: () => void
+  onFull: (refused: "connection" | "body") => void
 ): Connections => {
   const table = new ConnectionTable(connectionLimit, trustedProxies)
   const drain: Drain = { ending: false, late: false }
-  server.on("connection", (socket) => open(table, socket, onFull))
+  const onNoRoom = () => onFull("body")
+  const serving: Serving = { table, drain, bodies: new BodyBudget(), trustedProxies, onNoRoom }
+  server.on("connection", (socket) => open(table, socket, () => onFull("connection")))
   server.setTimeout(Duration.toMillis(stallTimeout), (socket) => stalled(table, socket))
   const sweeping = setInterval(() => sweep(table, answerTimeout), Duration.toMillis(sweepInterval)).unref()
   server.on("close", () => clearInterval(sweeping))
   return {
-    serve: (listener) => serve(table, drain, listener),
+    serve: (listener) => serve(serving, listener),
     refuse: (socket, error, target) => refuse(table, socket, error, target),
     open: () => table.size,
     underWay: () => table.busy().length,

@@ -81,23 +81,31 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** Logs that connections were refused, at most once a minute. */
-const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(), (runtime) => {
-  let loggedAt = Number.NEGATIVE_INFINITY
-  let refused = 0
-  return () => {
-    refused += 1
-    const now = performance.now()
-    if (now - loggedAt < Duration.toMillis(fullLogInterval)) return
-    Runtime.runFork(runtime)(
-      Effect.logWarning(
-        `The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT): ${refused} refused since this was last logged`
+/** What is refused for want of room, as the log says it. */
+const fullLines = {
+  connection: "The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT)",
+  body: "The bodies of requests take all the memory that they may take, or those of one address half of it"
+}
+
+/** Logs that connections or bodies were refused, each at most once a minute. */
+const makeFullLog: Effect.Effect<(refused: keyof typeof fullLines) => void> = Effect.map(
+  Effect.runtime<never>(),
+  (runtime) => {
+    const never = () => ({ loggedAt: Number.NEGATIVE_INFINITY, refused: 0 })
+    const logs = { connection: never(), body: never() }
+    return (what) => {
+      const log = logs[what]
+      log.refused += 1
+      const now = performance.now()
+      if (now - log.loggedAt < Duration.toMillis(fullLogInterval)) return
+      Runtime.runFork(runtime)(
+        Effect.logWarning(`${fullLines[what]}: ${log.refused} refused since this was last logged`)
       )
-    )
-    loggedAt = now
-    refused = 0
+      log.loggedAt = now
+      log.refused = 0
+    }
   }
-})
+)
 
 /**
  * Logs once that requests look forwarded while no proxy is trusted. Anybody can send the header, so it proves nothing,

@@ -1,9 +1,12 @@
-import type { HttpServerRequest } from "@effect/platform"
+import { HttpServerRequest } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
 import { monotonicMillis } from "../fibers/Monotonic.ts"
+import { bodyShareOf } from "../kit/BodyBudget.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
+import { Line } from "../kit/Line.ts"
 import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
 import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../kit/TokenBucket.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
@@ -40,7 +43,7 @@ const trustedMillis = 1000
 /** How many credentials, and how many organizations, a process remembers at most. */
 const maxRemembered = 10_000
 
-/** How many credentials unknown to this process are looked up at a time: guessing must not fill the pool. */
+/** How many credentials that this process sees for the first time are looked up at a time: they must not fill the pool. */
 const lookUpsAtOnce = 2
 
 /** How many of an organization's tokens a process takes at a time, so that its busy keys don't wait for one row. */
@@ -118,11 +121,13 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
      * @param credential a name that is not secret: its hash
      * @param ask the one round trip: looks it up, and takes these tokens
      * @param invalid the error while the credential is known to be invalid
+     * @param exists whether it is a credential: asked for many at once, so that made-up ones delay no others
      */
     readonly admit: <A extends CredentialLimits, E extends Invalid, R>(
       credential: string,
       ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
-      invalid: () => E
+      invalid: () => E,
+      exists: Effect.Effect<boolean, ServiceUnavailable>
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
     /** Refuses a text that can't be a credential, and counts it as a failure of the address. */
     readonly refuse: <E extends Invalid>(
@@ -167,7 +172,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   const unknown = new BoundedMap<number>(maxRemembered)
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)
-  const lookUps = Effect.unsafeMakeSemaphore(lookUpsAtOnce)
+  const lookUps = new Line(lookUpsAtOnce)
   const paused = makeRefusalPause()
 
   const isKnownInvalid = (credential: string, now: number): boolean => now < (unknown.get(credential) ?? 0)
@@ -293,6 +298,8 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
       }
       const now = yield* monotonicMillis
       yield* enforce(learn(name, answer, asked, now))
+      const request = yield* HttpServerRequest.HttpServerRequest
+      bodyShareOf(NodeHttpServerRequest.toIncomingMessage(request))?.recognize()
       return answer
     })
 
@@ -318,16 +325,16 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     credential: Credential,
     effect: Effect.Effect<A, E, R>,
     now: number
-  ): Effect.Effect<A, E, R> => {
+  ): Effect.Effect<A, E | ServiceUnavailable, R> => {
     const views = emptied(credential, now)
     if (views.length === 0) {
       return effect
     }
-    const first = Effect.flatMap(monotonicMillis, (then) =>
+    const first: Effect.Effect<Option.Option<A>, E | ServiceUnavailable, R> = Effect.flatMap(monotonicMillis, (then) =>
       emptied(credential, then).length === 0 ? Effect.succeedNone : Effect.asSome(effect)
     )
     return views
-      .reduce((waiting, { turn }) => turn.withPermits(1)(waiting), first)
+      .reduce((waiting, { line }) => line.turn(waiting), first)
       .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
   }
 
@@ -344,7 +351,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     return refusal === undefined ? undefined : refuseBy(refusal)
   }
 
-  const admit: Admissions["Type"]["admit"] = (name, ask, invalid) => {
+  const admit: Admissions["Type"]["admit"] = (name, ask, invalid, exists) => {
     // Checked again after waiting: an earlier request may already have the answer
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
@@ -353,7 +360,8 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
         return paused(name, refusal)
       }
       const credential = credentials.get(name)
-      return credential === undefined ? lookUps.withPermits(1)(judged) : inTurns(credential, judged, now)
+      if (credential !== undefined) return inTurns(credential, judged, now)
+      return Effect.flatMap(exists, (isOne) => (isOne ? lookUps.turn(judged) : refuseAnswer(name, invalid())))
     })
   }
 

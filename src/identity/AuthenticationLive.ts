@@ -92,7 +92,8 @@ export const makeSessionAdmission = Effect.gen(function* () {
       Effect.tap(sessions.admit(token, policies, tokens), ({ extended }) =>
         extended ? setSessionCookie(token) : Effect.void
       )
-    const { session } = yield* admit(`session:${tokenHash(token).toString("base64url")}`, ask, invalid)
+    const name = `session:${tokenHash(token).toString("base64url")}`
+    const { session } = yield* admit(name, ask, invalid, sessions.exists(token))
     return session
   })
 })
@@ -112,7 +113,7 @@ export const makeKeyAdmission = Effect.gen(function* () {
       Effect.tap(keys.admit(key, policies, tokens), ({ principal }) =>
         Effect.sync(() => recordUse(principal.author.id))
       )
-    const { principal } = yield* admit(`key:${key.hashText}`, ask, invalid)
+    const { principal } = yield* admit(`key:${key.hashText}`, ask, invalid, keys.exists(key))
     return principal
   })
 })

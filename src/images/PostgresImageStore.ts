@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Stream } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
+import { Line } from "../kit/Line.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
@@ -15,13 +16,13 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
   ImageStore,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const reads = yield* Effect.makeSemaphore(concurrentReads)
+    const reads = new Line(concurrentReads)
 
     const size = ({ format, sha256 }: ImageName) =>
       sql<{ size: number }>`
         SELECT octet_length(bytes) AS size FROM payments.product_images
         WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format}`.pipe(
-        reads.withPermits(1),
+        reads.turn,
         Effect.map(([row]) => Option.map(Option.fromNullable(row), ({ size }) => size)),
         orUnavailable
       )
@@ -31,7 +32,7 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
       sql<{ slice: Buffer }>`
         SELECT substring(bytes FROM ${from + 1}::int FOR ${sliceBytes}::int) AS slice FROM payments.product_images
         WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format}`.pipe(
-        reads.withPermits(1),
+        reads.turn,
         Effect.flatMap(([row]) =>
           row === undefined || row.slice.length === 0
             ? new ServiceUnavailable({ cause: "The image was removed while it was read" })

@@ -1,6 +1,7 @@
 import { AwsClient } from "aws4fetch"
 import { Data, type Duration, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
+import { serverAttributes } from "../kit/UrlServer.ts"
 import type { ImageStoreSettings } from "../settings/Settings.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"
 import { contentTypes } from "./ImageFormat.ts"
@@ -30,11 +31,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     retries: 2
   })
   const base = options.url.href.replace(/\/+$/, "")
-  const { hostname, port, protocol } = options.url
-  const server = {
-    "server.address": hostname,
-    "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
-  }
+  const server = serverAttributes(options.url)
   const timeout = options.timeout ?? "10 seconds"
 
   /** An answer whose body is read on demand, until the scope closes; none if there is no such object. */

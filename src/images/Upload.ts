@@ -1,7 +1,7 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
 import { fieldName, refusal } from "../bounds/Refusals.ts"
-import { PayloadTooLarge, ValidationFailed } from "../errors/Errors.ts"
+import { PayloadTooLarge, type UnsupportedMediaType, ValidationFailed } from "../errors/Errors.ts"
 import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
@@ -91,7 +91,7 @@ export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest):
  */
 export const readUpload = (
   request: HttpServerRequest.HttpServerRequest
-): Effect.Effect<Uint8Array, UnreadableRequest> => {
+): Effect.Effect<Uint8Array, UnreadableRequest | UnsupportedMediaType> => {
   const contentType = request.headers["content-type"] ?? ""
   const isForm = /^multipart\/form-data\s*;/i.test(contentType)
   return readBytes(request, isForm ? maxImageBytes + maxFormOverhead : maxImageBytes).pipe(

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http"
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
-import type { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
+import type { ServiceUnavailable, SignatureInvalid, UnsupportedMediaType } from "../errors/Errors.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { readMessage, type UnreadableRequest } from "../kit/Body.ts"
 import { headerOf } from "../kit/ClientAddress.ts"
@@ -18,25 +18,33 @@ const received = HttpServerResponse.unsafeJson({ received: true })
 /** Serves a notification. */
 export type Entry = (
   message: IncomingMessage
-) => Effect.Effect<HttpServerResponse.HttpServerResponse, UnreadableRequest | SignatureInvalid | ServiceUnavailable>
+) => Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  UnreadableRequest | UnsupportedMediaType | SignatureInvalid | ServiceUnavailable
+>
 
-/** Serves an entry with the exact bytes that arrive. */
+/** Serves an entry with the exact bytes that arrive; they are not read if the header shows that they aren't signed. */
 const serving =
-  (receive: Inbound["Type"]["receive"]): Entry =>
-  (message) =>
-    Effect.matchEffect(readMessage(message, maxNotificationBytes), {
-      // A sender that went away is nobody's defect: the edge ends the request
-      onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
-      // Node joins what a request repeats of this header
-      onSuccess: (body) => Effect.as(receive(body, headerOf(message, "stripe-signature")), received)
-    })
+  (examine: Inbound["Type"]["examine"], receive: Inbound["Type"]["receive"]): Entry =>
+  (message) => {
+    // Node joins what a request repeats of this header
+    const signatureHeader = headerOf(message, "stripe-signature")
+    return Effect.zipRight(
+      examine(signatureHeader),
+      Effect.matchEffect(readMessage(message, maxNotificationBytes), {
+        // A sender that went away is nobody's defect: the edge ends the request
+        onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
+        onSuccess: (body) => Effect.as(receive(body, signatureHeader), received)
+      })
+    )
+  }
 
 /** The entries, both for POST. */
 export const inboundEntries = Effect.map(
   Inbound,
-  ({ receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
-    receive: serving(receive),
-    receiveThin: serving(receiveThin)
+  ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
+    receive: serving(examine, receive),
+    receiveThin: serving(examine, receiveThin)
   })
 )
 

@@ -46,6 +46,8 @@ type Receive = (
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   Inbound,
   {
+    /** Refuses a notification by its signature's header alone, before its body is read. */
+    readonly examine: (signatureHeader: string | undefined) => Effect.Effect<void, SignatureInvalid>
     /**
      * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Nothing is
      * stored of what is not signed; if storing fails, or the provider has to be asked and does not answer, the provider
@@ -249,6 +251,10 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         )
 
       return {
+        examine: (signatureHeader) =>
+          Effect.tapError(provider.checkSignatureHeader(signatureHeader), (error) =>
+            Effect.sync(() => count(outcomeOf(error)))
+          ),
         receive: entryFor("Inbound.receive", {
           verify: provider.verifyNotification,
           parse: parseProviderEvent,

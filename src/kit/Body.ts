@@ -15,6 +15,7 @@ import {
   ValidationFailed
 } from "../errors/Errors.ts"
 import { suspend } from "../fibers/Suspend.ts"
+import { bodyShareOf } from "./BodyBudget.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -62,15 +63,29 @@ export const isIncompleteBody = (failure: unknown): boolean =>
 class Gathered {
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
+  /** How long the body is at most. */
+  readonly #most: number
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** How much memory is needed once a chunk is added. */
+  sizeWith(chunk: Buffer): number {
+    const length = this.#length + chunk.length
+    // Most bodies come at once
+    if (this.#length === 0) return length
+    return length <= this.#bytes.length ? this.#bytes.length : Math.min(this.#most, Math.max(1024, 2 * length))
+  }
 
   add(chunk: Buffer): void {
     const length = this.#length + chunk.length
+    const size = this.sizeWith(chunk)
     if (this.#length === 0) {
-      // Most bodies come at once
       this.#bytes = chunk
     } else {
-      if (length > this.#bytes.length || this.#bytes.length < 1024) {
-        const larger = Buffer.allocUnsafe(Math.max(1024, 2 * length))
+      if (size > this.#bytes.length) {
+        const larger = Buffer.allocUnsafe(size)
         this.#bytes.copy(larger, 0, 0, this.#length)
         this.#bytes = larger
       }
@@ -84,30 +99,61 @@ class Gathered {
   }
 }
 
+/** How long a body is at most, by its head and by its bound. */
+const longest = ({ headers }: IncomingMessage, limit: number): number =>
+  Math.min(limit, Number(headers["content-length"] ?? limit))
+
+/** Refuses a compressed body: its bytes are not what its content type says. */
+const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, UnsupportedMediaType> =>
+  /^\s*(?:identity\s*)?$/i.test(headers["content-encoding"] ?? "")
+    ? Effect.void
+    : new UnsupportedMediaType({ message: "Send the request body uncompressed, without content-encoding." })
+
+/** How long a sender whose body had to make room may go on sending, so that the refusal reaches it. */
+const partingMillis = 1000
+
 /** The exact bytes of a message's body, at most `limit`. May be run once. */
 export const readMessage = (
   source: IncomingMessage,
   limit: number
-): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
+): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | BodyLost> =>
+  Effect.zipRight(requirePlain(source), readPlain(source, limit))
+
+const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
   suspend((resume) => {
-    const gathered = new Gathered()
+    const share = bodyShareOf(source)
+    let gathered: Gathered | undefined = new Gathered(longest(source, limit))
     let length = 0
+    let parting: NodeJS.Timeout | undefined
     const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
+    const onDrop = () => {
+      gathered = undefined
+      parting = setTimeout(() => share?.refuse(), partingMillis)
+    }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length <= limit) {
+      if (length > limit) {
+        gathered = undefined
+        share?.release()
+        if (length > limit + maxDiscardedBytes) finish(tooLarge())
+      } else if (gathered !== undefined && share?.hold(gathered.sizeWith(chunk)) !== false) {
         gathered.add(chunk)
-      } else if (length > limit + maxDiscardedBytes) {
-        finish(tooLarge())
       }
     }
-    const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(gathered.bytes))
+    const onEnd = () => {
+      share?.complete()
+      if (length > limit) finish(tooLarge())
+      else if (gathered === undefined) share?.refuse()
+      else finish(Effect.succeed(gathered.bytes))
+    }
     const onLost = (cause?: unknown) => finish(new BodyLost({ cause }))
     const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
     const finish = (result: Effect.Effect<Buffer, UnreadableRequest | BodyLost>) => {
+      clearTimeout(parting)
       source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost).off(bodyRefused, onRefused)
       resume(result)
     }
+    share?.begin(onDrop)
     source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost).on(bodyRefused, onRefused)
   })
 
@@ -115,7 +161,7 @@ export const readMessage = (
 export const readBytes = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number
-): Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError> =>
+): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | HttpServerError.RequestError> =>
   Effect.catchTag(
     readMessage(NodeHttpServerRequest.toIncomingMessage(request), limit),
     "BodyLost",

@@ -77,6 +77,10 @@ export const clientNetwork = (
   proxies: TrustedProxies
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> => Effect.map(clientAddress(proxies), networkOf)
 
+/** The value of `clientNetwork` for a request. */
+export const networkOfSender = (request: Sent, proxies: TrustedProxies): string =>
+  networkOf(addressOf(request, proxies))
+
 /** The value of `clientNetwork` for an address. */
 export const networkOf = (mapped: string): string => {
   const address = unmapped(mapped)

@@ -17,6 +17,8 @@ export interface GatheringOptions<Input, Output, E> {
   readonly spacing: () => number
   /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
   readonly patience: { readonly millis: number; readonly error: () => E }
+  /** How many inputs may wait; a further one fails with that error at once. Default: any number. */
+  readonly maxWaiting?: number
   /**
    * Whether the inputs of a batch that failed with this error are tried one by one: not if the others would fail as
    * well.
@@ -66,6 +68,11 @@ export class Gathering<Input, Output, E> {
   /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     suspend((resume) => {
+      const { maxWaiting = Number.POSITIVE_INFINITY, patience } = this.#options
+      if (this.#waiting.length >= maxWaiting) {
+        resume(Exit.fail(patience.error()))
+        return
+      }
       this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
       if (this.#busyLanes < this.#options.lanes) this.#beginSpaced()
       else this.#limitWait()

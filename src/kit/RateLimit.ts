@@ -181,7 +181,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     if (tokensAtMost(view, policy, now) < cost) {
       return yield* bucketEmpty(view, policy, now, cost)
     }
-    yield* view.turn.withPermits(1)(ask(name, view, policy, cost))
+    yield* view.line.turn(ask(name, view, policy, cost))
   }, orUnavailable)
 
   const takeHere = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy) {

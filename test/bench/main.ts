@@ -2,6 +2,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, type Figure, rowsOf, table } from "./Bench.ts"
+import { bodiesBench } from "./bodies/Bodies.ts"
 import { consoleBench } from "./console/Console.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
 import { floodBench } from "./flood/Flood.ts"
@@ -35,6 +36,7 @@ const benches: ReadonlyArray<Bench> = [
   growthBench,
   neighbourBench,
   memoryBench,
+  bodiesBench,
   consoleBench,
   peersBench
 ]

@@ -9,6 +9,8 @@ export interface CuttableLine {
   /** Cuts every connection; new ones are refused until `mend`. */
   readonly cut: () => void
   readonly mend: () => void
+  /** Passes nothing on any more, and closes nothing: whoever waits for an answer hears nothing. */
+  readonly stall: () => void
 }
 
 /** Listens on loopback and passes everything on to the server; it ends with the scope. */
@@ -16,7 +18,9 @@ export const cuttableLine = (target: string): Effect.Effect<CuttableLine, never,
   Effect.acquireRelease(
     Effect.async<CuttableLine & { readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
+      const stalls = new Set<() => void>()
       let isCut = false
+      let isStalled = false
       const server = createServer((client) => {
         if (isCut) {
           client.destroy()
@@ -27,13 +31,20 @@ export const cuttableLine = (target: string): Effect.Effect<CuttableLine, never,
         sockets.add(client)
         const end = () => {
           sockets.delete(client)
+          stalls.delete(stall)
           client.destroy()
           onward.destroy()
         }
         client.on("error", end).on("close", end)
         onward.on("error", end).on("close", end)
+        const stall = () => {
+          client.unpipe(onward).pause()
+          onward.unpipe(client).pause()
+        }
         client.pipe(onward)
         onward.pipe(client)
+        stalls.add(stall)
+        if (isStalled) stall()
       })
       const cutAll = () => {
         for (const socket of sockets) socket.destroy()
@@ -50,6 +61,10 @@ export const cuttableLine = (target: string): Effect.Effect<CuttableLine, never,
             },
             mend: () => {
               isCut = false
+            },
+            stall: () => {
+              isStalled = true
+              for (const stall of stalls) stall()
             },
             close: () => {
               server.close()

@@ -1,54 +1,16 @@
 import { randomUUID } from "node:crypto"
-import { connect, type Socket } from "node:net"
 import { expect } from "@effect/vitest"
-import { Duration, Effect, Option, type Scope } from "effect"
+import { Duration, Effect, Option } from "effect"
 import { vi } from "vitest"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { png } from "../images/Pictures.ts"
+import { signature } from "../inbound/Notifications.ts"
+import { lastBody, open, statusesIn, type Wire } from "./Wire.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 
-/** A plain connection, with all that came over it. */
-interface Wire {
-  readonly socket: Socket
-  readonly received: () => string
-  readonly closed: () => boolean
-}
-
-/** Opens a connection that sends bytes as they are; it ends with the scope. */
-const open = (bytes = ""): Effect.Effect<Wire, never, TestService | Scope.Scope> =>
-  Effect.flatMap(TestService, ({ baseUrl }) =>
-    Effect.acquireRelease(
-      Effect.async<Wire>((resume) => {
-        const chunks: Array<Buffer> = []
-        let closed = false
-        const socket = connect(Number(new URL(baseUrl).port), "127.0.0.1", () => {
-          socket.write(bytes)
-          resume(
-            Effect.succeed({ socket, received: () => Buffer.concat(chunks).toString("latin1"), closed: () => closed })
-          )
-        })
-        socket
-          .on("data", (chunk: Buffer) => chunks.push(chunk))
-          // A reset is one way of closing
-          .on("error", () => {})
-          .on("close", () => {
-            closed = true
-          })
-      }),
-      ({ socket }) => Effect.sync(() => socket.destroy())
-    )
-  )
-
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
-
-/** The status of each answer, in their order. */
-const statusesIn = (received: string) => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status)
-
-/** The body of the last answer. */
-const lastBody = ({ received }: Wire): Record<string, unknown> =>
-  Object(JSON.parse(received().split("\r\n\r\n").at(-1) ?? ""))
 
 const limit = 4 * 1024 * 1024
 
@@ -186,7 +148,7 @@ onService(impatient)("a slow client", (it) => {
       const wires = yield* Effect.all([
         open("GET /health/live HTTP/1.1\r\nhost: x\r\nx-slow: "),
         open(`POST ${products} HTTP/1.1\r\nhost: x\r\n${key}${body}`),
-        open(`POST /webhooks/provider HTTP/1.1\r\nhost: x\r\nstripe-signature: x\r\n${body}`),
+        open(`POST /webhooks/provider HTTP/1.1\r\nhost: x\r\nstripe-signature: ${signature("")}\r\n${body}`),
         open(`${get("/health/live")}POST ${products} HTTP/1.1\r\nhost: x\r\n${key}${body}`)
       ])
       const rpc = yield* open(`POST /mcp HTTP/1.1\r\nhost: x\r\n${key}accept: */*\r\n${body}`)

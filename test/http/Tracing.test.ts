@@ -6,6 +6,7 @@ import { type LineLevel, type LogLine, LogLines } from "../../src/telemetry/LogL
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
+import { signature } from "../inbound/Notifications.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
 /** The service under a tracer that takes every request, or none, for its traces. */
@@ -292,7 +293,7 @@ it.scopedLive(
         // Waiting for the database, half-way through a body, and before the entry has all of a notification
         `GET ${endpoints} HTTP/1.1\r\n${head}\r\n`,
         `POST ${endpoints} HTTP/1.1\r\n${head}idempotency-key: ${randomUUID()}\r\n${body}\r\n{"name":`,
-        `POST /webhooks/provider HTTP/1.1\r\n${head}${body}\r\n{"id":`
+        `POST /webhooks/provider HTTP/1.1\r\n${head}stripe-signature: ${signature("")}\r\n${body}\r\n{"id":`
       ]
       const { port } = new URL(service.baseUrl)
       for (const bytes of left) {

@@ -87,6 +87,8 @@ describe("a process that exports over OTLP", () => {
         const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
         const unread = yield* notifyUnreadable(directory, local.baseUrl)
         expect(unread.status).toBe(400)
+        const unsigned = yield* requestTo(local.baseUrl)("POST", "/webhooks/provider", { raw: "{}" })
+        expect(unsigned.status).toBe(400)
         const canary = "canary-in-a-query"
         yield* backend.call("GET", `/no-such-route/${canary}?token=${canary}`)
 
@@ -222,6 +224,8 @@ describe("a process that exports over OTLP", () => {
         expect(sum(of("http.server.request.duration"), { "http.route": "/webhooks/provider" })).toBeGreaterThan(0)
         expect(sum(of("http.server.request.duration"), { "http.response.status_code": 404 })).toBe(2)
         expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "delivered" })).toBe(1)
+        // One that is signed and can't be read, one without a signature
+        expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "refused" })).toBe(2)
         expect(of("connected_payments.notification.unreadable.count")).toMatchObject([
           { value: 1, attributes: { environment: "sandbox", "unreadable.part": "event" } }
         ])
@@ -238,6 +242,8 @@ describe("a process that exports over OTLP", () => {
         ])
         const attempted = of("connected_payments.delivery.attempt.duration")
         expect(sum(attempted, { "delivery.state": "delivered" })).toBe(1)
+        // One that is signed and can't be read, one without a signature
+        expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "refused" })).toBe(2)
         expect(sum(attempted, { "delivery.state": "queued", "error.type": "http_error" })).toBe(1)
         expect(sum(of("connected_payments.delivery.retry.count"))).toBe(1)
         expect(sum(of("connected_payments.provider.call.duration"), { "provider.operation": "products.create" })).toBe(

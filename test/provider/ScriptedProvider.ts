@@ -55,44 +55,48 @@ export const resetting: Behaviour = (_, response) => {
   response.socket?.resetAndDestroy()
 }
 
-/** Starts a provider on loopback; it ends with the scope, open connections included. */
-export const makeScriptedProvider: Effect.Effect<ScriptedProvider, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<{ readonly provider: ScriptedProvider; readonly close: () => void }>((resume) => {
-    const calls: Array<ProviderCall> = []
-    let behaviour: Behaviour = replying(500, {})
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const call = {
-          method: request.method ?? "",
-          path: request.url ?? "",
-          headers: request.headers,
-          body: new URLSearchParams(Buffer.concat(chunks).toString("utf8"))
-        }
-        calls.push(call)
-        behaviour(call, response)
-      })
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      resume(
-        Effect.succeed({
-          provider: {
-            url: new URL(`http://127.0.0.1:${port}`),
-            calls,
-            behave: (next) => {
-              behaviour = next
-            }
-          },
-          close: () => {
-            server.closeAllConnections()
-            server.close()
+/** Starts a provider on an address of this machine; it ends with the scope, open connections included. */
+export const makeScriptedProviderAt = (host: string): Effect.Effect<ScriptedProvider, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly provider: ScriptedProvider; readonly close: () => void }>((resume) => {
+      const calls: Array<ProviderCall> = []
+      let behaviour: Behaviour = replying(500, {})
+      const server = createServer((request, response) => {
+        const chunks: Array<Buffer> = []
+        request.on("data", (chunk: Buffer) => chunks.push(chunk))
+        request.on("end", () => {
+          const call = {
+            method: request.method ?? "",
+            path: request.url ?? "",
+            headers: request.headers,
+            body: new URLSearchParams(Buffer.concat(chunks).toString("utf8"))
           }
+          calls.push(call)
+          behaviour(call, response)
         })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-).pipe(Effect.map(({ provider }) => provider))
+      })
+      server.listen(0, host, () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(
+          Effect.succeed({
+            provider: {
+              url: new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`),
+              calls,
+              behave: (next) => {
+                behaviour = next
+              }
+            },
+            close: () => {
+              server.closeAllConnections()
+              server.close()
+            }
+          })
+        )
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  ).pipe(Effect.map(({ provider }) => provider))
+
+/** The same on loopback. */
+export const makeScriptedProvider = makeScriptedProviderAt("127.0.0.1")

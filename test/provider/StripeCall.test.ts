@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
 import { scripted } from "./ScriptedAdapter.ts"
-import { type Behaviour, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
 const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
 
@@ -27,6 +27,16 @@ const inTurn = (...behaviours: ReadonlyArray<Behaviour>): Behaviour => {
 }
 
 describe("a call to the provider", () => {
+  it.scopedLive("reaches one whose URL has an IPv6 address", () =>
+    Effect.gen(function* () {
+      const { behave, calls, url } = yield* makeScriptedProviderAt("::1")
+      behave(replying(200, product))
+      const { provider } = yield* scripted({ apiUrl: Option.some(url) })
+      expect(yield* provider.retrieveProduct(account, "prod_123")).toEqual(product)
+      expect(calls.map(({ headers }) => headers.host)).toEqual([url.host])
+    })
+  )
+
   it.scopedLive.each([
     ["a reset connection", resetting],
     ["a failure of the provider's", refusing(500, {})],

@@ -1,4 +1,5 @@
 import { Context, Exit, Option, type Tracer } from "effect"
+import { serverAttributes } from "../../kit/UrlServer.ts"
 import { discardingTracer, failedWith, KeptSpan } from "../../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
@@ -51,9 +52,7 @@ export const attemptSpans = (
     span.attribute("environment", delivery.environment)
     span.attribute("http.request.method", "POST")
     // Without the path, which may contain a secret of the consumer's
-    const { hostname, port, protocol } = new URL(url)
-    span.attribute("server.address", hostname)
-    span.attribute("server.port", port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
+    for (const [name, value] of Object.entries(serverAttributes(new URL(url)))) span.attribute(name, value)
     if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
     if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
     if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)

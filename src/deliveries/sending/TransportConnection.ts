@@ -5,13 +5,13 @@ import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
 import { type AddressPolicy, isAddressAllowed } from "../../endpoints/AddressPolicy.ts"
 import {
-  bareHostname,
   type DestinationRefusal,
   type DestinationUnresolvable,
   DnsResolver,
   type ResolvedAddress,
   resolveDestination
 } from "../../endpoints/DestinationUrl.ts"
+import { bareHostname } from "../../kit/UrlServer.ts"
 import { Connecting } from "./Connecting.ts"
 import { Expiring } from "./Deadlines.ts"
 import { ConnectError, connectErrorCode, handshakeErrorCode, TransportBug } from "./TransportError.ts"

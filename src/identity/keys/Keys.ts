@@ -15,6 +15,7 @@ import { BoundedMap } from "../../kit/BoundedMap.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makePreparing, parametersOf } from "../../storage/Statements.ts"
+import { makeCredentialSearch } from "../CredentialSearch.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
 import {
@@ -144,11 +145,18 @@ const make = Effect.gen(function* () {
     CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
       AS "createdBy"`)
 
+  const isUsable = sql`revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+
   const usable = (hash: Buffer | Statement.Fragment) => sql`
     SELECT id, organization_id AS "organizationId", environment, permissions,
       (extract(epoch FROM expires_at - now()) * 1000)::float8 AS "expiresIn"
     FROM payments.api_keys
-    WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+    WHERE key_hash = ${hash} AND ${isUsable}`
+
+  const search = yield* makeCredentialSearch(
+    (hashes) => sql`
+      SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`
+  )
 
   /** Run in the transaction of a new key, under the lock of the organization. */
   const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
@@ -319,7 +327,9 @@ const make = Effect.gen(function* () {
       orUnavailable
     )
 
-  return { create, authenticate, admit, list, revoke, touch }
+  const exists: Keys["Type"]["exists"] = ({ hash }) => search(hash)
+
+  return { create, authenticate, admit, exists, list, revoke, touch }
 })
 
 /** API keys of organizations. */
@@ -348,6 +358,8 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
       policies: CredentialPolicies,
       tokens: TokensToTake
     ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
+    /** Whether it is a key, neither revoked nor expired: many are asked for in one round trip. */
+    readonly exists: (key: PresentedKey) => Effect.Effect<boolean, ServiceUnavailable>
     /** The tenant's keys that were not revoked, newest first. */
     readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
     /**

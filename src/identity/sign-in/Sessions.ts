@@ -6,6 +6,7 @@ import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { makeCredentialSearch } from "../CredentialSearch.ts"
 import {
   type CredentialLimits,
   type CredentialLimitsRow,
@@ -162,6 +163,14 @@ const make = Effect.gen(function* () {
     return { token, session: { ...session, environment: only } }
   }, orUnavailable)
 
+  const search = yield* makeCredentialSearch(
+    (hashes) => sql`
+      SELECT s.token_hash AS hash FROM payments.sessions s WHERE s.token_hash = ANY(${hashes}::bytea[]) AND ${lasts}`
+  )
+
+  const exists: Sessions["Type"]["exists"] = (token) =>
+    isToken(Redacted.value(token)) ? search(tokenHash(token)) : Effect.succeed(false)
+
   const admit = Effect.fn("Sessions.admit")(function* (
     token: Redacted.Redacted,
     policies: CredentialPolicies,
@@ -244,7 +253,7 @@ const make = Effect.gen(function* () {
 
   const clean = sql`DELETE FROM payments.sessions WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
 
-  return { create, admit, list, end, endAll, selectWorkspace, clean }
+  return { create, admit, exists, list, end, endAll, selectWorkspace, clean }
 })
 
 /** Sessions of signed-in people. */
@@ -272,6 +281,8 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable
     >
+    /** Whether it is the token of a session that lasts: many are asked for in one round trip. */
+    readonly exists: (token: Redacted.Redacted) => Effect.Effect<boolean, ServiceUnavailable>
     /** The sessions of a person that have not ended, most recently used first: at most `maxSessions`. */
     readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
     /** Ends one of a person's sessions, the current one or another; returns whether there was such a session. */

@@ -27,6 +27,8 @@ export interface ListedEvent {
 
 /** The provider's notifications, and what completes or repeats them. */
 export interface NotificationsPort {
+  /** Refuses a header that no body could make valid, so that the body need not be read: none, of another form, too old. */
+  readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
   readonly verifyNotification: (
     body: Uint8Array,

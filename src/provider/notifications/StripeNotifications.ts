@@ -21,6 +21,20 @@ const timestampOf = (header: string): number | undefined => {
     : undefined
 }
 
+/** A signature of the scheme that is verified. */
+const someSignature = /(?:^|,)\s*v1=[0-9a-f]{64}\s*(?:,|$)/
+
+/** Whether the header could sign something now. */
+const mayBeSigned = (header: string | undefined, now: number): header is string => {
+  const time = header === undefined ? undefined : timestampOf(header)
+  return (
+    header !== undefined &&
+    time !== undefined &&
+    Math.abs(now / 1000 - time) <= toleranceSeconds &&
+    someSignature.test(header)
+  )
+}
+
 const byteOrderMark = Buffer.from("\uFEFF")
 
 /**
@@ -60,7 +74,7 @@ const parsed = (text: string): unknown => {
 /** Signatures of Stripe's notifications. */
 export const stripeNotifications = (
   options: StripeProviderOptions
-): Pick<NotificationsPort, "verifyNotification" | "verifyThinNotification"> => {
+): Pick<NotificationsPort, "checkSignatureHeader" | "verifyNotification" | "verifyThinNotification"> => {
   const signers = environments.flatMap((environment) =>
     Option.match(options[environment], {
       onNone: () => [],
@@ -76,10 +90,7 @@ export const stripeNotifications = (
   ): Effect.Effect<VerifiedNotification, SignatureInvalid> =>
     Effect.withFiberRuntime((fiber) => {
       const now = millisNow(fiber)
-      const time = header === undefined ? undefined : timestampOf(header)
-      if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
-        return Effect.fail(new SignatureInvalid())
-      }
+      if (!mayBeSigned(header, now)) return Effect.fail(new SignatureInvalid())
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
       if (!isPlainText(body)) return Effect.fail(new SignatureInvalid())
       const text = body.toString("utf8")
@@ -90,6 +101,10 @@ export const stripeNotifications = (
     })
 
   return {
+    checkSignatureHeader: (header) =>
+      Effect.withFiberRuntime((fiber) =>
+        mayBeSigned(header, millisNow(fiber)) ? Effect.void : Effect.fail(new SignatureInvalid())
+      ),
     verifyNotification: spanned("Provider.verifyNotification", verify),
     verifyThinNotification: spanned("Provider.verifyThinNotification", verify)
   }

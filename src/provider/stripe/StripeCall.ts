@@ -4,6 +4,7 @@ import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
+import { serverAttributes, serverOf } from "../../kit/UrlServer.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
 import type { MetricsWriter } from "../../telemetry/Metrics.ts"
 import { annotateOwnSpan } from "../../telemetry/Spans.ts"
@@ -34,13 +35,9 @@ export interface StripeProviderOptions {
 const defaultTimeout = Duration.seconds(30)
 const defaultConcurrencyPerAccount = 20
 
-const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
-
 /** The server that is called, in OpenTelemetry's attribute names. */
-const serverOf = ({ apiUrl }: StripeProviderOptions) => {
-  const url = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
-  return { "server.address": url.hostname, "server.port": portOf(url) }
-}
+const attributesOf = ({ apiUrl }: StripeProviderOptions) =>
+  serverAttributes(Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com")))
 
 const makeClient = (options: StripeProviderOptions, credentials: ProviderCredentials): Stripe => {
   const url = Option.getOrUndefined(options.apiUrl)
@@ -52,8 +49,7 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
     ...(url === undefined
       ? {}
       : {
-          host: url.hostname,
-          port: portOf(url),
+          ...serverOf(url),
           protocol: url.protocol === "https:" ? ("https" as const) : ("http" as const)
         })
   })
@@ -192,7 +188,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
     production: Option.map(options.production, (credentials) => makeClient(options, credentials))
   } satisfies Record<Environment, Option.Option<Stripe>>
-  const server = serverOf(options)
+  const server = attributesOf(options)
   const deadline = Duration.decode(options.timeout ?? defaultTimeout)
   const bounded = makeBoundedPerName(options.concurrencyPerAccount ?? defaultConcurrencyPerAccount)
 

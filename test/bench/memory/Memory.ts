@@ -17,7 +17,7 @@ const millis = 15_000
 const providerKeys = { PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench", PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_bench" }
 
 /** Megabytes that a process holds in memory. */
-const residentMegabytes = (pid: number) =>
+export const residentMegabytes = (pid: number) =>
   Effect.promise(async () => {
     const status = await readFile(`/proc/${pid}/status`, "utf8")
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024

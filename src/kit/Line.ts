@@ -1,0 +1,87 @@
+import { Effect } from "effect"
+import { ServiceUnavailable } from "../errors/Errors.ts"
+
+/** How long a request waits in a line at most, in milliseconds. */
+export const linePatience = 10_000
+
+/** How many requests wait in a line at most. */
+export const maxInLine = 1000
+
+/** The error of a request that leaves a line without its turn. */
+export const gaveUpWaiting = (): ServiceUnavailable =>
+  new ServiceUnavailable({ cause: "The request waited too long for its turn, or too many were waiting" })
+
+/** One request's place in a line. */
+interface Place {
+  state: "waiting" | "running" | "left"
+  timer?: NodeJS.Timeout
+  readonly resume: (result: Effect.Effect<void, ServiceUnavailable>) => void
+}
+
+/**
+ * A line of effects of which a few run at a time, first come, first served. While those that run hang, as with a database
+ * that does not answer, it neither grows without bound nor keeps anybody for long: who finds it full, or has waited too
+ * long, is refused.
+ */
+export class Line {
+  #running = 0
+  readonly #waiting = new Set<Place>()
+  readonly #atOnce: number
+
+  constructor(atOnce: number) {
+    this.#atOnce = atOnce
+  }
+
+  /** Runs an effect when its turn comes. */
+  readonly turn = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ServiceUnavailable, R> =>
+    Effect.suspend(() => {
+      let place: Place | undefined
+      const begun = Effect.async<void, ServiceUnavailable>((resume) => {
+        place = { state: "waiting", resume }
+        this.#enter(place)
+      })
+      return Effect.ensuring(
+        Effect.zipRight(begun, effect),
+        // Wherever an interruption meets it
+        Effect.sync(() => {
+          if (place !== undefined) this.#leave(place)
+        })
+      )
+    })
+
+  #enter(place: Place): void {
+    if (this.#running < this.#atOnce) {
+      this.#begin(place)
+    } else if (this.#waiting.size >= maxInLine) {
+      this.#refuse(place)
+    } else {
+      this.#waiting.add(place)
+      place.timer = setTimeout(() => this.#refuse(place), linePatience)
+    }
+  }
+
+  #begin(place: Place): void {
+    place.state = "running"
+    this.#running += 1
+    place.resume(Effect.void)
+  }
+
+  #refuse(place: Place): void {
+    this.#leave(place)
+    place.resume(gaveUpWaiting())
+  }
+
+  #leave(place: Place): void {
+    const wasRunning = place.state === "running"
+    place.state = "left"
+    clearTimeout(place.timer)
+    this.#waiting.delete(place)
+    if (!wasRunning) return
+    this.#running -= 1
+    const [next] = this.#waiting
+    if (next === undefined) return
+    clearTimeout(next.timer)
+    this.#waiting.delete(next)
+    this.#begin(next)
+  }
+}

@@ -1,0 +1,15 @@
+/** The host of a URL without the brackets of an IPv6 address: what is connected to, and what telemetry names. */
+export const bareHostname = (hostname: string): string =>
+  hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
+
+/** The server that an HTTP URL leads to. */
+export const serverOf = ({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } => ({
+  host: bareHostname(hostname),
+  port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
+})
+
+/** The same in OpenTelemetry's attribute names. */
+export const serverAttributes = (url: URL): { readonly "server.address": string; readonly "server.port": number } => {
+  const { host, port } = serverOf(url)
+  return { "server.address": host, "server.port": port }
+}
