@@ -16,6 +16,8 @@ export interface ClaimedDelivery extends Tenant {
   readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
+  /** How many attempts before it were abandoned since it was queued. */
+  readonly abandoned: number
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
@@ -135,6 +137,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   readonly lease
   readonly ctid
   readonly attempt
+  readonly abandoned
   readonly trigger
   readonly endpointId
   readonly eventId
@@ -147,7 +150,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   constructor(
     of: Omit<LeasedDelivery, "secretIds">,
     secretIds: ReadonlyArray<string>,
-    { attempt, createdAt, trigger }: Pick<ClaimedDelivery, "attempt" | "createdAt" | "trigger">,
+    { abandoned, attempt, createdAt, trigger }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
     { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
   ) {
     this.organizationId = of.organizationId
@@ -156,6 +159,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     this.lease = lease
     this.ctid = of.ctid
     this.attempt = attempt
+    this.abandoned = abandoned
     this.trigger = trigger
     this.endpointId = of.endpointId
     this.eventId = of.eventId

@@ -3,7 +3,7 @@ import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { allShards } from "../../storage/Shards.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
-import { maxAutomaticAttempts } from "../RetryPolicy.ts"
+import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../RetryPolicy.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
 import type { Plans } from "./Plans.ts"
 
@@ -17,6 +17,11 @@ const newestAge = "5 seconds"
 /** Since when what is looked at has been due at least. */
 const untilOf = (sql: SqlClient.SqlClient, look: ClaimOptions["look"]) =>
   sql.literal(look === "overdue" ? "now() - interval '1 second'" : "now()")
+
+/** The waits after the first abandoned claim, after the second and so on, in milliseconds, as a PostgreSQL array. */
+const abandonedDelays = `'{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[]`
+
+const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
 
 const itself = <A>(value: A): A => value
 
@@ -72,8 +77,8 @@ const reached = (
           ) END`
 
 /**
- * The statement that claims: it takes what is due under a lease, gives up what a dead worker held last, and returns all
- * that the attempts need.
+ * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
+ * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
@@ -83,6 +88,7 @@ const reached = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const delays = sql.literal(abandonedDelays)
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
@@ -127,7 +133,9 @@ export const makeClaim =
       ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
         SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
-          lease IS NOT NULL AND (next_trigger = 'manual' OR attempt_count >= ${maxAutomaticAttempts}) AS used_up
+          lease IS NOT NULL AND (abandoned >= ${sql.literal(String(maxAbandoned - 1))}
+            OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up,
+          lease IS NOT NULL AND (${delays})[abandoned + 1] > 0 AS rests
         FROM payments.delivery_queue
         WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
           -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
@@ -140,13 +148,20 @@ export const makeClaim =
         SELECT payments.record_interrupted(organization_id, environment, id, attempt_count, next_trigger, claimed_at,
           used_up)
         FROM locked WHERE lease IS NOT NULL
+      ), resting AS (
+        -- Claimed and abandoned again: whoever claims it may die of it
+        UPDATE payments.delivery_queue SET
+          lease = NULL, leased_until = NULL, abandoned = abandoned + 1,
+          next_attempt_at = now() + (${delays})[abandoned + 1] * ${sql.literal(jittered)} * interval '1 millisecond'
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE rests AND NOT used_up))
       ), claimed AS (
         UPDATE payments.delivery_queue SET
           lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
+          abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
           leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
-        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
-        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id,
-          secret_ids, created_at, traceparent
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up AND NOT rests))
+        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, abandoned, next_trigger, endpoint_id,
+          event_id, secret_ids, created_at, traceparent
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -169,10 +184,10 @@ export const makeClaim =
             WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
           ) - now()) * 1000
         ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
-        NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+        NULL::smallint AS abandoned, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
         NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
       UNION ALL
-      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.next_trigger, d.endpoint_id, e.public_id,
+      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.abandoned, d.next_trigger, d.endpoint_id, e.public_id,
         d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
       -- Not a join, for which a plan may read every day's table
       FROM claimed d CROSS JOIN LATERAL (
