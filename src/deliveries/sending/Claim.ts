@@ -150,7 +150,12 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   constructor(
     of: Omit<LeasedDelivery, "secretIds">,
     secretIds: ReadonlyArray<string>,
-    { abandoned, attempt, createdAt, trigger }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
+    {
+      abandoned,
+      attempt,
+      createdAt,
+      trigger
+    }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
     { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
   ) {
     this.organizationId = of.organizationId

@@ -18,9 +18,8 @@ const newestAge = "5 seconds"
 const untilOf = (sql: SqlClient.SqlClient, look: ClaimOptions["look"]) =>
   sql.literal(look === "overdue" ? "now() - interval '1 second'" : "now()")
 
-/** The waits after the first abandoned claim, after the second and so on, in milliseconds, as a PostgreSQL array. */
-const abandonedDelays = `'{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[]`
-
+/** How long a delivery of the queue rests whose claim was abandoned, in milliseconds: after the first, the second and so on. */
+const restsFor = `('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1]`
 const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
 
 const itself = <A>(value: A): A => value
@@ -88,7 +87,7 @@ const reached = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
-    const delays = sql.literal(abandonedDelays)
+    const rests = sql.literal(`lease IS NOT NULL AND ${restsFor} > 0`)
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
@@ -134,8 +133,7 @@ export const makeClaim =
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
         SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
           lease IS NOT NULL AND (abandoned >= ${sql.literal(String(maxAbandoned - 1))}
-            OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up,
-          lease IS NOT NULL AND (${delays})[abandoned + 1] > 0 AS rests
+            OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up
         FROM payments.delivery_queue
         WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
           -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
@@ -148,20 +146,19 @@ export const makeClaim =
         SELECT payments.record_interrupted(organization_id, environment, id, attempt_count, next_trigger, claimed_at,
           used_up)
         FROM locked WHERE lease IS NOT NULL
-      ), resting AS (
-        -- Claimed and abandoned again: whoever claims it may die of it
-        UPDATE payments.delivery_queue SET
-          lease = NULL, leased_until = NULL, abandoned = abandoned + 1,
-          next_attempt_at = now() + (${delays})[abandoned + 1] * ${sql.literal(jittered)} * interval '1 millisecond'
-        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE rests AND NOT used_up))
       ), claimed AS (
+        -- In one update with those that rest: another one would read the whole table while its plan is stale
         UPDATE payments.delivery_queue SET
-          lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
+          lease = CASE WHEN ${rests} THEN NULL ELSE ${lease}::uuid END, claimed_at = now(),
+          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END,
           abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
-          leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
-        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up AND NOT rests))
+          leased_until = CASE WHEN ${rests} THEN NULL
+            ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
+          next_attempt_at = CASE WHEN ${rests}
+            THEN now() + ${sql.literal(`${restsFor} * ${jittered}`)} * interval '1 millisecond' ELSE next_attempt_at END
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
         RETURNING ctid AS tid, organization_id, environment, id, attempt_count, abandoned, next_trigger, endpoint_id,
-          event_id, secret_ids, created_at, traceparent
+          event_id, secret_ids, created_at, traceparent, lease
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -193,7 +190,7 @@ export const makeClaim =
       FROM claimed d CROSS JOIN LATERAL (
         SELECT COALESCE(e.public_id, e.id) AS public_id, e.payload FROM payments.events e
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
-      ) e`
+      ) e WHERE d.lease IS NOT NULL`
         ),
         (rows) => {
           const claimed = toClaim(rows, lease)

@@ -77,15 +77,15 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     }
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
-  const begin = makeBegin(held, attempts, destinations, options.startWithin)
+  const begin = makeBegin({ held, attempts, destinations, recording, startWithin: options.startWithin })
   const { leave, shards } = yield* Option.match(yield* Effect.serviceOption(Cluster), {
     onNone: () => Effect.succeed(aloneForEver),
     onSome: ({ join }) => join({ lease: options.lease, onChange: () => claiming.noteLeftOutBefore() })
   })
   const isBehind = () => claiming.isBehind
-  const aside = new ClaimingAside({ options, queue, attempts, begin, pulse: pulses.aside, shards, isBehind })
+  const aside = new ClaimingAside({ options, queue, recording, attempts, begin, pulse: pulses.aside, shards, isBehind })
   const onNewsAside = () => aside.noteNews()
-  const parts = { options, queue, wakeUp, attempts, held, begin, shards, onNewsAside }
+  const parts = { options, queue, recording, wakeUp, attempts, held, begin, shards, onNewsAside }
   const claiming = new Claiming({ ...parts, pulse: pulses.claiming })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
