@@ -8,8 +8,10 @@ import { makeProvider } from "./Provider.ts"
 import { Randomness } from "./Randomness.ts"
 import { eventuallyDone } from "./Waiting.ts"
 
-/** How many events are in flight as the database is lost. */
-const events = 24
+/** What is in flight as the database is lost: of each endpoint no more than a worker begins at once. */
+const paths = ["a", "b", "c", "d", "e", "f"]
+const events = 4
+const deliveries = paths.length * events
 
 const timeout = 3000
 const margin = 2000
@@ -80,7 +82,7 @@ describe("a worker whose database is away for longer than a lease, while its att
       Effect.gen(function* () {
         const { proxy, service } = yield* severable
         const consumer = yield* holding(() => 409)
-        yield* service.subscribe(consumer.url)
+        yield* Effect.forEach(paths, (path) => service.subscribe(`${consumer.url}/${path}`))
         const provider = makeProvider(service, new Randomness())
         yield* Effect.all(
           Array.from({ length: events }, () => provider.notify),
@@ -88,7 +90,7 @@ describe("a worker whose database is away for longer than a lease, while its att
         )
         yield* eventuallyDone(
           "all in flight",
-          Effect.sync(() => consumer.held() === events)
+          Effect.sync(() => consumer.held() === deliveries)
         )
         proxy.sever()
         consumer.confirm()
@@ -111,7 +113,7 @@ describe("a worker whose database is away for longer than a lease, while its att
       Effect.gen(function* () {
         const { proxy, service } = yield* severable
         const consumer = yield* holding((nth) => (nth % 2 === 0 ? 409 : 503))
-        yield* service.subscribe(consumer.url)
+        yield* Effect.forEach(paths, (path) => service.subscribe(`${consumer.url}/${path}`))
         const provider = makeProvider(service, new Randomness())
         yield* Effect.all(
           Array.from({ length: events }, () => provider.notify),
@@ -119,7 +121,7 @@ describe("a worker whose database is away for longer than a lease, while its att
         )
         yield* eventuallyDone(
           "all in flight",
-          Effect.sync(() => consumer.held() === events)
+          Effect.sync(() => consumer.held() === deliveries)
         )
         proxy.sever()
         consumer.confirm()
@@ -129,7 +131,7 @@ describe("a worker whose database is away for longer than a lease, while its att
         )
         yield* eventuallyDone(
           "all of them sent again and refused",
-          Effect.map(recorded, ([row]) => row?.count === events)
+          Effect.map(recorded, ([row]) => row?.count === deliveries)
         )
         expect(new Set((yield* storedDeliveries(service)).map(({ state }) => state))).toEqual(
           new Set(["queued", "failed"])
@@ -141,7 +143,7 @@ describe("a worker whose database is away for longer than a lease, while its att
           20_000
         )
 
-        expect(consumer.again()).toBe(events)
+        expect(consumer.again()).toBe(deliveries)
         for (const delivery of yield* storedDeliveries(service)) {
           expectTrueHistory(delivery)
           expect(delivery).toMatchObject({ attemptCount: 2, attempts: [{ httpStatus: 204 }, {}] })

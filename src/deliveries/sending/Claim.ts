@@ -34,6 +34,8 @@ export interface ClaimedDelivery extends Tenant {
 /** What all deliveries to an endpoint share. */
 export interface Destination {
   readonly url: string
+  /** Its secrets are erased, and nothing is sent to it any more. */
+  readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<StoredSecret>
 }
 
@@ -219,6 +221,7 @@ export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | n
 export interface StoredDestination {
   readonly endpointId: EndpointId
   readonly url: string
+  readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<{
     readonly id: string
     readonly masterKeyId: string

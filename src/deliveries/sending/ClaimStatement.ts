@@ -18,8 +18,12 @@ const newestAge = "5 seconds"
 const untilOf = (sql: SqlClient.SqlClient, look: ClaimOptions["look"]) =>
   sql.literal(look === "overdue" ? "now() - interval '1 second'" : "now()")
 
-/** How long a delivery of the queue rests whose claim was abandoned, in milliseconds: after the first, the second and so on. */
-const restsFor = `('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1]`
+/**
+ * How long a delivery of the queue rests, in milliseconds, if its claim was abandoned: after the first, the second and so on;
+ * and if its endpoint was deleted: until the housekeeping ends it. Null if it does not rest.
+ */
+const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
+const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
 const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
 
 const itself = <A>(value: A): A => value
@@ -77,7 +81,8 @@ const reached = (
 
 /**
  * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
- * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`.
+ * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`. Nothing is taken of an endpoint that was
+ * deleted.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
@@ -87,7 +92,7 @@ const reached = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
-    const rests = sql.literal(`lease IS NOT NULL AND ${restsFor} > 0`)
+    const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
@@ -131,7 +136,7 @@ export const makeClaim =
         LIMIT ${options.limit}
       ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
-        SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
+        SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
           lease IS NOT NULL AND (abandoned >= ${sql.literal(String(maxAbandoned - 1))}
             OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up
         FROM payments.delivery_queue
@@ -140,6 +145,12 @@ export const makeClaim =
           -- one would be read from end to end for it
           AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
         FOR UPDATE SKIP LOCKED
+      ), deleted AS MATERIALIZED (
+        SELECT e.id FROM (SELECT DISTINCT organization_id, environment, endpoint_id FROM locked) l
+        CROSS JOIN LATERAL (
+          SELECT e.id FROM payments.endpoints e WHERE e.organization_id = l.organization_id
+            AND e.environment = l.environment AND e.id = l.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0
+        ) e
       ), given_up AS (
         DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
       ), interrupted AS MATERIALIZED (
@@ -155,7 +166,8 @@ export const makeClaim =
           leased_until = CASE WHEN ${rests} THEN NULL
             ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
           next_attempt_at = CASE WHEN ${rests}
-            THEN now() + ${sql.literal(`${restsFor} * ${jittered}`)} * interval '1 millisecond' ELSE next_attempt_at END
+            THEN now() + ${sql.literal(`GREATEST(${abandonedFor} * ${jittered}, ${deletedFor})`)} * interval '1 millisecond'
+            ELSE next_attempt_at END
         WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
         RETURNING ctid AS tid, organization_id, environment, id, attempt_count, abandoned, next_trigger, endpoint_id,
           event_id, secret_ids, created_at, traceparent, lease

@@ -68,7 +68,7 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
   const destinations: Queue["Type"]["destinations"] = (deliveries) =>
     Effect.map(
       sql<StoredDestination>`
-        SELECT p.id AS "endpointId", p.url, (
+        SELECT p.id AS "endpointId", p.url, p.deleted_at IS NOT NULL AS "isDeleted", (
           SELECT json_agg(json_build_object('id', s.id, 'masterKeyId', s.master_key_id,
             'ciphertext', translate(encode(s.ciphertext, 'base64'), E'\n', ''),
             'retiredAt', EXTRACT(EPOCH FROM s.retired_at) * 1000) ORDER BY s.created_at DESC)
@@ -82,7 +82,10 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
           ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.id`,
       (rows) =>
         new Map(
-          rows.map(({ endpointId, secrets, url }) => [endpointId, { url, secrets: (secrets ?? []).map(toSecret) }])
+          rows.map(({ endpointId, isDeleted, secrets, url }) => [
+            endpointId,
+            { url, isDeleted, secrets: (secrets ?? []).map(toSecret) }
+          ])
         )
     )
 

@@ -101,6 +101,7 @@ export class Recording {
     const batch = this.#finished.splice(0, maxFlush)
     this.#lastFlushed = batch.length
     this.#flushing = batch
+    let hasFailed = false
     const record = Effect.suspend(() => {
       this.#pulse.begin("records attempts")
       return this.#queue.finish(batch)
@@ -108,7 +109,10 @@ export class Recording {
     return record.pipe(
       Effect.tapError((error) =>
         Effect.zipRight(
-          Effect.sync(() => this.#noteBehind(true)),
+          Effect.sync(() => {
+            hasFailed = true
+            this.#noteBehind(true)
+          }),
           Effect.logWarning("Attempts could not be recorded yet", error)
         )
       ),
@@ -117,7 +121,8 @@ export class Recording {
       Effect.zipRight(
         Effect.sync(() => {
           this.#flushing = []
-          if (batch.length < maxFlush) this.#noteBehind(false)
+          // While it was tried again, others gathered: they are in the next one
+          if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
           this.#held.settle(batch.length)
         })
       )

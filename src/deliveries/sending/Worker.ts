@@ -66,7 +66,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     onUnsignable: (delivery, error) =>
       void runFork(
         Effect.logError("A delivery can't be signed", error).pipe(
-          Effect.zipRight(held.giveBack([delivery], undecryptableDelay)),
+          // One that was stored while its endpoint was deleted: the housekeeping ends it
+          Effect.unless(() => destinations.isDeleted(delivery)),
+          Effect.zipRight(held.giveBack([delivery], unsignableDelay)),
           Effect.annotateLogs(logged(delivery))
         )
       ),
@@ -145,8 +147,8 @@ const stopping: WorkerState = { doing: "is stopping", isStuck: false, isStopping
 /** Without a cluster. */
 const aloneForEver: Membership = { shards: () => allShards, leave: Effect.void }
 
-/** How long a delivery whose secrets can't be decrypted rests: that is for the operator to mend, not the consumer. */
-const undecryptableDelay = Duration.minutes(1)
+/** How long a delivery rests that can't be signed: that is for the operator to mend, not the consumer. */
+const unsignableDelay = Duration.minutes(1)
 
 /** A bug in one round must not end the worker silently. */
 const loop = (round: Effect.Effect<void>) =>
