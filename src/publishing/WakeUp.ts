@@ -29,8 +29,8 @@ export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
   WakeUp,
   {
     /**
-     * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
-     * that one is woken; otherwise the other processes are notified.
+     * Must be called after the commit; returns at once. Wakes this process's worker and those of all other processes: what
+     * is due may belong to any of them.
      */
     readonly announce: Effect.Effect<void>
     /**
@@ -73,9 +73,8 @@ export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
 
       return {
         announce: Effect.suspend(() => {
-          const { isAwaited } = incoming
           incoming.raise()
-          return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
+          return Effect.asVoid(Mailbox.offer(outgoing, undefined))
         }),
         await: incoming.wait()
       }
