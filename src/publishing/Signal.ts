@@ -1,4 +1,4 @@
-import { Effect, type Fiber } from "effect"
+import { Effect } from "effect"
 import { suspend } from "../fibers/Suspend.ts"
 
 /**
@@ -8,13 +8,7 @@ import { suspend } from "../fibers/Suspend.ts"
 export class Signal {
   #raised = false
   #resume: (() => void) | null = null
-  #waiter: Fiber.RuntimeFiber<unknown, unknown> | null = null
   #timer: NodeJS.Timeout | undefined
-
-  /** Whether a fiber is waiting. */
-  get isAwaited(): boolean {
-    return this.#resume !== null && this.#waiter?.unsafePoll() === null
-  }
 
   /** Can be called from anywhere; returns at once. */
   raise(): void {
@@ -33,19 +27,15 @@ export class Signal {
 
   /** Waits until the signal has been raised since the last wait, or this many milliseconds have passed. */
   wait(millis?: number): Effect.Effect<void> {
-    return Effect.withFiberRuntime<void>((fiber) => {
-      if (this.#raised) return this.#noted
-      return Effect.zipRight(this.#suspended(fiber, millis), this.#noted)
-    })
+    return Effect.suspend(() => (this.#raised ? this.#noted : Effect.zipRight(this.#suspended(millis), this.#noted)))
   }
 
   readonly #noted = Effect.sync(() => {
     this.#raised = false
   })
 
-  #suspended(fiber: Fiber.RuntimeFiber<unknown, unknown>, millis: number | undefined): Effect.Effect<void> {
+  #suspended(millis: number | undefined): Effect.Effect<void> {
     return suspend<void>((resume) => {
-      this.#waiter = fiber
       this.#resume = () => resume(Effect.void)
       // Whoever waited before was interrupted
       clearTimeout(this.#timer)

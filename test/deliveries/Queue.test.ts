@@ -563,6 +563,28 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
+  it.effect("is sent by itself after two minutes in which every worker died as it claimed", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint, { count: 3 })
+      const second = sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = next_attempt_at - interval '1 second',
+          leased_until = leased_until - interval '1 second'`
+      for (let passed = 0; passed < 120; passed += 1) {
+        yield* queues[0].claim(idle)
+        yield* second
+      }
+      const claimed: Array<ClaimedDelivery> = []
+      // The longest wait after three abandoned claims is six minutes
+      for (let passed = 0; passed < 480 && claimed.length < 3; passed += 1) {
+        claimed.push(...(yield* claimFrom(queues[1], idle)))
+        yield* second
+      }
+      yield* queues[1].finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
+      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "delivered" })
+    })
+  )
+
   it.effect("has all of its automatic attempts left after workers died at it", () =>
     Effect.gen(function* () {
       const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
