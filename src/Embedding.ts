@@ -6,7 +6,7 @@ import { Deliveries } from "./deliveries/api/Deliveries.ts"
 import { Retention } from "./deliveries/api/Retention.ts"
 import { Queue } from "./deliveries/sending/Queue.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
-import { Endpoints } from "./endpoints/Endpoints.ts"
+import { deletedEndpointsLayer, Endpoints } from "./endpoints/Endpoints.ts"
 import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
 import { Organizations } from "./identity/organizations/Organizations.ts"
 import { Cipher } from "./kit/Cipher.ts"
@@ -102,8 +102,9 @@ export const embeddedEventsLayer = (
         Deliveries.layer,
         Organizations.layer
       )
-      const background = Layer.merge(
+      const background = Layer.mergeAll(
         embeddedHousekeepingLayer,
+        deletedEndpointsLayer,
         options.worker === false ? Layer.empty : deliveryLayer({ settings })
       )
       return background.pipe(

@@ -18,7 +18,7 @@ import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCoun
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
-import { Endpoints } from "./endpoints/Endpoints.ts"
+import { deletedEndpointsLayer, Endpoints } from "./endpoints/Endpoints.ts"
 import { workerHealthLayer } from "./http/WorkerHealth.ts"
 import { AuditRetention } from "./identity/audit/AuditRetention.ts"
 import { Keys } from "./identity/keys/Keys.ts"
@@ -305,6 +305,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
+    deletedEndpointsLayer,
     dailyCountsLayer,
     recoveriesLayer,
     eventReplaysLayer,

@@ -21,7 +21,14 @@ export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
 /** How many automatic attempts are made (contract 9.3). */
 export const maxAutomaticAttempts = automaticDelays.length
 
-/** How many attempts a delivery may have, manual re-sends included (contract 9.4). */
+/**
+ * How many claims of a delivery may be abandoned, because their workers died, before it is given up. Most of them died before
+ * they had sent anything: such claims take none of the automatic attempts. But whatever ends every worker that claims it must
+ * not end them for ever.
+ */
+export const maxAbandoned = automaticDelays.length
+
+/** How many attempts a delivery may have, manual re-sends and abandoned ones included (contract 9.4). */
 export const maxAttempts = 12
 
 /** How long after its creation a delivery may be re-sent (contract 9.4). */

@@ -12,7 +12,7 @@ import {
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
-import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
+import { classify, deliveryWindow, maxAbandoned, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
 import type { NextStep } from "./sending/FinishedAttempt.ts"
 
 /** What determines a delivery's next state. */
@@ -20,20 +20,22 @@ export interface DeliveryStatus {
   readonly state: DeliveryState
   /** How many attempts were made, including one under way: 0 to `maxAttempts`. */
   readonly attemptCount: number
+  /** How many of those were abandoned since it was queued: their workers died. */
+  readonly abandoned: number
   /** Who asked for the attempt under way, or for the last one. */
   readonly trigger: AttemptTrigger
 }
 
 /** Whether another automatic attempt may follow this one. */
-const mayTryAgain = ({ attemptCount, trigger }: Pick<DeliveryStatus, "attemptCount" | "trigger">): boolean =>
-  trigger === "automatic" && attemptCount < maxAutomaticAttempts
+const mayTryAgain = ({ abandoned, attemptCount, trigger }: Omit<DeliveryStatus, "state">): boolean =>
+  trigger === "automatic" && attemptCount - abandoned < maxAutomaticAttempts
 
 /**
  * The state of a delivery after an attempt: delivered; queued for the next automatic attempt, if any is left and the
  * failure may be temporary; otherwise failed. A manual re-send is one attempt only.
  */
 export const afterAttempt = (
-  delivery: Pick<DeliveryStatus, "attemptCount" | "trigger">,
+  delivery: Omit<DeliveryStatus, "state">,
   outcome: Pick<AttemptOutcome, "errorCode" | "httpStatus">
 ): DeliveryState => {
   const verdict = classify(outcome)
@@ -41,21 +43,25 @@ export const afterAttempt = (
 }
 
 /**
- * The state of a delivery whose lease ended without a result: its worker died, the attempt counts, and the next one is
- * made at once if any is left.
+ * The state of a delivery whose lease ended without a result: its worker died. That takes none of the automatic attempts, nor
+ * does it end a manual one. Another attempt follows, after the wait that precedes the automatic attempt of the same number as
+ * this abandoned one has: so at once after the first. `abandoned` includes this one.
  */
-export const afterAbandonedLease = (delivery: Pick<DeliveryStatus, "attemptCount" | "trigger">): DeliveryState =>
-  mayTryAgain(delivery) ? "queued" : "failed"
+export const afterAbandonedLease = ({
+  abandoned,
+  attemptCount
+}: Pick<DeliveryStatus, "abandoned" | "attemptCount">): DeliveryState =>
+  abandoned < maxAbandoned && attemptCount < maxAttempts ? "queued" : "failed"
 
 /**
- * The state of a delivery whose attempt is recorded late, after its lease was considered abandoned. A success turns a
- * delivery that has since failed into a delivered one. Nothing else changes: if another attempt is waiting or under
- * way, that one decides.
+ * The state of a delivery whose attempt is recorded late, after its lease was considered abandoned. After a success it is
+ * delivered, in whichever order the answers are recorded: an attempt that waits is not made, and the outcome of one that is
+ * under way is recorded and changes nothing. After anything else, the attempt that waits or is under way decides.
  */
 export const afterLateRecord = (
   { state }: Pick<DeliveryStatus, "state">,
   outcome: Pick<AttemptOutcome, "errorCode" | "httpStatus">
-): DeliveryState => (state === "failed" && classify(outcome) === "delivered" ? "delivered" : state)
+): DeliveryState => (classify(outcome) === "delivered" ? "delivered" : state)
 
 /**
  * The state of a delivery after its endpoint was deleted: if it is still queued, it fails, since there is nowhere to
@@ -89,16 +95,16 @@ export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRe
 
 /**
  * `afterAttempt` with the wait before the next automatic attempt, drawn from Effect's `Random`. `attempt` is the number
- * of the attempt that was made, counted from 1.
+ * of the attempt that was made, counted from 1, and `abandoned` how many before it were abandoned.
  */
 export const nextStep = (
-  { attempt, trigger }: { readonly attempt: number; readonly trigger: AttemptTrigger },
+  { abandoned, attempt, trigger }: Pick<DeliveryStatus, "abandoned" | "trigger"> & { readonly attempt: number },
   outcome: AttemptOutcome
 ): Effect.Effect<NextStep> => {
-  const state = afterAttempt({ attemptCount: attempt, trigger }, outcome)
+  const state = afterAttempt({ attemptCount: attempt, abandoned, trigger }, outcome)
   if (state !== "queued") return Effect.succeed({ state })
   return Effect.map(
-    nextDelay({ attemptNumber: attempt, retryAfter: outcome.retryAfter }),
+    nextDelay({ attemptNumber: attempt - abandoned, retryAfter: outcome.retryAfter }),
     Option.match({
       onNone: (): NextStep => ({ state: "failed" }),
       onSome: (delay): NextStep => ({ state: "queued", delay })

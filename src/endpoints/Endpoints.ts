@@ -18,6 +18,7 @@ import { type Filters, parseFilters } from "../events/Filters.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
+import { housekeepingLayer } from "../kit/Housekeeping.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
 import { defaultPageSize } from "../kit/Request.ts"
 import { makeShared } from "../kit/Shared.ts"
@@ -132,8 +133,9 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Deletes an endpoint for good. In the same transaction its secrets are erased and waiting deliveries end as
-     * `failed` with `endpoint_deleted`; an attempt under way is recorded and does not change that. The history stays.
+     * Deletes an endpoint for good. In the same transaction its secrets are erased, and queued deliveries end as `failed` with
+     * `endpoint_deleted`: a thousand of them, and none of the others is claimed until `endDeleted` ends it. An attempt under
+     * way is recorded, and has its delivery delivered if it was a success. The history stays.
      */
     readonly delete: (
       principal: PrincipalShape,
@@ -158,11 +160,10 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       id: EndpointId,
       query: ListSkipped
     ) => Effect.Effect<SkippedEventList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /**
-     * Erases rotated secrets that no longer sign anything, and ends deliveries that were queued while their endpoint
-     * was being deleted.
-     */
+    /** Erases rotated secrets that no longer sign anything. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
+    /** Ends what still waits for deleted endpoints, in batches. */
+    readonly endDeleted: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (
@@ -294,26 +295,16 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const requireLocked = (tenant: Tenant, id: EndpointId) =>
     Effect.filterOrFail(repo.lock(tenant, id), (found) => found, notFound)
 
-  /**
-   * Ends all that waits for an endpoint. Attempts under way come last: who records one waits for its row, and with it wait
-   * the attempts of others that are recorded in the same statement.
-   */
-  const endQueue = (tenant: Tenant, id: EndpointId) => {
-    const endFrom = (place: string): Effect.Effect<unknown, SqlError.SqlError> =>
-      Effect.flatMap(
-        repo.failWaiting(tenant, id, place),
-        Option.match({ onNone: () => repo.failQueued(tenant, id), onSome: endFrom })
-      )
-    return endFrom("-infinity")
-  }
-
   const remove = Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
     yield* transaction(sql)(
       Effect.gen(function* () {
         yield* requireLocked(principal, id)
         yield* repo.markDeleted(principal, id)
         yield* repo.eraseSecrets(principal, id)
-        yield* endQueue(principal, id)
+        const ended = yield* repo.failWaiting({ tenant: principal, id })
+        // Those under way come last: who records one waits for its row, and with it wait the attempts of others that are
+        // recorded in the same statement. If there is more, the housekeeping ends it
+        if (ended < batchSize) yield* repo.failUnderWay(principal, id)
         yield* record(principal, "endpoint.deleted", id)
       })
     )
@@ -354,11 +345,23 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   }, orUnavailable)
 
   const clean = inBatches(repo.eraseRetiredSecrets(batchSize)).pipe(
-    Effect.zipRight(repo.failQueuedOfDeleted),
     Effect.asVoid,
     Effect.withSpan("Endpoints.clean"),
     orUnavailable
   )
 
-  return { create, prepareCreate, list, get, update, delete: remove, rotateSecret, listSkipped, clean }
+  const endDeleted = inBatches(transaction(sql)(repo.failWaiting("all deleted"))).pipe(
+    Effect.asVoid,
+    Effect.withSpan("Endpoints.endDeleted"),
+    orUnavailable
+  )
+
+  return { create, prepareCreate, list, get, update, delete: remove, rotateSecret, listSkipped, clean, endDeleted }
 })
+
+/** Ends what waits for deleted endpoints, soon after the deletion. */
+export const deletedEndpointsLayer: Layer.Layer<never, never, Endpoints | SqlClient.SqlClient> = housekeepingLayer(
+  "deletions",
+  Effect.map(Endpoints, ({ endDeleted }) => ({ "deleted endpoints": endDeleted })),
+  "30 seconds"
+)

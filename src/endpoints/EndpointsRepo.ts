@@ -5,6 +5,7 @@ import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
+import { batchSize } from "../storage/Batches.ts"
 import { alongIndex } from "../storage/BoundedReads.ts"
 import { hasEnded, isOverlapping, mayStillBeSent, signsNoNew, signsUntil } from "./SecretLifetime.ts"
 
@@ -24,9 +25,6 @@ export interface EndpointRow {
 
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
-
-/** How many waiting deliveries of a deleted endpoint one statement ends: few enough for its time limit. */
-const endedAtOnce = 10_000
 
 /** The most replaced secrets of an endpoint that are kept: more rotations than anybody needs within 72 hours. */
 const mostReplacedSecrets = 64
@@ -162,61 +160,54 @@ const deletionStatements = (sql: Sql) => {
   /** Ends the deliveries that have left the queue in the common table expression `gone`. */
   const failGone = sql.literal(`
     UPDATE payments.deliveries d SET
-      state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
-      last_http_status = NULL, last_error_code = 'endpoint_deleted'
+      state = 'failed', finished_at = now(), last_http_status = NULL, last_error_code = 'endpoint_deleted'
     FROM gone
     WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment
       AND d.endpoint_id = gone.endpoint_id AND d.id = gone.id`)
+
+  /** Whether no attempt of a waiting delivery is under way. */
+  const isFree = sql.literal("(leased_until IS NULL OR leased_until <= now())")
 
   return {
     markDeleted: (tenant: Tenant, id: EndpointId) =>
       sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
 
     /**
-     * Ends waiting deliveries of which no attempt is under way, at most 10,000, from those on that come due at a time.
-     * Returns when the last one would have come due, to go on from there; none if none was left. In a transaction.
+     * Ends deliveries of which no attempt is under way, at most `batchSize`: of this endpoint that is being deleted, or of any
+     * that was. Returns how many. In a transaction.
      */
-    failWaiting: (tenant: Tenant, id: EndpointId, from: string) =>
+    failWaiting: (of: { readonly tenant: Tenant; readonly id: EndpointId } | "all deleted") =>
       Effect.map(
-        sql<{ readonly reached: string | null }>`
+        sql<{ readonly count: number }>`
           WITH gone AS (
             DELETE FROM payments.delivery_queue
             -- By their place, and with the rest in a form that no index serves, as in a claim
             WHERE ctid = ANY (ARRAY(
-                SELECT ctid FROM payments.delivery_queue
-                WHERE (endpoint_id, next_attempt_at) >= (${id}::uuid, ${from}::timestamptz)
-                  AND (endpoint_id, next_attempt_at) <= (${id}::uuid, 'infinity'::timestamptz) AND lease IS NULL
-                ORDER BY endpoint_id, next_attempt_at LIMIT ${endedAtOnce}
+                SELECT q.tid FROM payments.endpoints e CROSS JOIN LATERAL (
+                  SELECT ctid AS tid FROM payments.delivery_queue
+                  WHERE (endpoint_id, next_attempt_at) >= (e.id, '-infinity'::timestamptz)
+                    AND (endpoint_id, next_attempt_at) <= (e.id, 'infinity'::timestamptz) AND ${isFree}
+                  ORDER BY endpoint_id, next_attempt_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+                ) q
+                WHERE e.deleted_at IS NOT NULL
+                  AND ${of === "all deleted" ? sql`true` : sql`${inTenant(sql, of.tenant)} AND e.id = ${of.id}`}
+                LIMIT ${batchSize}
               ))
-              AND CASE WHEN lease IS NULL THEN ${inTenant(sql, tenant)} END
-            RETURNING organization_id, environment, endpoint_id, id, attempt_count, next_attempt_at
+              AND CASE WHEN ${isFree} THEN true END
+            RETURNING organization_id, environment, endpoint_id, id
           ), failed AS (${failGone})
-          SELECT max(next_attempt_at)::text AS reached FROM gone`.pipe((batch) =>
-          Effect.zipRight(alongIndex(sql), batch)
-        ),
-        ([row]) => Option.fromNullable(row?.reached)
+          SELECT count(*)::int AS count FROM gone`.pipe((batch) => Effect.zipRight(alongIndex(sql), batch)),
+        ([row]) => row?.count ?? 0
       ),
 
-    /** Ends waiting deliveries. An attempt under way loses its lease with this: it is recorded and changes nothing. */
-    failQueued: (tenant: Tenant, id: EndpointId) =>
+    /** Ends deliveries under way: their attempts lose their leases with this, and are recorded as late ones are. */
+    failUnderWay: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
           DELETE FROM payments.delivery_queue WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}
-          RETURNING organization_id, environment, endpoint_id, id, attempt_count
+          RETURNING organization_id, environment, endpoint_id, id
         )
-        ${failGone}`,
-
-    /**
-     * Ends deliveries that a notification under way has queued since the deletion. Without secrets they can't be sent.
-     */
-    failQueuedOfDeleted: sql`
-      WITH gone AS (
-        DELETE FROM payments.delivery_queue q USING payments.endpoints e
-        WHERE e.deleted_at > now() - interval '1 day' AND q.organization_id = e.organization_id
-          AND q.environment = e.environment AND q.endpoint_id = e.id
-        RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count
-      )
-      ${failGone}`
+        ${failGone}`
   }
 }
 

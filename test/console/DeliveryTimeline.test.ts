@@ -131,6 +131,15 @@ describe("a delivery's line of time", () => {
     expect(waiting({ attemptCount: 6, lastErrorCode: "timeout" })).toMatchObject({ manual: true })
   })
 
+  it("takes none for a re-send because workers died at those before", () => {
+    const died = [1, 2, 3].map((number) => attempt(number, number, { durationMs: null, errorCode: "interrupted" }))
+    const tried = [4, 5, 6].map((number) => attempt(number, number, { durationMs: null, errorCode: "timeout" }))
+    const steps = timelineOf(
+      delivery({ attemptCount: 6, lastErrorCode: "timeout", nextAttemptAt: at(30), attempts: [...died, ...tried] })
+    )
+    expect(steps.at(-1)).toMatchObject({ kind: "next", number: 7, manual: false })
+  })
+
   it("has the service's own bounds", () => {
     expect([automaticAttempts, maxAttempts]).toEqual([policy.maxAutomaticAttempts, policy.maxAttempts])
     expect(resendWindow).toBe(72 * 3600 * 1000)

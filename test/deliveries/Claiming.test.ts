@@ -66,6 +66,7 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
     const claiming = new Claiming({
       options,
       queue,
+      recording: { caughtUp: () => Effect.void },
       wakeUp: { announce: Effect.void, await: Effect.never },
       attempts,
       held,

@@ -31,6 +31,7 @@ const started = (isBehind: () => boolean) =>
             return nothingDue
           })
       },
+      recording: { caughtUp: () => Effect.void },
       attempts: { aside: 0, caps: () => new Map(), held: () => 0, *lanes() {}, pace },
       begin: () => Effect.void,
       pulse: new Pulse("starts"),

@@ -14,12 +14,13 @@ const begunAtTurns = (as: BegunAs) =>
   Effect.gen(function* () {
     const begun: Array<ClaimedDelivery> = []
     const held = new Held(unusedQueue, () => {})
-    const begin = makeBegin(
+    const begin = makeBegin({
       held,
-      { start: (delivery) => void begun.push(delivery) },
-      { load: () => Effect.void },
-      Duration.seconds(5)
-    )
+      attempts: { start: (delivery) => void begun.push(delivery) },
+      destinations: { load: () => Effect.void },
+      recording: { unrecorded: () => new Map() },
+      startWithin: Duration.seconds(5)
+    })
     const deliveries = Array.from({ length: 100 }, anyDelivery)
     const atTurns = new Set<number>()
     const turn = () => {

@@ -1,6 +1,13 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
-import { maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
+import {
+  automaticDelays,
+  jitter,
+  maxAbandoned,
+  maxAttempts,
+  maxAutomaticAttempts
+} from "../../src/deliveries/RetryPolicy.ts"
+import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
@@ -377,26 +384,67 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       const slow = yield* claimOne(queues[0])
       yield* elapse([slow.id])
       const newer = yield* claimOne(queues[1])
-      yield* queues[0].finish([finished(slow, 200, { state: "delivered" })])
+      yield* queues[0].finish([finished(slow, 429, retry())])
       expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", attemptCount: 2, leased: true })
       expect(yield* attempts(slow.id)).toEqual([
-        { number: 1, trigger: "automatic", durationMs: 12, httpStatus: 200, errorCode: null }
+        { number: 1, trigger: "automatic", durationMs: 12, httpStatus: 429, errorCode: "http_error" }
       ])
       yield* queues[1].finish([finished(newer, 500, retry())])
       expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", lastHttpStatus: 500, leased: false })
       // Neither does it overwrite what the newer one recorded, however late it comes
       yield* queues[0].finish([finished(slow, 404, { state: "failed" })])
       expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", lastHttpStatus: 500 })
-      expect((yield* attempts(slow.id)).map(({ httpStatus }) => httpStatus)).toEqual([200, 500])
+      expect((yield* attempts(slow.id)).map(({ httpStatus }) => httpStatus)).toEqual([429, 500])
     })
   )
 
-  it.effect("that was lost lets a late success end well what has failed since, unless an attempt waits again", () =>
+  it.effect(
+    "that was lost lets a late success end its delivery well while the next attempt waits or is under way",
+    () =>
+      Effect.gen(function* () {
+        const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+        const endpoint = yield* makeEndpoint
+        const lose = Effect.gen(function* () {
+          yield* seed(endpoint)
+          const slow = yield* claimOne(queues[0])
+          yield* elapse([slow.id])
+          return { slow, next: yield* claimOne(queues[1]) }
+        })
+        const acknowledge = ({ slow }: { readonly slow: ClaimedDelivery }) =>
+          Effect.zipRight(queues[0].finish([finished(slow, 204, { state: "delivered" })]), delivery(slow.id))
+
+        const waiting = yield* lose
+        yield* queues[1].finish([finished(waiting.next, 503, retry())])
+        expect(yield* acknowledge(waiting)).toMatchObject({
+          state: "delivered",
+          attemptCount: 2,
+          finished: true,
+          dueIn: null,
+          lastHttpStatus: 204,
+          lastErrorCode: null
+        })
+        yield* elapse([waiting.slow.id])
+        expect(yield* claimFrom(queues[1], idle)).toEqual([])
+
+        const underWay = yield* lose
+        expect(yield* acknowledge(underWay)).toMatchObject({ state: "delivered", attemptCount: 1, leased: false })
+        // A consumer that has the event may refuse it now
+        yield* queues[1].finish([finished(underWay.next, 409, { state: "failed" })])
+        expect(yield* delivery(underWay.slow.id)).toMatchObject({
+          state: "delivered",
+          attemptCount: 2,
+          lastHttpStatus: 204
+        })
+        expect((yield* attempts(underWay.slow.id)).map(({ httpStatus }) => httpStatus)).toEqual([204, 409])
+      })
+  )
+
+  it.effect("that was lost lets a late success end well what has failed since, or was sent again since", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed, sql } = yield* emptyBench
       const endpoint = yield* makeEndpoint
       const lose = Effect.gen(function* () {
-        yield* seed(endpoint, { attemptCount: maxAutomaticAttempts - 1 })
+        yield* seed(endpoint, { attemptCount: maxAttempts - 1 })
         const slow = yield* claimOne(queues[0])
         yield* elapse([slow.id])
         // Taken for lost, the last of its attempts
@@ -409,7 +457,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       expect(yield* delivery(delivered.id)).toMatchObject({
         state: "delivered",
         finished: true,
-        attemptCount: maxAutomaticAttempts,
+        attemptCount: maxAttempts,
         lastHttpStatus: 204,
         lastErrorCode: null
       })
@@ -422,7 +470,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       const resent = yield* lose
       yield* queueAgain(sql, sql`id = ${resent.id}`)
       yield* queues[0].finish([finished(resent, 204, { state: "delivered" })])
-      expect(yield* delivery(resent.id)).toMatchObject({ state: "queued" })
+      expect(yield* delivery(resent.id)).toMatchObject({ state: "delivered", dueIn: null })
     })
   )
 
@@ -433,6 +481,9 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       const lose = Effect.tap(claimOne(queues[0]), ({ id }) => elapse([id]))
       const first = yield* lose
       const second = yield* lose
+      // Two have been lost: it rests
+      expect(yield* claimFrom(queues[0], idle)).toEqual([])
+      yield* elapse([second.id])
       const last = yield* claimOne(queues[0])
       // As after a database was away for longer than a lease
       yield* queues[0].finish([
@@ -475,20 +526,29 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a delivery", (it) => {
-  it.effect("sees at most six automatic attempts, however all of them were cut off, and ends failed", () =>
+  it.effect("rests longer after each worker that died at it but the first, and ends failed after six", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
       const ids = yield* seed(yield* makeEndpoint)
-      for (let attempt = 1; attempt <= 6; attempt += 1) {
-        expect((yield* claimOne(queues[attempt % 2 === 0 ? 0 : 1])).attempt).toBe(attempt)
+      const [id] = ids
+      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
+      for (const [index, delay] of automaticDelays.entries()) {
+        if (index > 1) {
+          expect(yield* claimFrom(queues[0], idle)).toEqual([])
+          expect(yield* delivery(id)).toMatchObject({ state: "queued", leased: false, attemptCount: index })
+          const { dueIn } = yield* delivery(id)
+          const rests = Duration.toSeconds(automaticDelays[index - 1] ?? delay)
+          expect(dueIn).toBeGreaterThan(rests * jitter.min - 5)
+          expect(dueIn).toBeLessThan(rests * jitter.max + 5)
+          yield* elapse(ids)
+        }
+        expect((yield* claimOne(queues[index % 2 === 0 ? 0 : 1])).attempt).toBe(index + 1)
         yield* elapse(ids)
       }
       expect(yield* claimFrom(queues[0], idle)).toEqual([])
-      const [id] = ids
-      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
       expect(yield* delivery(id)).toMatchObject({
         state: "failed",
-        attemptCount: maxAutomaticAttempts,
+        attemptCount: maxAbandoned,
         leased: false,
         dueIn: null,
         finished: true,
@@ -503,16 +563,73 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("that a person sends again sees one attempt: cut off, it is failed again", () =>
+  it.effect("is sent by itself after two minutes in which every worker died as it claimed", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint, { count: 3 })
+      const second = sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = next_attempt_at - interval '1 second',
+          leased_until = leased_until - interval '1 second'`
+      for (let passed = 0; passed < 120; passed += 1) {
+        yield* queues[0].claim(idle)
+        yield* second
+      }
+      const claimed: Array<ClaimedDelivery> = []
+      // The longest wait after three abandoned claims is six minutes
+      for (let passed = 0; passed < 480 && claimed.length < 3; passed += 1) {
+        claimed.push(...(yield* claimFrom(queues[1], idle)))
+        yield* second
+      }
+      yield* queues[1].finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
+      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "delivered" })
+    })
+  )
+
+  it.effect("has all of its automatic attempts left after workers died at it", () =>
+    Effect.gen(function* () {
+      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint)
+      const [id] = ids
+      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
+      const claim = Effect.tap(claimOne(queues[0]), () => elapse(ids))
+      yield* claim
+      yield* claim
+      expect(yield* claimFrom(queues[0], idle)).toEqual([])
+      for (let made = 1; made <= maxAutomaticAttempts; made += 1) {
+        yield* elapse(ids)
+        expect(yield* delivery(id)).toMatchObject({ state: "queued", due: true })
+        const claimed = yield* claimOne(queues[0])
+        const outcome = { httpStatus: 503, errorCode: "http_error", durationMs: 1, retryAfter: null } as const
+        const next = yield* nextStep(claimed, outcome)
+        if (next.state === "queued") {
+          // The waits are those before the second attempt, the third and so on
+          const usual = Duration.toMillis(automaticDelays[made] ?? 0)
+          expect(Duration.toMillis(next.delay)).toBeGreaterThanOrEqual(usual * jitter.min)
+          expect(Duration.toMillis(next.delay)).toBeLessThanOrEqual(usual * jitter.max)
+        }
+        yield* queues[0].finish([{ delivery: claimed, startedAt: Date.now(), outcome, next }])
+      }
+      expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 2 + maxAutomaticAttempts })
+    })
+  )
+
+  it.effect("that a person sends again sees one attempt, even if the first worker that claims it dies", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
       const ids = yield* seed(yield* makeEndpoint, { attemptCount: 2, trigger: "manual" })
       const claimed = yield* claimOne(queues[0])
       expect(claimed).toMatchObject({ attempt: 3, trigger: "manual" })
       yield* elapse(ids)
-      expect(yield* claimFrom(queues[1], idle)).toEqual([])
-      expect(yield* delivery(claimed.id)).toMatchObject({ state: "failed", attemptCount: 3 })
-      expect(yield* attempts(claimed.id)).toMatchObject([{ number: 3, trigger: "manual", errorCode: "interrupted" }])
+      const again = yield* claimOne(queues[1])
+      expect(again).toMatchObject({ attempt: 4, trigger: "manual", abandoned: 1 })
+      const outcome = { httpStatus: 503, errorCode: "http_error", durationMs: 1, retryAfter: null } as const
+      expect(yield* nextStep(again, outcome)).toEqual({ state: "failed" })
+      yield* queues[1].finish([finished(again, 503, { state: "failed" })])
+      expect(yield* delivery(claimed.id)).toMatchObject({ state: "failed", attemptCount: 4 })
+      expect(yield* attempts(claimed.id)).toMatchObject([
+        { number: 3, trigger: "manual", errorCode: "interrupted" },
+        { number: 4, trigger: "manual", errorCode: "http_error" }
+      ])
     })
   )
 

@@ -3,6 +3,7 @@ import { describe, expect, it, layer } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Option } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import { makeDeliveriesRepo } from "../../src/deliveries/api/DeliveriesRepo.ts"
+import { automaticDelays, jitter } from "../../src/deliveries/RetryPolicy.ts"
 import {
   afterAbandonedLease,
   afterAttempt,
@@ -61,12 +62,15 @@ class Contract {
   state: "queued" | "delivered" | "failed" = "queued"
   automatic = 0
   manual = 0
+  /** Attempts whose worker died: in all, and since it was queued. */
+  interrupted = 0
+  abandoned = 0
   hours = 0
   deleted = false
   resent = false
 
   get attempts() {
-    return this.automatic + this.manual
+    return this.automatic + this.manual + this.interrupted
   }
 
   /** One attempt, which ends so; nothing where none is due. */
@@ -79,6 +83,15 @@ class Contract {
     return true
   }
 
+  /** A worker dies during an attempt; nothing if none is due. */
+  crash(): boolean {
+    if (this.state !== "queued") return false
+    this.interrupted += 1
+    this.abandoned += 1
+    this.state = this.abandoned < 6 && this.attempts < 12 ? "queued" : "failed"
+    return true
+  }
+
   /** Null where it is queued again, else the refusal's code. */
   resend(): string | null {
     if (this.state !== "failed") return "delivery_not_failed"
@@ -87,6 +100,7 @@ class Contract {
     if (this.hours > 72) return "delivery_window_expired"
     this.state = "queued"
     this.resent = true
+    this.abandoned = 0
     return null
   }
 
@@ -112,22 +126,22 @@ describe("the state machine", () => {
     fc.assert(
       fc.property(lives, (happenings) => {
         const contract = new Contract()
-        let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, trigger: "automatic" }
+        let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, abandoned: 0, trigger: "automatic" }
         // After each step; there are tens of thousands: one assertion for each would take a second
         const is: Array<readonly [state: string, attempts: number]> = []
         const shouldBe: typeof is = []
         for (const what of happenings) {
           switch (what.do) {
             case "attempt":
-            case "crash": {
-              const made = contract.attempt(what.do === "crash" ? "may pass" : Contract.end(what.answer))
-              if (!made) break
+              if (!contract.attempt(Contract.end(what.answer))) break
               delivery = { ...delivery, attemptCount: delivery.attemptCount + 1 }
-              const state =
-                what.do === "crash" ? afterAbandonedLease(delivery) : afterAttempt(delivery, answers[what.answer])
-              delivery = { ...delivery, state }
+              delivery = { ...delivery, state: afterAttempt(delivery, answers[what.answer]) }
               break
-            }
+            case "crash":
+              if (!contract.crash()) break
+              delivery = { ...delivery, attemptCount: delivery.attemptCount + 1, abandoned: delivery.abandoned + 1 }
+              delivery = { ...delivery, state: afterAbandonedLease(delivery) }
+              break
             case "resend": {
               const refusal = resendRefusal({
                 ...delivery,
@@ -135,7 +149,7 @@ describe("the state machine", () => {
                 endpointDeleted: contract.deleted
               })
               expect(refusalCode(refusal)).toBe(contract.resend())
-              if (Option.isNone(refusal)) delivery = { ...delivery, state: "queued", trigger: "manual" }
+              if (Option.isNone(refusal)) delivery = { ...delivery, state: "queued", abandoned: 0, trigger: "manual" }
               break
             }
             case "hours":
@@ -159,7 +173,7 @@ describe("the state machine", () => {
 
   it("ends after six automatic attempts that may pass, and lets six more be asked for", () => {
     const stateAfter = (attemptCount: number, trigger: "automatic" | "manual") =>
-      afterAttempt({ attemptCount, trigger }, answers.busy)
+      afterAttempt({ attemptCount, abandoned: 0, trigger }, answers.busy)
     expect([1, 2, 3, 4, 5, 6].map((number) => stateAfter(number, "automatic"))).toEqual([
       ...Array.from({ length: 5 }, () => "queued"),
       "failed"
@@ -187,8 +201,8 @@ describe("the state machine", () => {
         [12, "manual", "accepted"]
       ] as const) {
         const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
-        const next = yield* nextStep({ attempt, trigger }, outcome)
-        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, trigger }, outcome))
+        const next = yield* nextStep({ attempt, abandoned: 0, trigger }, outcome)
+        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, abandoned: 0, trigger }, outcome))
         expect("delay" in next).toBe(next.state === "queued")
       }
     })
@@ -230,15 +244,21 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             yield* queues[0].finish([{ delivery: claimed, startedAt: Date.now(), outcome, next }])
           })
 
-          /** The worker dies during the attempt: the next claim finds out, and makes the attempt after it. */
+          /** The worker dies during the attempt: the next claim finds out, and makes the attempt after it, or lets it rest. */
           const crash = Effect.gen(function* () {
-            const due = contract.attempt("may pass")
+            const due = contract.crash()
             const claimed = yield* claim
             expect(claimed !== undefined).toBe(due)
             if (claimed === undefined) return
             const next = yield* claim
-            expect(next !== undefined).toBe(contract.state === "queued")
+            expect(next !== undefined).toBe(contract.state === "queued" && contract.abandoned === 1)
             if (next !== undefined) yield* queues[1].release([next], Duration.minutes(1))
+            else if (contract.state === "queued") {
+              const { dueIn } = yield* delivery(id)
+              const usual = Duration.toSeconds(automaticDelays[contract.abandoned - 1] ?? 0)
+              expect(dueIn).toBeGreaterThan(usual * jitter.min - 5)
+              expect(dueIn).toBeLessThan(usual * jitter.max + 5)
+            }
           })
 
           const resend = Effect.gen(function* () {
@@ -298,7 +318,8 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
           expect(history.map(({ number }) => number)).toEqual(
             Array.from({ length: contract.attempts }, (_, index) => index + 1)
           )
-          expect(history.filter(({ trigger }) => trigger === "automatic")).toHaveLength(contract.automatic)
+          const made = history.filter(({ errorCode }) => errorCode !== "interrupted")
+          expect(made.filter(({ trigger }) => trigger === "automatic")).toHaveLength(contract.automatic)
         })
 
         yield* Effect.promise(() =>

@@ -170,6 +170,56 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a warning", (it) => 
     })
   )
 
+  it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const mailbox = yield* TestMailbox
+      const [first, second] = [yield* makeShop, yield* makeShop]
+      yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
+      yield* storeDeliveries({ ...first.of, count: 3 })
+      yield* storeDeliveries({ ...second.of, count: 3 })
+      mailbox.refuseTo(first.people.owner)
+      yield* Effect.ensuring(
+        scan,
+        Effect.sync(() => mailbox.refuseTo())
+      )
+      expect(yield* counts(first.people)).toEqual(nobody)
+      expect(yield* counts(second.people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      yield* scan
+      expect(yield* counts(first.people)).toEqual({ ...nobody, owner: 1 })
+    })
+  )
+
+  it.effect("is one of few tries while the mail server takes none, and each gets its turn", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const shops = yield* Effect.replicateEffect(makeShop, 8)
+      for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
+      const before = mailbox.offered()
+      mailbox.refuse({ code: 451, message: () => "Try again later" })
+      const tried = Effect.flatMap(
+        TestService,
+        ({ sql }) => sql`
+          SELECT 1 FROM payments.failure_warnings
+          WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
+      )
+      yield* Effect.ensuring(
+        Effect.gen(function* () {
+          yield* scan
+          // An owner and an admin each
+          expect(mailbox.offered() - before).toBe(2 * 5)
+          expect(yield* tried).toHaveLength(5)
+          yield* scan
+          expect(mailbox.offered() - before).toBe(2 * 10)
+          expect(yield* tried).toHaveLength(8)
+        }),
+        Effect.sync(() => mailbox.refuse())
+      )
+      yield* scan
+      for (const { people } of shops) expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+    })
+  )
+
   it.effect("that the mail server may have taken, though it did not say so, is not sent again that day", () =>
     Effect.gen(function* () {
       const mailbox = yield* TestMailbox

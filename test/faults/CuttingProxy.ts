@@ -19,6 +19,9 @@ export interface CuttingProxy {
     options: { readonly probability: number; readonly random: Randomness },
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
+  /** Cuts all connections, and accepts none until `restore`. */
+  readonly sever: () => void
+  readonly restore: () => void
   /** Cuts once, at the next thing said that holds this text. */
   readonly cutAt: (text: string, cut: Cut) => void
 }
@@ -29,6 +32,7 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
     Effect.async<CuttingProxy & { readonly close: () => void }>((resume) => {
       const open = new Set<Socket>()
       let cuts = 0
+      let isSevered = false
       let chance: { readonly probability: number; readonly random: Randomness } | undefined
       let awaited: { readonly text: string; readonly cut: Cut } | undefined
 
@@ -42,6 +46,7 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
       }
 
       const server = createServer({ noDelay: true }, (client) => {
+        if (isSevered) return void client.destroy()
         const database = connect({ port: target, host: "127.0.0.1", noDelay: true })
         let isCut = false
         const end = () => {
@@ -87,6 +92,13 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
                     chance = undefined
                   })
               ),
+            sever: () => {
+              isSevered = true
+              for (const socket of open) socket.destroy()
+            },
+            restore: () => {
+              isSevered = false
+            },
             cutAt: (text, cut) => {
               awaited = { text, cut }
             },

@@ -25,6 +25,8 @@ export interface Mailbox {
   readonly offered: () => number
   /** Answers this to every mail until it is called with nothing. */
   readonly refuse: (refusal?: SmtpRefusal) => void
+  /** Answers 450 to every mail to this address, before its text, until it is called with nothing. */
+  readonly refuseTo: (address?: string) => void
   /** From now on takes every mail and breaks the connection off in place of saying so, or no more. */
   readonly breakOff: (breaks: boolean) => void
   /** Waits for the n-th mail (from 1) to an address. */
@@ -64,6 +66,7 @@ export const makeMailbox = (
     let refusal: SmtpRefusal | undefined
     let offered = 0
     let breaksOff = false
+    let refused: string | undefined
     const sockets = new Set<Socket>()
     const server = new SMTPServer({
       disabledCommands: options.user === undefined ? ["STARTTLS", "AUTH"] : ["STARTTLS"],
@@ -73,6 +76,8 @@ export const makeMailbox = (
         auth.username === options.user && auth.password === options.password
           ? callback(null, { user: auth.username })
           : callback(new Error("Bad credentials")),
+      onRcptTo: ({ address }, _session, callback) =>
+        callback(address === refused ? Object.assign(new Error("Domain not found"), { responseCode: 450 }) : null),
       onData: (stream, session, callback) => {
         const chunks: Array<Buffer> = []
         stream.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -115,6 +120,9 @@ export const makeMailbox = (
       offered: () => offered,
       refuse: (next) => {
         refusal = next
+      },
+      refuseTo: (address) => {
+        refused = address
       },
       breakOff: (breaks) => {
         breaksOff = breaks

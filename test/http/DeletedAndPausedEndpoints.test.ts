@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Fiber, Logger, LogLevel, Option } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
+import { batchSize } from "../../src/storage/Batches.ts"
 import { endQueued, queueAgain, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
@@ -182,6 +183,37 @@ onSharedService("an endpoint", (it) => {
     })
   )
 
+  it.scoped(
+    "that is deleted with a long queue is gone at once, gets none of it, and leaves the end of it to the housekeeping",
+    () =>
+      Effect.gen(function* () {
+        const { services, sql } = yield* TestService
+        const { consumer, id, send, tenant } = yield* makeDestination()
+        const neighbour = yield* makeDestination()
+        const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
+        yield* storeDeliveries({ ...of, count: 2 * batchSize + 500 })
+        expect((yield* send("DELETE")).status).toBe(204)
+        expect(yield* statesOf(id)).toEqual({ failed: batchSize, queued: batchSize + 500 })
+        // The longest due: a worker meets all of them first
+        yield* sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute' WHERE endpoint_id = ${id}`
+        yield* payment(neighbour.tenant)
+        yield* withWorker(received(neighbour.consumer, 1))
+        expect(consumer.received).toHaveLength(0)
+        yield* Context.get(services, Endpoints).endDeleted
+        expect(yield* statesOf(id)).toEqual({ failed: 2 * batchSize + 500 })
+        expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
+        const [last] = yield* sql<{ readonly code: string }>`
+        SELECT last_error_code AS code FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id DESC LIMIT 1`
+        expect(last?.code).toBe("endpoint_deleted")
+        expect(
+          yield* sql`
+          SELECT id FROM payments.deliveries
+          WHERE endpoint_id = ${id} AND attempt_count <> COALESCE(cardinality(attempts), 0)`
+        ).toEqual([])
+      })
+  )
+
   it.scoped("that is deleted makes room for another one", () =>
     Effect.gen(function* () {
       const { request } = yield* TestService
@@ -232,10 +264,14 @@ onSharedService("an endpoint", (it) => {
       // As if the notification had found the endpoint just before, and stored its delivery just after
       yield* queueAgain(sql, sql`endpoint_id = ${id}`)
       yield* sql`UPDATE payments.deliveries SET last_error_code = NULL WHERE endpoint_id = ${id}`
-      // The worker says loudly that it has nothing to sign with
-      yield* withWorker(received(neighbour.consumer, 1)).pipe(Logger.withMinimumLogLevel(LogLevel.None))
+      const errors: Array<unknown> = []
+      const noting = Logger.make(({ logLevel, message }) => {
+        if (LogLevel.greaterThanEqual(logLevel, LogLevel.Warning)) errors.push(message)
+      })
+      yield* Effect.provide(withWorker(received(neighbour.consumer, 1)), Logger.replace(Logger.defaultLogger, noting))
+      expect(errors).toEqual([])
       expect(consumer.received).toHaveLength(0)
-      yield* Context.get(services, Endpoints).clean
+      yield* Context.get(services, Endpoints).endDeleted
       expect(listed(yield* send("GET", "/deliveries"))).toMatchObject([endedByDeletion])
       expect(listed(yield* neighbour.send("GET", "/deliveries"))).toMatchObject([{ state: "delivered" }])
     })

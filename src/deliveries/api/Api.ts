@@ -19,9 +19,7 @@ import { NoQuery, OrganizationPath, optional, pageFields, strict, UnixSecondsFro
 import { AttemptErrorCode } from "../Attempt.ts"
 import { EventIdText } from "./EventIdText.ts"
 
-/** `queued` includes a delivery whose attempt is under way. */
-
-/** A delivery: one event on its way to one endpoint. */
+/** A delivery: one event on its way to one endpoint. While an attempt is under way it is `queued`. */
 export const Delivery = Schema.Struct({
   id: DeliveryId,
   endpointId: EndpointId,

@@ -20,6 +20,9 @@ const maxReasons = 5
 /** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
 const claimedFor = "5 minutes"
 
+/** After how many warnings in a row that the mail server did not take a round ends: it may take none at all. */
+const mostFailuresInARow = 5
+
 /** How long to wait after the mail server refused a warning: an operator has to fix something first. */
 const refusedFor = "1 hour"
 
@@ -45,7 +48,8 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
     /**
      * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
      * tests, and no warning in the last day. Any number of processes may do it: each warning is claimed by one of them
-     * for a while. If the mail server can't be reached, the round ends, and unsent warnings are tried again.
+     * for a while. A warning that the mail server does not take for now is tried again in the next round, after all others;
+     * after five of them in a row the round ends.
      *
      * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
      * is handed over. So if a process dies before that, nothing is lost; if it dies during the hand-over, or the mail
@@ -68,7 +72,10 @@ interface Rest {
 /**
  * The endpoints to warn about. Skips from tenant to tenant through the index of failed deliveries, and counts no further
  * than necessary: the cost depends on the number of tenants with failures, of which each has few endpoints, and neither
- * on how many failures there are nor on how many endpoints a tenant has deleted. The order is that of no other index.
+ * on how many failures there are nor on how many endpoints a tenant has deleted. The order within is that of no other index.
+ *
+ * Those come first that were not tried, then those that were tried longest ago: a mailbox that can't be reached keeps
+ * nobody else's warning back.
  */
 export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoint>`
   WITH RECURSIVE turn AS MATERIALIZED (
@@ -87,16 +94,15 @@ export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoin
   SELECT p.organization_id AS "organizationId", p.environment, p.id AS "endpointId"
   FROM failing f
   JOIN payments.endpoints p ON p.organization_id = f.organization_id AND p.environment = f.environment
-  WHERE p.deleted_at IS NULL AND NOT EXISTS (
-    SELECT 1 FROM payments.failure_warnings w
-    WHERE w.organization_id = p.organization_id AND w.environment = p.environment AND w.endpoint_id = p.id
-      AND w.quiet_until > now()
-  ) AND EXISTS (
+  LEFT JOIN payments.failure_warnings w
+    ON w.organization_id = p.organization_id AND w.environment = p.environment AND w.endpoint_id = p.id
+  WHERE p.deleted_at IS NULL AND (w.quiet_until IS NULL OR w.quiet_until <= now()) AND EXISTS (
     SELECT 1 FROM payments.deliveries d
     WHERE d.organization_id = p.organization_id AND d.environment = p.environment AND d.endpoint_id = p.id
       AND NOT d.test AND d.failed_at > now() - interval '24 hours'
     OFFSET ${warningThreshold - 1}
-  )`
+  )
+  ORDER BY w.quiet_until NULLS FIRST`
 
 const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
   due: failingEndpoints(sql),
@@ -190,30 +196,30 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
     return taken.includes(true)
   })
 
-  /** Sends one warning. Returns whether the round continues: it does not if the mail server can't be reached. */
+  /** Sends one warning. Returns whether the mail server did not take it for now. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* statements.claim(endpoint)
     if (Option.isNone(claim)) {
-      return true
+      return false
     }
     const failures = yield* statements.failures(endpoint)
     if (Option.isNone(failures)) {
       yield* statements.rest(endpoint, claim.value, { after: "0" })
-      return true
+      return false
     }
     const addresses = yield* recipients(endpoint.organizationId)
     // From here on the warning counts as sent, unless the mail server is known not to have accepted it
     const begun = yield* statements.rest(endpoint, claim.value, { after: "24 hours" })
     if (Option.isNone(begun)) {
-      return true
+      return false
     }
     return yield* send(failures.value, addresses).pipe(
       Effect.tap((sent) => statements.rest(endpoint, begun.value, { sent })),
-      Effect.as(true),
+      Effect.as(false),
       Effect.catchTag("MailNotSent", (error) =>
         Effect.logWarning(`A warning of failed deliveries could not be sent: ${error.message}`).pipe(
           Effect.zipRight(statements.rest(endpoint, begun.value, { after: error.permanent ? refusedFor : "0" })),
-          Effect.as(error.permanent)
+          Effect.as(!error.permanent)
         )
       ),
       Effect.annotateLogs({ endpointId: endpoint.endpointId, organizationId: endpoint.organizationId })
@@ -221,8 +227,10 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   })
 
   const scan = Effect.fn("Warnings.scan")(function* () {
+    let failuresInARow = 0
     for (const endpoint of yield* statements.due) {
-      if (!(yield* warn(endpoint))) {
+      failuresInARow = (yield* warn(endpoint)) ? failuresInARow + 1 : 0
+      if (failuresInARow >= mostFailuresInARow) {
         return
       }
     }

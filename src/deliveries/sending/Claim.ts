@@ -15,6 +15,8 @@ export interface ClaimedDelivery extends Tenant {
   readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
+  /** How many attempts before it were abandoned since it was queued. */
+  readonly abandoned: number
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
@@ -31,6 +33,8 @@ export interface ClaimedDelivery extends Tenant {
 /** What all deliveries to an endpoint share. */
 export interface Destination {
   readonly url: string
+  /** Its secrets are erased, and nothing is sent to it any more. */
+  readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<StoredSecret>
 }
 
@@ -132,6 +136,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   readonly lease
   readonly ctid
   readonly attempt
+  readonly abandoned
   readonly trigger
   readonly endpointId
   readonly eventId
@@ -144,7 +149,12 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   constructor(
     of: Omit<LeasedDelivery, "secretIds">,
     secretIds: ReadonlyArray<string>,
-    { attempt, createdAt, trigger }: Pick<ClaimedDelivery, "attempt" | "createdAt" | "trigger">,
+    {
+      abandoned,
+      attempt,
+      createdAt,
+      trigger
+    }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
     { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
   ) {
     this.organizationId = of.organizationId
@@ -153,6 +163,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     this.lease = lease
     this.ctid = of.ctid
     this.attempt = attempt
+    this.abandoned = abandoned
     this.trigger = trigger
     this.endpointId = of.endpointId
     this.eventId = of.eventId
@@ -207,6 +218,7 @@ export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | n
 export interface StoredDestination {
   readonly endpointId: EndpointId
   readonly url: string
+  readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<{
     readonly id: string
     readonly masterKeyId: string

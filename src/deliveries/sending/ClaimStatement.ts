@@ -2,7 +2,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
-import { maxAutomaticAttempts } from "../RetryPolicy.ts"
+import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../RetryPolicy.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
 import type { Plans } from "./Plans.ts"
 
@@ -16,6 +16,14 @@ const newestAge = "5 seconds"
 /** Since when what is looked at has been due at least. */
 const untilOf = (sql: SqlClient.SqlClient, look: ClaimOptions["look"]) =>
   sql.literal(look === "overdue" ? "now() - interval '1 second'" : "now()")
+
+/**
+ * How long a delivery of the queue rests, in milliseconds, if its claim was abandoned: after the first, the second and so on;
+ * and if its endpoint was deleted: until the housekeeping ends it. Null if it does not rest.
+ */
+const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
+const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
+const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
 
 const itself = <A>(value: A): A => value
 
@@ -69,8 +77,9 @@ const reached = (
           ) END`
 
 /**
- * The statement that claims: it takes what is due under a lease, gives up what a dead worker held last, and returns all
- * that the attempts need.
+ * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
+ * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`. Nothing is taken of an endpoint that was
+ * deleted.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
@@ -80,6 +89,7 @@ const reached = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
@@ -123,14 +133,21 @@ export const makeClaim =
         LIMIT ${options.limit}
       ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
-        SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
-          lease IS NOT NULL AND (next_trigger = 'manual' OR attempt_count >= ${maxAutomaticAttempts}) AS used_up
+        SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
+          lease IS NOT NULL AND (abandoned >= ${sql.literal(String(maxAbandoned - 1))}
+            OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up
         FROM payments.delivery_queue
         WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
           -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
           -- one would be read from end to end for it
           AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
         FOR UPDATE SKIP LOCKED
+      ), deleted AS MATERIALIZED (
+        SELECT e.id FROM (SELECT DISTINCT organization_id, environment, endpoint_id FROM locked) l
+        CROSS JOIN LATERAL (
+          SELECT e.id FROM payments.endpoints e WHERE e.organization_id = l.organization_id
+            AND e.environment = l.environment AND e.id = l.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0
+        ) e
       ), given_up AS (
         DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
       ), interrupted AS MATERIALIZED (
@@ -138,12 +155,19 @@ export const makeClaim =
           used_up)
         FROM locked WHERE lease IS NOT NULL
       ), claimed AS (
+        -- In one update with those that rest: another one would read the whole table while its plan is stale
         UPDATE payments.delivery_queue SET
-          lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
-          leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
+          lease = CASE WHEN ${rests} THEN NULL ELSE ${lease}::uuid END, claimed_at = now(),
+          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END,
+          abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
+          leased_until = CASE WHEN ${rests} THEN NULL
+            ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
+          next_attempt_at = CASE WHEN ${rests}
+            THEN now() + ${sql.literal(`GREATEST(${abandonedFor} * ${jittered}, ${deletedFor})`)} * interval '1 millisecond'
+            ELSE next_attempt_at END
         WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
-        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id,
-          secret_ids, created_at, traceparent
+        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, abandoned, next_trigger, endpoint_id,
+          event_id, secret_ids, created_at, traceparent, lease
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -166,16 +190,16 @@ export const makeClaim =
             WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
           ) - now()) * 1000
         ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
-        NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+        NULL::smallint AS abandoned, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
         NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
       UNION ALL
-      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.next_trigger, d.endpoint_id, e.public_id,
+      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.abandoned, d.next_trigger, d.endpoint_id, e.public_id,
         d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
       -- Not a join, for which a plan may read every day's table
       FROM claimed d CROSS JOIN LATERAL (
         SELECT e.public_id, e.payload FROM payments.events e
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
-      ) e`
+      ) e WHERE d.lease IS NOT NULL`
         ),
         (rows) => {
           const claimed = toClaim(rows, lease)

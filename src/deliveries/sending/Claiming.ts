@@ -10,6 +10,7 @@ import { ClaimingLeft } from "./ClaimingLeft.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
+import type { Recording } from "./Recording.ts"
 import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
@@ -57,6 +58,7 @@ const noRoom: Claimed = { ...nothing, full: true }
 interface ClaimingParts {
   readonly options: WorkerOptions
   readonly queue: Context.Tag.Service<Queue>
+  readonly recording: Pick<Recording, "caughtUp">
   readonly wakeUp: Context.Tag.Service<WakeUp>
   readonly attempts: Attempts
   readonly held: Held
@@ -158,6 +160,7 @@ export class Claiming {
 
   /** Claims, and waits until there is a reason to claim again. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
+    yield* this.#parts.recording.caughtUp(this.#parts.pulse)
     const claimed = yield* this.#claim
     if (claimed.full || claimed.more) {
       if (this.room < 1) yield* this.#passOn

@@ -8,6 +8,7 @@ import { orRest } from "./Claiming.ts"
 import type { Begin } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
+import type { Recording } from "./Recording.ts"
 import { newestPerEndpoint, newestRoom, slowRooms, usualCap } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
@@ -24,6 +25,7 @@ const every = {
 interface ClaimingAsideParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency" | "concurrencyPerEndpoint">
   readonly queue: Pick<Context.Tag.Service<Queue>, "claim">
+  readonly recording: Pick<Recording, "caughtUp">
   readonly attempts: Pick<Attempts, "aside" | "caps" | "held" | "lanes" | "pace">
   readonly begin: Begin
   readonly pulse: Pulse
@@ -55,6 +57,7 @@ export class ClaimingAside {
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     this.#parts.pulse.rest("has nothing to claim aside")
     yield* this.#news.wait()
+    yield* this.#parts.recording.caughtUp(this.#parts.pulse)
     const leavesSlow = performance.now() < this.#notBefore.slow
     // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(

@@ -35,8 +35,8 @@ interface ClaimingLeftParts {
 }
 
 /**
- * Claims what has been due for a second and was left, whatever its shard: what a worker held that has died, what was stored by
- * a transaction that took long, and what other workers have no room for. So nothing waits for its shard's holder for long,
+ * Claims what has been due for a second and was left: what a worker held that has died, what was stored by
+ * a transaction that took long, and what other workers have no room for. So nothing waits for long,
  * and no worker is idle while others are behind.
  *
  * Before that may be any number of rows that can't be taken, as those of endpoints that hang. So a step reads a bounded number

@@ -27,6 +27,7 @@ type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
 
 interface Known {
   readonly url: string
+  readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<Decrypted>
   /** Ids of secrets that deliveries are bound to and that were not there: none is made again under an erased one's id. */
   readonly erased: ReadonlySet<string>
@@ -73,6 +74,11 @@ export class Destinations {
       else others.push(delivery)
     }
     return missing.size === 0 ? Effect.void : this.#read(missing, now)
+  }
+
+  /** Whether a delivery's endpoint was deleted, as far as is known here. */
+  isDeleted({ endpointId }: ClaimedDelivery): boolean {
+    return this.#known.get(endpointId)?.isDeleted === true
   }
 
   /**
@@ -127,7 +133,7 @@ export class Destinations {
           if (destination === undefined) return Effect.void
           const erased = erasedOf(deliveries, destination, before)
           return Effect.map(this.#decrypt(deliveries[0], destination), (secrets) =>
-            this.#keep(endpointId, { url: destination.url, secrets, erased, readAt })
+            this.#keep(endpointId, { ...destination, secrets, erased, readAt })
           )
         },
         { discard: true }

@@ -5,6 +5,7 @@ import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
 import type { Queue } from "./Queue.ts"
+import type { Recording } from "./Recording.ts"
 
 /** How long deliveries rest that were claimed but could not be begun. */
 const notBegunDelay = Duration.seconds(1)
@@ -69,17 +70,31 @@ export class Held {
 /** Begins what was claimed at that time (by `performance.now()`), or gives it back. */
 export type Begin = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, as: BegunAs) => Effect.Effect<void>
 
-/** See `Begin`. `startWithin`: how long after its claim an attempt may still begin. */
+interface BeginParts {
+  readonly held: Held
+  readonly attempts: Pick<Attempts, "start">
+  readonly destinations: Pick<Destinations, "load">
+  readonly recording: Pick<Recording, "unrecorded">
+  /** How long after its claim an attempt may still begin. */
+  readonly startWithin: Duration.Duration
+}
+
+/** See `Begin`. What this process has just sent, and not yet recorded, it gives back. */
 export const makeBegin =
-  (
-    held: Held,
-    attempts: Pick<Attempts, "start">,
-    destinations: Pick<Destinations, "load">,
-    startWithin: Duration.Duration
-  ): Begin =>
-  (deliveries, claimedAt, as) => {
-    held.add(deliveries.length)
-    return destinations.load(deliveries).pipe(
+  ({ attempts, destinations, held, recording, startWithin }: BeginParts): Begin =>
+  (claimed, claimedAt, as) => {
+    held.add(claimed.length)
+    const sent = recording.unrecorded(claimed)
+    const deliveries = sent.size === 0 ? claimed : claimed.filter(({ id }) => !sent.has(id))
+    const giveBackSent = Effect.forEach(
+      claimed.filter(({ id }) => sent.has(id)),
+      (delivery) => {
+        const next = sent.get(delivery.id)
+        return held.giveBack([delivery], next?.state === "queued" ? next.delay : notBegunDelay)
+      },
+      { discard: true }
+    )
+    const begin = destinations.load(deliveries).pipe(
       Effect.matchEffect({
         onSuccess: () => {
           const startBefore = claimedAt + Duration.toMillis(startWithin)
@@ -105,4 +120,5 @@ export const makeBegin =
           )
       })
     )
+    return sent.size === 0 ? begin : Effect.zipRight(giveBackSent, begin)
   }

@@ -45,8 +45,7 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
      * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in
-     * a second one, and moves its delivery only if that has failed and this attempt was a success: see
-     * `afterLateRecord`. Repeating it changes nothing more.
+     * a second one, and ends its delivery if it was a success: see `afterLateRecord`. Repeating it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
     /** Gives claimed deliveries back without an attempt; they come due after the delay. */
@@ -69,7 +68,7 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
   const destinations: Queue["Type"]["destinations"] = (deliveries) =>
     Effect.map(
       sql<StoredDestination>`
-        SELECT p.id AS "endpointId", p.url, (
+        SELECT p.id AS "endpointId", p.url, p.deleted_at IS NOT NULL AS "isDeleted", (
           SELECT json_agg(json_build_object('id', s.id, 'masterKeyId', s.master_key_id,
             'ciphertext', translate(encode(s.ciphertext, 'base64'), E'\n', ''),
             'retiredAt', EXTRACT(EPOCH FROM s.retired_at) * 1000) ORDER BY s.created_at DESC)
@@ -83,7 +82,10 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
           ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.id`,
       (rows) =>
         new Map(
-          rows.map(({ endpointId, secrets, url }) => [endpointId, { url, secrets: (secrets ?? []).map(toSecret) }])
+          rows.map(({ endpointId, isDeleted, secrets, url }) => [
+            endpointId,
+            { url, isDeleted, secrets: (secrets ?? []).map(toSecret) }
+          ])
         )
     )
 

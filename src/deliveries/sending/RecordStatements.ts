@@ -1,6 +1,7 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
+import { transaction } from "../../storage/Database.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
@@ -79,7 +80,7 @@ const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
  * keys. Those that are not there, because the table was rewritten meanwhile, are looked for by their keys.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) => {
-  const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
+  const delivered = sql.literal("d.state <> 'delivered' AND r.state = 'delivered'")
 
   // The queue's row says which delivery it is, and which attempt was under way
   const returningMoved = sql.literal(`
@@ -124,12 +125,30 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
     )
   }
 
+  /** Takes deliveries out of the queue, whoever holds them. */
+  const endWaiting = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
+      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
+      DELETE FROM payments.delivery_queue q USING result r WHERE ${sql.literal(ofDelivery("q"))}`
+
   /**
    * Records attempts whose leases were lost: if another worker has assumed one to be lost, what is known replaces what
-   * was assumed. They move nothing that waits or is under way; but a delivery that has failed since, and was delivered
-   * after all, counts as delivered.
+   * was assumed. A success ends the delivery as delivered, see `afterLateRecord`; other outcomes move nothing.
    */
-  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
+  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) => {
+    const successes = attempts.filter(({ next }) => next.state === "delivered")
+    return successes.length === 0
+      ? updateLate(attempts)
+      : transaction(sql)(
+          endWaiting(successes).pipe(
+            Effect.zipRight(updateLate(attempts)),
+            // Again: before the history's row was locked, a re-send may have queued it
+            Effect.zipRight(endWaiting(successes))
+          )
+        )
+  }
+
+  const updateLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
       ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
       UPDATE payments.deliveries d SET
@@ -140,7 +159,8 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
         last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
       FROM result r
       WHERE ${sql.literal(inHistory)}
-        AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`
+        AND (${delivered}
+          OR COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL))`
 
   return (attempts: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
     Effect.flatMap(move(attempts, "place"), (elsewhere) =>

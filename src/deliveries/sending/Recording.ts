@@ -1,7 +1,9 @@
 import { type Context, Effect, Schedule } from "effect"
+import type { DeliveryId } from "../../kit/Ids.ts"
 import { spacingMillis } from "../../kit/Spacing.ts"
 import { Signal } from "../../publishing/Signal.ts"
-import type { FinishedAttempt } from "./FinishedAttempt.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { FinishedAttempt, NextStep } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
@@ -27,6 +29,10 @@ export class Recording {
   readonly #held: Held
   readonly #pulse: Pulse
   readonly #finished: Array<FinishedAttempt> = []
+  #flushing: ReadonlyArray<FinishedAttempt> = []
+  /** Closed from a flush that failed until all that had ended by then is recorded. */
+  readonly #caughtUp = Effect.unsafeMakeLatch(true)
+  #isBehind = false
   readonly #news = new Signal()
   readonly #enough = new Signal()
   #lastFlushed = 0
@@ -50,6 +56,30 @@ export class Recording {
     this.#closing = true
   }
 
+  /**
+   * Waits until claims may go on: not while the database has refused what this process knows. Deliveries whose leases have
+   * run out meanwhile would be claimed, and sent, again.
+   */
+  readonly caughtUp = (claiming: Pulse): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (!this.#isBehind) return Effect.void
+      claiming.rest("waits until attempts that were made are recorded")
+      return this.#caughtUp.await
+    })
+
+  /**
+   * What is to become of those of these deliveries whose outcome is not recorded yet, by id: their leases have run out, and
+   * they were claimed again.
+   */
+  unrecorded(deliveries: ReadonlyArray<ClaimedDelivery>): ReadonlyMap<DeliveryId, NextStep> {
+    const found = new Map<DeliveryId, NextStep>()
+    if (!deliveries.some(({ abandoned }) => abandoned > 0)) return found
+    const ids = new Set(deliveries.map(({ id }) => id))
+    for (const { delivery, next } of [...this.#flushing, ...this.#finished])
+      if (ids.has(delivery.id)) found.set(delivery.id, next)
+    return found
+  }
+
   /** Waits for attempts that were made and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
@@ -70,15 +100,39 @@ export class Recording {
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)
     this.#lastFlushed = batch.length
+    this.#flushing = batch
+    let hasFailed = false
     const record = Effect.suspend(() => {
       this.#pulse.begin("records attempts")
       return this.#queue.finish(batch)
     })
     return record.pipe(
-      Effect.tapError((error) => Effect.logWarning("Attempts could not be recorded yet", error)),
+      Effect.tapError((error) =>
+        Effect.zipRight(
+          Effect.sync(() => {
+            hasFailed = true
+            this.#noteBehind(true)
+          }),
+          Effect.logWarning("Attempts could not be recorded yet", error)
+        )
+      ),
       Effect.retry({ schedule: reconnect, while: () => !this.#closing }),
       Effect.catchAll((error) => Effect.logError("Attempts were not recorded; their leases will end", error)),
-      Effect.zipRight(Effect.sync(() => this.#held.settle(batch.length)))
+      Effect.zipRight(
+        Effect.sync(() => {
+          this.#flushing = []
+          // While it was tried again, others gathered: they are in the next one
+          if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
+          this.#held.settle(batch.length)
+        })
+      )
     )
   })
+
+  #noteBehind(isBehind: boolean): void {
+    if (this.#isBehind === isBehind) return
+    this.#isBehind = isBehind
+    if (isBehind) this.#caughtUp.unsafeClose()
+    else this.#caughtUp.unsafeOpen()
+  }
 }

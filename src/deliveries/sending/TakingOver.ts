@@ -51,7 +51,7 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
     },
     release,
     take: (deliveries, { id: lease, leasedAt, storedAt }) => {
-      const first = { attempt: 1, trigger: "automatic", createdAt: storedAt } as const
+      const first = { attempt: 1, abandoned: 0, trigger: "automatic", createdAt: storedAt } as const
       const claim = { lease, claimedAt: storedAt }
       const claimed = deliveries.map((delivery) => new DeliveryUnderLease(delivery, delivery.secretIds, first, claim))
       // Until the attempts are counted, the places reserved for them are: their destination may have to be loaded

@@ -63,7 +63,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     onUnsignable: (delivery, error) =>
       void runFork(
         Effect.logError("A delivery can't be signed", error).pipe(
-          Effect.zipRight(held.giveBack([delivery], undecryptableDelay)),
+          // One that was stored while its endpoint was deleted: the housekeeping ends it
+          Effect.unless(() => destinations.isDeleted(delivery)),
+          Effect.zipRight(held.giveBack([delivery], unsignableDelay)),
           Effect.annotateLogs(logged(delivery))
         )
       ),
@@ -74,11 +76,11 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     }
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
-  const begin = makeBegin(held, attempts, destinations, options.startWithin)
+  const begin = makeBegin({ held, attempts, destinations, recording, startWithin: options.startWithin })
   const isBehind = () => claiming.isBehind
-  const aside = new ClaimingAside({ options, queue, attempts, begin, pulse: pulses.aside, isBehind })
+  const aside = new ClaimingAside({ options, queue, recording, attempts, begin, pulse: pulses.aside, isBehind })
   const onNewsAside = () => aside.noteNews()
-  const parts = { options, queue, wakeUp, attempts, held, begin, onNewsAside }
+  const parts = { options, queue, recording, wakeUp, attempts, held, begin, onNewsAside }
   const claiming = new Claiming({ ...parts, pulse: pulses.claiming })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
@@ -132,8 +134,8 @@ const stateOf = (
 /** Its loops have ended, and attempts may take as long as the shutdown allows. */
 const stopping: WorkerState = { doing: "is stopping", isStuck: false, isStopping: true }
 
-/** How long a delivery whose secrets can't be decrypted rests: that is for the operator to mend, not the consumer. */
-const undecryptableDelay = Duration.minutes(1)
+/** How long a delivery rests that can't be signed: that is for the operator to mend, not the consumer. */
+const unsignableDelay = Duration.minutes(1)
 
 /** A bug in one round must not end the worker silently. */
 const loop = (round: Effect.Effect<void>) =>

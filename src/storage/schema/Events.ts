@@ -155,6 +155,9 @@ export const events = Effect.gen(function* () {
       lease uuid,
       claimed_at timestamptz,
       leased_until timestamptz,
+      -- How many claims were abandoned, because their workers died: they take none of its automatic attempts, and it rests
+      -- for longer after each
+      abandoned smallint NOT NULL DEFAULT 0,
       traceparent text,
       created_at timestamptz NOT NULL,
       PRIMARY KEY (organization_id, environment, id),

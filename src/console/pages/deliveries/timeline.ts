@@ -52,8 +52,10 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
       steps.push({ kind: "running", number: delivery.attemptCount })
     } else if (delivery.nextAttemptAt !== null) {
       const number = delivery.attemptCount + 1
-      // Of six automatic attempts, all others are re-sends by somebody
-      steps.push({ kind: "next", at: delivery.nextAttemptAt, number, manual: wasEnded(delivery) })
+      const interrupted = attempts.filter(({ errorCode }) => errorCode === "interrupted").length
+      // But for six automatic attempts, and those that were interrupted, all are re-sends by somebody
+      const manual = wasEnded({ ...delivery, attemptCount: delivery.attemptCount - interrupted })
+      steps.push({ kind: "next", at: delivery.nextAttemptAt, number, manual })
     }
   } else if (delivery.finishedAt !== null) {
     steps.push({ kind: "ended", at: delivery.finishedAt, state: delivery.state })
