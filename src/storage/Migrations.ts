@@ -40,6 +40,7 @@ import confirmedAccess from "./migrations/0026_confirmed_access.ts"
 import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
 import platforms from "./migrations/0029_platforms.ts"
+import soldSubtotals from "./migrations/0032_sold_subtotals.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -75,7 +76,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0026_confirmed_access": confirmedAccess,
   "0027_endpoints_in_use": endpointsInUse,
   "0028_refunds_by_charge": refundsByChargeIndex,
-  "0029_platforms": platforms
+  "0029_platforms": platforms,
+  "0032_sold_subtotals": soldSubtotals
 }
 
 /** What comes before a migration that would take long on large tables. */
