@@ -40,7 +40,7 @@ import confirmedAccess from "./migrations/0026_confirmed_access.ts"
 import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
 import platforms from "./migrations/0029_platforms.ts"
-import soldSubtotals from "./migrations/0032_sold_subtotals.ts"
+import soldAndRefunded from "./migrations/0032_sold_and_refunded.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -77,7 +77,7 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0027_endpoints_in_use": endpointsInUse,
   "0028_refunds_by_charge": refundsByChargeIndex,
   "0029_platforms": platforms,
-  "0032_sold_subtotals": soldSubtotals
+  "0032_sold_and_refunded": soldAndRefunded
 }
 
 /** What comes before a migration that would take long on large tables. */

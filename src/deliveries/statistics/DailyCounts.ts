@@ -19,6 +19,9 @@ const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0
 /** How often is counted: so far the counts are behind, and some seconds more. */
 const interval = "15 seconds"
 
+/** How long it is remembered what was refunded of a charge of which something is left. */
+const rememberedRefunds = "400 days"
+
 interface PaymentRow {
   readonly date: string
   readonly currency: string
@@ -126,12 +129,30 @@ const make = Effect.gen(function* () {
     )
   }
 
+  /** A charge can be refunded for as long as its provider lets it, which is months: far less than this. */
+  const removeOldRefunds = inBatches(
+    Effect.map(
+      sql`
+        WITH old AS MATERIALIZED (
+          SELECT organization_id, environment, charge_key FROM payments.refunded_in_part
+          WHERE counted_at < now() - ${rememberedRefunds}::interval ORDER BY counted_at LIMIT ${batchSize}
+          FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM payments.refunded_in_part k USING old
+        WHERE (k.organization_id, k.environment, k.charge_key)
+          = (old.organization_id, old.environment, old.charge_key)
+        RETURNING 1`,
+      (rows) => rows.length
+    )
+  )
+
   return {
     read,
     count: counting.run.pipe(orUnavailable),
     clean: Effect.all([
       removeOld("payment_counts", "currency, kind"),
-      removeOld("delivery_counts", "endpoint_id")
+      removeOld("delivery_counts", "endpoint_id"),
+      removeOldRefunds
     ]).pipe(Effect.asVoid, orUnavailable)
   }
 })
