@@ -82,14 +82,16 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
             currency: "brl",
             succeeded: { count: times, amount: String(1500 * times) },
             failed: { count: times, amount: String(700 * times) },
-            refunded: nothing
+            refunded: nothing,
+            refundFailed: nothing
           },
           {
             date,
             currency: "idr",
             succeeded: { count: 2 * times, amount: String(2n * BigInt(times) * BigInt(Number.MAX_SAFE_INTEGER)) },
             failed: nothing,
-            refunded: nothing
+            refunded: nothing,
+            refundFailed: nothing
           }
         ])
       )

@@ -25,7 +25,7 @@ const rememberedRefunds = "400 days"
 interface PaymentRow {
   readonly date: string
   readonly currency: string
-  readonly kind: "succeeded" | "failed" | "refunded"
+  readonly kind: "succeeded" | "failed" | "refunded" | "refundFailed"
   readonly count: number
   readonly amount: string
 }
@@ -37,7 +37,7 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
   const days = new Map<string, PaymentDay>()
   for (const { amount, count, currency, date, kind } of rows) {
     const key = `${date} ${currency}`
-    const day = days.get(key) ?? { date, currency, succeeded: none, failed: none, refunded: none }
+    const day = days.get(key) ?? { date, currency, succeeded: none, failed: none, refunded: none, refundFailed: none }
     days.set(key, { ...day, [kind]: { count, amount } })
   }
   return [...days.values()]
@@ -64,7 +64,14 @@ const make = Effect.gen(function* () {
         SELECT to_char(k.day, 'YYYY-MM-DD') AS date, k.currency, k.kind, sum(k.count)::float8 AS count,
           sum(k.amount)::text AS amount
         FROM payments.payment_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
-        GROUP BY k.day, k.currency, k.kind ORDER BY k.day, k.currency, k.kind`,
+        GROUP BY k.day, k.currency, k.kind
+        UNION ALL
+        SELECT to_char(f.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), f.currency, 'refundFailed', count(*)::float8,
+          sum(f.amount)::text
+        FROM payments.failed_refunds f
+        WHERE f.organization_id = ${tenant.organizationId} AND f.environment = ${tenant.environment}
+          AND f.recorded_at >= ${from}::timestamp AT TIME ZONE 'UTC'
+        GROUP BY 1, f.currency ORDER BY date, currency, kind`,
       toPaymentDays
     )
 

@@ -43,6 +43,7 @@ export default Effect.gen(function* () {
       recorded_at timestamptz NOT NULL DEFAULT now(),
       -- When a mail about it is due; null once it was sent
       mail_at timestamptz DEFAULT now(),
+      mailed_at timestamptz,
       PRIMARY KEY (organization_id, environment, refund_id)
     )`
   yield* sql`CREATE INDEX failed_refunds_mail ON payments.failed_refunds (mail_at) WHERE mail_at IS NOT NULL`
