@@ -30,6 +30,7 @@ import { SignIn } from "./identity/sign-in/SignIn.ts"
 import { imageStoreLayer } from "./images/ImageStoreLayer.ts"
 import { Images } from "./images/Images.ts"
 import type { S3ImageStoreOptions } from "./images/S3ImageStore.ts"
+import { FailedRefunds, failedRefundsLayer } from "./inbound/FailedRefunds.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Receipts } from "./inbound/Receipts.ts"
 import { Cipher } from "./kit/Cipher.ts"
@@ -124,6 +125,7 @@ export type Services =
   | EventReplays
   | Warnings
   | Retention
+  | FailedRefunds
   | Inbound
   | Receipts
   | AuditRetention
@@ -199,6 +201,7 @@ export const servicesWithProviderLayer = <E, R>(
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor: options.settings.delivery.retention }),
     AuditRetention.layer(options.settings),
+    Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -310,6 +313,7 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     recoveriesLayer,
     eventReplaysLayer,
     warningsLayer,
+    failedRefundsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker
       ? // Built before the worker, it ends after it: it answers until the last attempt has ended

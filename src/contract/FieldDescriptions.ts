@@ -135,6 +135,7 @@ const descriptions: Readonly<Record<string, string>> = {
   "PaymentDay.succeeded": "Payments that were received",
   "PaymentDay.failed": "Attempts to pay that failed, with what should have been received",
   "PaymentDay.refunded": "Refunds of charges, in part or in full",
+  "PaymentDay.refundFailed": "Refunds that did not reach the payer: failed or canceled since they were made",
   "EndpointListEventTypesItem.description": "In a sentence, when such an event comes",
   "AuditRecordAuthor.id": "The id of the key or person, or the operator's name",
   "Endpoint.active": "False while the endpoint is paused: events that come then are skipped",

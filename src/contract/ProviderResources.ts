@@ -210,7 +210,11 @@ export const providerResources = {
     metadata,
     payment_intent: idOf("the payment"),
     reason: orNull(text("`duplicate`, `fraudulent` or `requested_by_customer`; null if none was given")),
-    status: orNull(text("`succeeded`, `pending` or `failed`"))
+    status: orNull(
+      text(
+        "`pending`, `requires_action` (the payer has to say where the money goes), `succeeded` (it can still fail later), `failed` or `canceled` (the payer gets nothing)"
+      )
+    )
   }),
   disputes: resource("Dispute", "A dispute of a payment", {
     amount: amount("What is disputed"),

@@ -3,10 +3,10 @@ import { maximumCharge, minimumCharge } from "./Amounts.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 import { money } from "./Money.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
-import type { Coupon, LineItem, Order, Session, SessionDiscount } from "./Records.ts"
+import type { Coupon, LineItem, Order, Price, Session, SessionDiscount } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
 import { activePromotionCode, currentPromotionCode } from "./resources/PromotionCodes.ts"
-import { checkTotal, dueNow } from "./resources/Sales.ts"
+import { checkMinimum, checkTotal, dueNow } from "./resources/Sales.ts"
 
 /** A payer's choices on the page; those that are undefined change nothing. */
 export interface Choices {
@@ -14,8 +14,10 @@ export interface Choices {
   readonly amount: number | undefined
   /** A promotion code to apply; null removes the one that was applied. */
   readonly promotionCode: string | null | undefined
-  /** Quantities by the index of their line item, counted from 0. */
+  /** Quantities by the index of their line item, counted from 0; an item with the quantity 0 is removed. */
   readonly quantities: ReadonlyMap<number, number>
+  /** The indexes of the items that are to be sold at the price that the owner offers in place of theirs. */
+  readonly upsells: ReadonlySet<number>
 }
 
 /** An open session with what it sells. */
@@ -34,7 +36,7 @@ const resized = (item: LineItem, index: number, quantity: number, trial: boolean
       ? Effect.succeed(item)
       : Effect.fail(refuse({ param, message: "The quantity of this item is fixed." }))
   }
-  const minimum = Math.max(1, bounds.minimum ?? 0)
+  const minimum = bounds.minimum ?? 0
   const maximum = bounds.maximum ?? quantity
   if (quantity < minimum || quantity > maximum) {
     return Effect.fail(refuse({ param, message: `The quantity must be between ${minimum} and ${maximum}.` }))
@@ -47,10 +49,36 @@ const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusa
   if (unknown !== undefined) {
     return Effect.fail(refuse({ param: `quantities[${unknown}]`, message: "There is no such item." }))
   }
-  const trial = order.subscriptionData.trialPeriodDays !== null
   return Effect.forEach(order.items, (item, index) =>
-    resized(item, index, quantities.get(index) ?? item.quantity, trial)
+    resized(item, index, quantities.get(index) ?? item.quantity, isTrial(order))
+  ).pipe(
+    Effect.map((items) => items.filter(({ quantity }) => quantity > 0)),
+    Effect.filterOrFail(
+      (items) => items.length > 0,
+      () => refuse({ param: "quantities", message: "The last item can't be removed." })
+    )
   )
+}
+
+const isTrial = ({ subscriptionData }: Order): boolean => subscriptionData.trialPeriodDays !== null
+
+/** The price that the account's owner offers in place of an item's. */
+export const upsellOf = ({ objects }: RequestContext, { price }: LineItem): Price | undefined => {
+  const offer = objects.get("upsell", price.id)
+  return offer === undefined ? undefined : objects.get("price", offer.upsell)
+}
+
+const withUpsells = (context: RequestContext, order: Order, upsells: Choices["upsells"]): Refusable<Order> => {
+  const items = order.items.map((item, index) => {
+    const price = upsells.has(index) ? upsellOf(context, item) : item.price
+    return price === undefined
+      ? undefined
+      : { ...item, price, amount_subtotal: dueNow(price, item.quantity, isTrial(order)) }
+  })
+  const sold = items.filter((item) => item !== undefined)
+  return sold.length === order.items.length && [...upsells].every((index) => index < sold.length)
+    ? Effect.succeed(upsells.size === 0 ? order : { ...order, items: sold })
+    : Effect.fail(refuse({ param: "upsells", message: "No other price is offered in place of this one." }))
 }
 
 const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<number> => {
@@ -127,19 +155,22 @@ const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Ses
 /**
  * Applies the payer's choices to the session, recalculates its prices and stores it.
  *
- * Errors (400), each with the form's field as `param`: a quantity or an amount that is fixed or out of bounds, a code
- * that is unknown, used up or has no effect on this order.
+ * Errors (400), each with the form's field as `param`: a quantity or an amount that is fixed or out of bounds, an upsell
+ * that nobody offers, a code that is unknown, used up or has no effect on this order, a total that is too large or too
+ * small to be charged.
  */
 export const withChoices = Effect.fnUntraced(function* (
   context: RequestContext,
   { order, session }: OpenCheckout,
   choices: Choices
 ) {
-  const resizedItems = yield* withQuantities(order, choices.quantities)
+  const offered = yield* withUpsells(context, order, choices.upsells)
+  const resizedItems = yield* withQuantities(offered, choices.quantities)
   const items = yield* withAmount(resizedItems, choices.amount)
   yield* checkTotal(fullPrice(items), "quantities")
   const applied = yield* discountOf(context, session, items, choices.promotionCode)
   const sold = applied === undefined ? fullPrice(items) : discounted(items, applied.coupon)
+  if (session.mode === "payment") yield* checkMinimum(sold, applied === undefined ? "quantities" : "promotion_code")
   const chosen: OpenCheckout = {
     order: { ...order, items: sold },
     session: priced(session, sold, applied?.discounts ?? [])

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { authenticate } from "./Authentication.ts"
-import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal } from "./ControlActions.ts"
+import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal, setUpsell } from "./ControlActions.ts"
 import { amount, currency, decodeInput, maybe, metadata } from "./ControlInput.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { type Faults, faultKinds } from "./Faults.ts"
@@ -54,6 +54,10 @@ const renewalBody = Schema.parseJson(
   Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
 )
 
+const upsellBody = Schema.parseJson(
+  Schema.Struct({ account: Schema.String, price: Schema.String, upsell: Schema.NullOr(Schema.String) })
+)
+
 /**
  * Lists an account's events with the state of their notifications, oldest first, then its thin events; an event that is
  * not sent has no such state. Without an account, lists the platform's.
@@ -100,6 +104,8 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
  *   a payout, or moves one to its next state
  * - `POST /_emulator/renewals {account, id, outcome}`: begins the next period of a subscription, `paid` or `failed`; one
  *   that was canceled at the end of its period ends
+ * - `POST /_emulator/upsells {account, price, upsell}`: offers payers another price in place of a recurring one, as an
+ *   owner does at the provider; null takes the offer back
  * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: triggers a provider event; an unknown type is
  *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
  * - `POST /_emulator/faults {fault, times?, after?, account?, method?, path?}`: makes calls fail; `GET` lists the faults that
@@ -124,6 +130,8 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
       Effect.flatMap(decodeInput(payoutBody, body), (order) => orderPayout(service, order)),
     "POST /_emulator/renewals": ({ body }) =>
       Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
+    "POST /_emulator/upsells": ({ body }) =>
+      Effect.flatMap(decodeInput(upsellBody, body), (request) => setUpsell(service, request)),
     "POST /_emulator/trigger": ({ body }) =>
       Effect.flatMap(decodeInput(triggerBody, body), (request) => runTrigger(service, request)),
     "GET /_emulator/triggers": () => Effect.succeed({ data: triggers }),

@@ -103,6 +103,33 @@ export const orderPayout = (
     "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
   )
 
+/** A recurring price, and the one that payers may take in its place; null takes the offer back. */
+export interface UpsellRequest {
+  readonly account: string
+  readonly price: string
+  readonly upsell: string | null
+}
+
+/** Lets payers take another recurring price of the same currency, as an owner sets it up at the provider. */
+export const setUpsell = (
+  service: Service,
+  { account, price, upsell }: UpsellRequest
+): Effect.Effect<Omit<UpsellRequest, "account">, ProviderError | EmulatorError> =>
+  happen(service, account, ({ objects }): Effect.Effect<Omit<UpsellRequest, "account">, ProviderError> => {
+    if (upsell === null) {
+      objects.remove("upsell", price)
+      return Effect.succeed({ price, upsell })
+    }
+    const [from, to] = [objects.get("price", price), objects.get("price", upsell)]
+    if (!from?.recurring || !to?.recurring || from.currency !== to.currency) {
+      return Effect.fail(
+        refuse({ param: "upsell", message: "An upsell is from one recurring price to another of the same currency." })
+      )
+    }
+    objects.put("upsell", price, { price, upsell })
+    return Effect.succeed({ price, upsell })
+  })
+
 /** A subscription to renew, and its account. */
 export type RenewalRequest = { readonly account: string } & RenewalOrder
 

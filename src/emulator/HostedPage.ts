@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "./Amounts.ts"
-import { type OpenCheckout, withChoices } from "./Choices.ts"
+import { type OpenCheckout, upsellOf, withChoices } from "./Choices.ts"
 import { withAnswers } from "./CustomFields.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { parseForm } from "./Form.ts"
@@ -29,7 +29,8 @@ const submission = Schema.Struct({
   fields: Params.optional(Params.byKey(255)),
   phone: Params.optional(Params.clearable(Params.matching(/^\+?[\d ()-]{5,20}$/, "phone number"))),
   promotion_code: Params.optional(Params.clearable(Params.text(500))),
-  quantities: Params.optional(Params.byIndex(Params.integer(0, 999_999)))
+  quantities: Params.optional(Params.byIndex(Params.integer(0, 999_999))),
+  upsells: Params.optional(Params.byIndex(Params.boolean))
 })
 
 type Submission = typeof submission.Type
@@ -73,16 +74,13 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
 }
 
 /** The page of an open session, with the promotion code that is applied. */
-const form = (
-  { account, objects, platform }: RequestContext,
-  status: number,
-  { order, session }: OpenCheckout,
-  refusal?: string
-) => {
+const form = (context: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
+  const { account, objects, platform } = context
   const [discount] = session.discounts
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
   const shop = platform.objects.get("account", account)?.business_profile?.name ?? undefined
-  return htmlReply(status, checkoutPage(session, order, { code: code?.code ?? "", refusal, shop }))
+  const upsells = order.items.map((item) => upsellOf(context, item))
+  return htmlReply(status, checkoutPage(session, order, { code: code?.code ?? "", refusal, shop, upsells }))
 }
 
 const show = (context: RequestContext, checkout: OpenCheckout): HttpReply => {
@@ -112,12 +110,13 @@ const chosenAmount = (
 
 const payerOf = (submitted: Submission, currency: string): Effect.Effect<Payer, ProviderError> =>
   Effect.map(chosenAmount(submitted, currency), (amount) => {
-    const { email, promotion_code, quantities } = submitted
+    const { email, promotion_code, quantities, upsells } = submitted
     return {
       amount,
       email: email ?? null,
       promotionCode: promotion_code,
-      quantities: new Map(Object.entries(quantities ?? {}).map(([index, quantity]) => [Number(index), quantity]))
+      quantities: new Map(Object.entries(quantities ?? {}).map(([index, quantity]) => [Number(index), quantity])),
+      upsells: new Set(Object.entries(upsells ?? {}).flatMap(([index, isTaken]) => (isTaken ? [Number(index)] : [])))
     }
   })
 
@@ -187,8 +186,8 @@ const visit = (
  * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`,
  * which only recalculates the price. Its form has `email`, `amount_text` (`15.00`) if the payer chooses the amount, in
  * place of which a script may send `amount` in the smallest unit, `promotion_code` if codes
- * are allowed, `quantities[<index of the item>]` if they are adjustable, and `phone` and `fields[<key>]` if the session
- * asks for them.
+ * are allowed, `quantities[<index of the item>]` if they are adjustable, `upsells[<index of the item>]=true` for the price
+ * that the owner offers in place of the item's, and `phone` and `fields[<key>]` if the session asks for them.
  *
  * Answers 303 to the success URL once paid (200 if there is none), 402 after a declined card, 410 for an expired
  * session and for a session of a closed payment link.

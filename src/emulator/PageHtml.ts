@@ -1,13 +1,13 @@
 import { canPayLater } from "./LaterPayment.ts"
 import { amountText, digitsOf, money } from "./Money.ts"
 import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
-import type { LineItem, Order, Session } from "./Records.ts"
+import type { LineItem, Order, Price, Session } from "./Records.ts"
 
 const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index: number): Html =>
   bounds === null
     ? html`${String(quantity)}`
     : html`<input form="order" name="quantities[${String(index)}]" type="number" inputmode="numeric" aria-label="Quantity" required min="${String(
-        Math.max(1, bounds.minimum ?? 0)
+        bounds.minimum ?? 0
       )}" max="${String(bounds.maximum ?? 999_999)}" value="${String(quantity)}">`
 
 const everyPeriod = ({ interval, interval_count }: NonNullable<LineItem["price"]["recurring"]>): string =>
@@ -23,8 +23,18 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   return one === undefined ? period : `${one} ${period}`
 }
 
-const row = (item: LineItem, index: number): Html =>
-  html`<tr><td>${item.description ?? item.price.id}<span class="terms">${termsOf(item)}</span></td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
+/** Lets the payer take the price that the shop's owner offers in place of the item's. */
+const upsellField = (upsell: Price | undefined, item: LineItem, index: number): Html =>
+  upsell === undefined
+    ? nothing
+    : html`<label class="terms"><input form="order" type="checkbox" name="upsells[${String(index)}]" value="true"> Rather ${termsOf(
+        { ...item, price: upsell }
+      )}</label>`
+
+const rowWith =
+  (upsells: PageState["upsells"]) =>
+  (item: LineItem, index: number): Html =>
+    html`<tr><td>${item.description ?? item.price.id}<span class="terms">${termsOf(item)}</span>${upsellField(upsells[index], item, index)}</td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
 `
 
 const discountRow = ({ currency, total_details }: Session, code: string): Html => {
@@ -155,19 +165,21 @@ export interface PageState {
   readonly shop: string | undefined
   /** The promotion code that is applied; "" for none. */
   readonly code: string
+  /** The price that is offered in place of each item's, by its index. */
+  readonly upsells: ReadonlyArray<Price | undefined>
   /** Why the last submission was refused. */
   readonly refusal: string | undefined
 }
 
 /** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
-export const checkoutPage = (session: Session, order: Order, { code, refusal, shop }: PageState): string =>
+export const checkoutPage = (session: Session, order: Order, { code, refusal, shop, upsells }: PageState): string =>
   page(
     shop === undefined ? "Checkout" : `Pay ${shop}`,
     html`${refusalOf(refusal)}<p class="total">${money(session.amount_total, session.currency)}</p>
 ${afterwards(session, order)}<table>
 <thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
 <tbody>
-${order.items.map(row)}</tbody>
+${order.items.map(rowWith(upsells))}</tbody>
 <tfoot>
 ${discountRow(session, code)}<tr><th scope="row" colspan="2">Total</th><td>${money(session.amount_total, session.currency)}</td></tr>
 </tfoot>

@@ -254,6 +254,12 @@ export interface Authorization {
   readonly redeemed: boolean
 }
 
+/** The price that payers may take in place of a recurring one, if the account's owner has set one up. */
+export interface Upsell {
+  readonly price: string
+  readonly upsell: string
+}
+
 /** The balance transactions that a payout pays out, including its own. */
 export interface PayoutContents {
   readonly payout: string
@@ -265,6 +271,7 @@ export interface Records {
   readonly account: Account
   readonly product: Product
   readonly price: Price
+  readonly upsell: Upsell
   readonly "checkout.session": Session
   readonly order: Order
   readonly payment_intent: PaymentIntent
@@ -301,6 +308,7 @@ export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
   account: new Map(),
   product: new Map(),
   price: new Map(),
+  upsell: new Map(),
   "checkout.session": new Map(),
   order: new Map(),
   payment_intent: new Map(),

@@ -20,7 +20,7 @@ import {
   unreadable,
   unreadableFilters
 } from "./Consequences.ts"
-import type { InboundContext } from "./ContextStatement.ts"
+import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
 
 /** Why an event could not be completed from the provider. */
 export type CompletionFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
@@ -45,9 +45,18 @@ const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch 
 const concluded = <A>(value: A): Attempt<A> => ({ _tag: "Concluded", value })
 
 /**
+ * Whether a session may have sold something else than was recorded when it was created: payers can change quantities, or
+ * remove a line, if a payment link lets them, and take what the account's owner offers in addition at the provider.
+ */
+const mayDiffer = ({ subtotal }: OfferedItems, session: ProviderObject): boolean =>
+  subtotal === null ||
+  session["amount_subtotal"] !== subtotal ||
+  (Array.isArray(session["optional_items"]) && session["optional_items"].length > 0)
+
+/**
  * What a snapshot event of a connected account leads to, after fetching from the provider what it lacks: what a session
- * of ours sells, if a crash kept that from being recorded, and lists that the provider cut off, if an endpoint filters
- * by them. Most events lack nothing, and then the provider is not asked.
+ * of ours sold, unless it must be what was recorded, and lists that the provider cut off, if an endpoint filters by them.
+ * Most events lack nothing, and then the provider is not asked.
  */
 export const makeCompletion = Effect.gen(function* () {
   const accounts = yield* Accounts
@@ -62,8 +71,13 @@ export const makeCompletion = Effect.gen(function* () {
       () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
     )
 
-  const fetchSoldItems = (tenant: Tenant, sessionId: string): Lacking["fetch"] =>
-    Effect.map(orNull(checkoutSessions.completeSoldItems(tenant, sessionId)), (soldItems) => ({ soldItems }))
+  const fetchSoldItems = (tenant: Tenant, sessionId: string, isRecorded: boolean): Lacking["fetch"] =>
+    Effect.map(
+      orNull(
+        isRecorded ? checkoutSessions.soldIn(tenant, sessionId) : checkoutSessions.completeSoldItems(tenant, sessionId)
+      ),
+      (soldItems) => ({ soldItems })
+    )
 
   const listItems = (account: ConnectedAccount, { kind, ownerId }: TruncatedList) =>
     kind === "subscription_items"
@@ -81,11 +95,14 @@ export const makeCompletion = Effect.gen(function* () {
     fetched: Fetched
   ): Attempt<Consequence> => {
     const tenant = { organizationId: context.organizationId, environment }
-    const soldItems = context.soldItems ?? fetched.soldItems ?? null
+    const { offered } = context
+    const { object } = event.data
     const reference = soldItemsReference(event)
-    if (soldItems === null && fetched.soldItems === undefined && reference !== null && isMarked(event.data.object)) {
-      return lacking(fetchSoldItems(tenant, reference.sessionId))
+    if (reference !== null && fetched.soldItems === undefined) {
+      const isOpen = offered === null ? isMarked(object) : mayDiffer(offered, object)
+      if (isOpen) return lacking(fetchSoldItems(tenant, reference.sessionId, offered !== null))
     }
+    const soldItems = fetched.soldItems ?? offered
     const envelopes = envelopesOf(environment, event, context, soldItems)
     if (typeof envelopes === "string") {
       return concluded(nothing(envelopes, context))

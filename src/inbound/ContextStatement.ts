@@ -5,13 +5,20 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
 import { parametersOf } from "../storage/Statements.ts"
 
-/** What a notification is judged by: whose account it is about, where its news could go, and what its session sells. */
+/** What a session or payment link was created to sell. What it sold may differ: payers change quantities and more. */
+export interface OfferedItems extends SoldItems {
+  /** What these lines cost; null if an equal subtotal would not prove that they were sold. */
+  readonly subtotal: number | null
+}
+
+/** What a notification is judged by: whose account it is about, where its news could go, and what its session offers. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
   /** All that are not deleted, including paused ones. */
   readonly endpoints: ReadonlyArray<MatchableEndpoint>
-  readonly soldItems: SoldItems | null
+  /** What its session or payment link was created to sell; null if it is not ours, or nothing was recorded. */
+  readonly offered: OfferedItems | null
   /** Whether the account is still to see its first payment, or saw it in this very notification (contract 6.6). */
   readonly awaitsFirstPayment: boolean
   /**
@@ -29,7 +36,7 @@ export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string
   readonly accountId: string
-  /** Where to look for what its session sells; null if it is not about a session. */
+  /** Where to look for what its session offers; null if it is not about a session. */
   readonly sold: SoldItemsReference | null
 }
 
@@ -56,8 +63,9 @@ export const contextSql = (sql: SqlClient.SqlClient) => {
       ${matchableEndpoints(sql, "a")} AS endpoints, ${tenantVersion(sql, "a")}::text AS version, (
         SELECT json_agg(json_build_object(
           'position', q.position,
-          'soldItems', CASE WHEN q.session_id IS NOT NULL OR q.payment_link_id IS NOT NULL THEN (
-            SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
+          'offered', CASE WHEN q.session_id IS NOT NULL OR q.payment_link_id IS NOT NULL THEN (
+            SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids,
+              'subtotal', i.amount_subtotal)
             FROM payments.sold_items i
             WHERE i.organization_id = a.organization_id AND i.environment = a.environment
               AND i.source_id IN (q.session_id, q.payment_link_id)
@@ -76,7 +84,7 @@ const contextColumns = ["environment", "accountId", "providerEventId", "sessionI
 export interface ContextRow extends Pick<InboundContext, "organizationId" | "connected" | "endpoints"> {
   readonly version: string
   readonly notifications: ReadonlyArray<
-    Pick<InboundContext, "soldItems" | "awaitsFirstPayment"> & { readonly position: number }
+    Pick<InboundContext, "offered" | "awaitsFirstPayment"> & { readonly position: number }
   >
 }
 
@@ -84,8 +92,8 @@ export interface ContextRow extends Pick<InboundContext, "organizationId" | "con
 export const contextsOf = (count: number, rows: ReadonlyArray<ContextRow>): ReadonlyArray<FoundContext | undefined> => {
   const contexts = Array.from({ length: count }, (): FoundContext | undefined => undefined)
   for (const { connected, endpoints, notifications, organizationId, version } of rows) {
-    for (const { awaitsFirstPayment, position, soldItems } of notifications) {
-      contexts[position - 1] = { organizationId, connected, endpoints, soldItems, awaitsFirstPayment, version }
+    for (const { awaitsFirstPayment, offered, position } of notifications) {
+      contexts[position - 1] = { organizationId, connected, endpoints, offered, awaitsFirstPayment, version }
     }
   }
   return contexts

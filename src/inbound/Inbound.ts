@@ -29,8 +29,10 @@ import {
 } from "./Completion.ts"
 import { type Consequence, judge, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
+import { isRefundNews } from "./RefundNews.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 import { makeUnreadableReports } from "./Unreadable.ts"
 
@@ -76,6 +78,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const receipts = yield* makeReceiptsRepo(yield* HandOver)
       const { conclude } = yield* makeCompletion
       const accountReports = yield* makeAccountReports
+      const takeRefundNews = yield* makeTakeRefundNews
 
       const contextOf = (
         environment: Environment,
@@ -263,11 +266,16 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             deauthorization: snapshotDeauthorization,
             isOfAccount: false,
             sold: soldItemsReference(event),
-            recalls: !event.type.startsWith("account."),
+            recalls: !event.type.startsWith("account.") && !isRefundNews(event),
             lead: (base, context) =>
               event.type === "account.updated"
                 ? accountReports.receive(base, event, context)
-                : takeSnapshot(base, event, context)
+                : isRefundNews(event)
+                  ? // Recorded before the receipt is stored: if that fails, the news is sent again
+                    Effect.flatMap(takeRefundNews(base.environment, event, context), (consequence) =>
+                      store(base, consequence, context.version)
+                    )
+                  : takeSnapshot(base, event, context)
           })
         }),
         receiveThin: entryFor("Inbound.receiveThin", {

@@ -11,10 +11,15 @@ import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
 import { type Consequence, judge } from "./Consequences.ts"
+import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { FindMissing, MissingEvent, Replay } from "./Receipt.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { isRefundNews, refundNewsTypes } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
+
+/** What a notification leads to more than its receipt. */
+const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
 
 /** Events that the provider has and that left no receipt: those that were lost with a database, for example. */
 export const makeMissing = Effect.gen(function* () {
@@ -25,6 +30,7 @@ export const makeMissing = Effect.gen(function* () {
   const receipts = yield* makeReceiptsRepo(null)
   const { conclude } = yield* makeCompletion
   const accountReports = yield* makeAccountReports
+  const takeRefundNews = yield* makeTakeRefundNews
   const fetchEvent = yield* makeFetchEvent
 
   /** Of one organization, or of all. */
@@ -56,7 +62,7 @@ export const makeMissing = Effect.gen(function* () {
         const listed = yield* accounts.use({ ...tenant, environment }, (account) =>
           provider.listEvents(account, { since, until })
         )
-        const translated = listed.filter(({ type }) => translatedProviderTypes.includes(type))
+        const translated = listed.filter(({ type }) => knownTypes.has(type))
         const missing = yield* withoutReceipt(
           environment,
           translated.map(({ id }) => id)
@@ -161,6 +167,10 @@ export const makeMissing = Effect.gen(function* () {
   /** Stores an event as its notification would have been. If that comes as well, it counts as a copy. */
   const takeIn = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
     const event = yield* fetchEvent(tenant, providerEventId)
+    if (isRefundNews(event)) {
+      const context = yield* contextOf(tenant.environment, event)
+      yield* Effect.flatMap(takeRefundNews(tenant.environment, event, context), requireReadable)
+    }
     return event.type === "account.updated"
       ? yield* takeInReading(tenant, event, author)
       : yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(tenant, event, author, fetched)))

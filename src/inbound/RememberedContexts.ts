@@ -14,7 +14,7 @@ interface Remembered {
 
 /**
  * What was looked up about accounts, for the notifications that follow. Only what a change of the tenant's version
- * reveals: not what a session sells, and nothing about an account that awaits its first payment.
+ * reveals: not what a session offers, and nothing about an account that awaits its first payment.
  */
 export class RememberedContexts {
   readonly #known = new Map<string, Remembered>()
@@ -35,7 +35,7 @@ export class RememberedContexts {
     this.forget(key)
     this.#endpoints += context.endpoints.length
     this.#known.set(key, {
-      context: { ...context, soldItems: null },
+      context: { ...context, offered: null },
       lookedUpAt: performance.now()
     })
     for (const oldest of this.#known.keys()) {

@@ -9,10 +9,12 @@ import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
 import { type Consequence, dataOnly, nothing } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { Receipt, Replay } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { isRefundNews } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
 import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
@@ -43,6 +45,7 @@ export const makeReplay = Effect.gen(function* () {
   const { conclude } = yield* makeCompletion
   const accountReports = yield* makeAccountReports
   const fetchEvent = yield* makeFetchEvent
+  const takeRefundNews = yield* makeTakeRefundNews
 
   const contextOf = Effect.fnUntraced(function* (receipt: Receipt, sold: SoldItemsReference | null) {
     const { accountId, environment, organizationId, providerEventId } = receipt
@@ -103,8 +106,16 @@ export const makeReplay = Effect.gen(function* () {
   })
 
   /** The events of a snapshot, translated from what the provider has of it. */
-  const replaySnapshot = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, author: Author) {
+  const replaySnapshot = Effect.fnUntraced(function* (
+    receipt: Receipt,
+    tenant: Tenant,
+    context: InboundContext,
+    author: Author
+  ) {
     const event = yield* fetchEvent(tenant, receipt.providerEventId)
+    if (isRefundNews(event)) {
+      yield* Effect.flatMap(takeRefundNews(tenant.environment, event, context), requireReadable)
+    }
     return yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(receipt, event, author, fetched)))
   })
 
@@ -149,7 +160,7 @@ export const makeReplay = Effect.gen(function* () {
     const context = yield* contextOf(receipt, null)
     const tenant = { organizationId: context.organizationId, environment: receipt.environment }
     if (!isOfAMoment(receipt)) {
-      return yield* replaySnapshot(receipt, tenant, author)
+      return yield* replaySnapshot(receipt, tenant, context, author)
     }
     return receipt.outcome === "malformed"
       ? yield* replayReading(receipt, tenant, context, author)

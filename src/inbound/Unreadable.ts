@@ -3,6 +3,7 @@ import type { Environment } from "../events/Environment.ts"
 import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import { Metrics } from "../telemetry/Metrics.ts"
+import { refundNewsTypes } from "./RefundNews.ts"
 
 /** What could not be read of a signed notification, perhaps because the provider's next API version has moved it. */
 export interface Unreadable {
@@ -38,6 +39,7 @@ const messages: Readonly<Record<Unreadable["part"], string>> = {
 
 const knownTypes: ReadonlySet<string> = new Set([
   ...translatedProviderTypes,
+  ...refundNewsTypes,
   "account.updated",
   "v1.account.updated",
   "v1.capability.updated",

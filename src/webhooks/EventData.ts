@@ -22,7 +22,10 @@ export interface PaymentFailedData {
   readonly failure_code: string | null
 }
 
-/** A charge that was refunded in part or in full: `data` of `payment.refunded`. */
+/**
+ * A charge that was refunded in part or in full, or an authorization that was given up uncaptured: `data` of
+ * `payment.refunded`.
+ */
 export interface PaymentRefundedData {
   /** The provider's id of the charge that was refunded */
   readonly charge_id: string

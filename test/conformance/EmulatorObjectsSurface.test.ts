@@ -49,6 +49,8 @@ const triggeredNames = {
   "charge.dispute.created": "ChargeDisputeCreatedEvent",
   "charge.dispute.funds_reinstated": "ChargeDisputeFundsReinstatedEvent",
   "charge.dispute.funds_withdrawn": "ChargeDisputeFundsWithdrawnEvent",
+  "charge.refund.updated": "ChargeRefundUpdatedEvent",
+  "refund.failed": "RefundFailedEvent",
   "checkout.session.async_payment_failed": "CheckoutSessionAsyncPaymentFailedEvent",
   "checkout.session.async_payment_succeeded": "CheckoutSessionAsyncPaymentSucceededEvent",
   "payment_intent.requires_action": "PaymentIntentRequiresActionEvent"

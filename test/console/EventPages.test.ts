@@ -137,6 +137,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
           const { complaints, page } = yield* memberVisit({ role: "viewer" })
           yield* Effect.promise(async () => {
             await open(page, "/sandbox")
+            await page.getByText("R$98.00 did not reach the payers, 2 refunds failed").waitFor()
             const chart = page.getByRole("group", { name: /^Volume by day in BRL/ })
             await chart.focus()
             await page.keyboard.press("Home")

@@ -84,6 +84,10 @@ const countDays = (endpointId: string) =>
         FROM (SELECT (now() AT TIME ZONE 'UTC')::date - ${ago}::int AS day) AS days
           ON CONFLICT DO NOTHING`
     }
+    yield* sql`
+      INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, amount, currency, status, mail_at)
+      SELECT ${organization.id}, 'sandbox', 're_' || n, 4900, 'brl', 'failed', NULL FROM generate_series(1, 2) AS n
+      ON CONFLICT DO NOTHING`
   })
 
 /** Something of everything happens. */

@@ -46,16 +46,25 @@ const statistics: Statistics = {
       currency: "brl",
       succeeded: { count: 2, amount: "9007199254740993" },
       failed: { count: 1, amount: "1500" },
-      refunded: none
+      refunded: none,
+      refundFailed: { count: 2, amount: "1300" }
     },
     {
       date: "2026-03-02",
       currency: "brl",
       succeeded: { count: 1, amount: "1" },
       failed: none,
-      refunded: { count: 1, amount: "700" }
+      refunded: { count: 1, amount: "700" },
+      refundFailed: { count: 1, amount: "700" }
     },
-    { date: "2026-03-02", currency: "jpy", succeeded: { count: 9, amount: "9000" }, failed: none, refunded: none }
+    {
+      date: "2026-03-02",
+      currency: "jpy",
+      succeeded: { count: 9, amount: "9000" },
+      failed: none,
+      refunded: none,
+      refundFailed: none
+    }
   ],
   deliveries: [
     { date: "2026-02-28", delivered: 3, failed: 1, queued: 0 },
@@ -77,8 +86,24 @@ describe("the overview's figures", () => {
 
   it("sum amounts by currency exactly, however large", () => {
     const [first, second] = currenciesOf(statistics)
-    expect(first).toEqual({ currency: "jpy", received: 9000n, refunded: 0n, succeeded: 9, failed: 0 })
-    expect(second).toEqual({ currency: "brl", received: 9007199254740994n, refunded: 700n, succeeded: 3, failed: 1 })
+    expect(first).toEqual({
+      currency: "jpy",
+      received: 9000n,
+      refunded: 0n,
+      refundsFailed: 0,
+      refundFailed: 0n,
+      succeeded: 9,
+      failed: 0
+    })
+    expect(second).toEqual({
+      currency: "brl",
+      received: 9007199254740994n,
+      refunded: 700n,
+      refundsFailed: 3,
+      refundFailed: 2000n,
+      succeeded: 3,
+      failed: 1
+    })
   })
 
   it("tell the share of what ended that was delivered, and never round a failure away", () => {

@@ -60,8 +60,9 @@ export const timeNow = Effect.flatMap(Bench, ({ sql }) =>
 
 /** Nothing is stored, and nothing is counted. */
 export const empty = Effect.flatMap(Bench, ({ sql }) =>
-  Effect.forEach(["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries"], (table) =>
-    sql.unsafe(`DELETE FROM payments.${table}`)
+  Effect.forEach(
+    ["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries", "refunded_in_part"],
+    (table) => sql.unsafe(`DELETE FROM payments.${table}`)
   )
 )
 

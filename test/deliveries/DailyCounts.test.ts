@@ -82,14 +82,16 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
             currency: "brl",
             succeeded: { count: times, amount: String(1500 * times) },
             failed: { count: times, amount: String(700 * times) },
-            refunded: nothing
+            refunded: nothing,
+            refundFailed: nothing
           },
           {
             date,
             currency: "idr",
             succeeded: { count: 2 * times, amount: String(2n * BigInt(times) * BigInt(Number.MAX_SAFE_INTEGER)) },
             failed: nothing,
-            refunded: nothing
+            refunded: nothing,
+            refundFailed: nothing
           }
         ])
       )
@@ -327,6 +329,58 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       const { payments } = yield* read(sandbox)
       expect(payments.reduce((sum, day) => sum + day.refunded.count, 0)).toBe(11)
       expect(payments.reduce((sum, day) => sum + Number(day.refunded.amount), 0)).toBe(2000 + 300 + 120 + 5 + 70)
+    })
+  )
+
+  it.effect("count a refund in parts once, if the events of the earlier parts have been removed since", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { processes, sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const refunded = (at: number, amount: number, more: object = {}) =>
+        report(sandbox, at, "payment.refunded", {
+          charge_id: "ch_9",
+          payment_id: "pi_20",
+          amount_refunded: amount,
+          currency: "brl",
+          fully_refunded: amount === 10_000,
+          ...more
+        })
+      // Longer than an id of the provider, as a team's own may be
+      const own = { charge_id: "c".repeat(3000), payment_id: null }
+      const sumAfter = (days: number) =>
+        Effect.gen(function* () {
+          yield* sql`DELETE FROM payments.events`
+          yield* forward(days * 24 * hour)
+          yield* beginAt((yield* timeNow) - hour)
+          return (yield* timeNow) - 40 * minute
+        })
+      yield* beginAt((yield* timeNow) - hour)
+      const begun = (yield* timeNow) - 40 * minute
+      yield* refunded(begun, 1000)
+      yield* refunded(begun + 10 * minute, 4000)
+      yield* refunded(begun, 30, own)
+      yield* count
+      const later = yield* sumAfter(31)
+      yield* refunded(later, 7000)
+      yield* refunded(later, 7000, { charge_id: "ch_10" })
+      yield* refunded(later, 50, own)
+      yield* count
+      const last = yield* sumAfter(31)
+      yield* refunded(last, 10_000)
+      yield* count
+      const { payments } = yield* read(sandbox, 90)
+      expect(payments.map(({ refunded }) => refunded.amount)).toEqual(["4030", "10020", "3000"])
+      const kept = Effect.map(
+        sql<{ count: number }>`
+          SELECT count(*)::int AS count FROM payments.refunded_in_part WHERE organization_id = ${sandbox.organizationId}`,
+        ([row]) => row?.count
+      )
+      yield* processes[0].clean
+      expect(yield* kept).toBe(3)
+      yield* forward(401 * 24 * hour)
+      yield* processes[0].clean
+      expect(yield* kept).toBe(0)
     })
   )
 

@@ -239,7 +239,6 @@ describe("an opened payment link", () => {
       const page = yield* openLink(link.url)
       for (const quantities of [
         { "quantities[0]": "6" },
-        { "quantities[0]": "0" },
         { "quantities[1]": "2" },
         { "quantities[2]": "1" },
         { "quantities[x]": "1" }
@@ -253,6 +252,47 @@ describe("an opened payment link", () => {
       expect([paid.status, paid.headers.get("location")]).toEqual([303, `https://shop.example/done?s=${session?.id}`])
       expect(session?.amount_total).toBe(507)
       expect((yield* call(() => stripe.paymentLinks.listLineItems(link.id))).data[0]?.quantity).toBe(2)
+    })
+  )
+
+  it.scopedLive("lets the payer remove items whose quantity has no minimum, but not the last one", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const adjustable_quantity = { enabled: true }
+      const prices = [yield* somePrice(stripe, { unit_amount: 100 }), yield* somePrice(stripe, { unit_amount: 700 })]
+      const link = yield* someLink(stripe, {
+        line_items: prices.map(({ id }) => ({ price: id, quantity: 1, adjustable_quantity }))
+      })
+      const page = yield* openLink(link.url)
+      const nothing = { "quantities[0]": "0", "quantities[1]": "0" }
+      expect((yield* submit(page, { action: "pay", ...nothing })).status).toBe(400)
+      expect((yield* submit(page, { action: "pay", "quantities[0]": "0" })).status).toBe(200)
+      const [session] = yield* sessionsOf(stripe, link.id)
+      expect(session).toMatchObject({ amount_subtotal: 700, amount_total: 700, status: "complete" })
+      const { data } = yield* call(() => stripe.checkout.sessions.listLineItems(session?.id ?? ""))
+      expect(data.map(({ price, quantity }) => [price?.id, quantity])).toEqual([[prices[1]?.id, 1]])
+    })
+  )
+
+  it.scopedLive("takes no payment that is too small to be charged, whatever the payer chooses", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const { id: price } = yield* somePrice(stripe, { currency: "brl", unit_amount: 30 })
+      const adjustable_quantity = { enabled: true, minimum: 1 }
+      const link = yield* someLink(stripe, {
+        allow_promotion_codes: true,
+        line_items: [{ price, quantity: 2, adjustable_quantity }]
+      })
+      const coupon = yield* call(() => stripe.coupons.create({ percent_off: 50 }))
+      yield* call(() =>
+        stripe.promotionCodes.create({ code: "HALF", promotion: { type: "coupon", coupon: coupon.id } })
+      )
+      const page = yield* openLink(link.url)
+      for (const choice of [{ "quantities[0]": "1" }, { promotion_code: "HALF" }]) {
+        const { status, text } = yield* submit(page, { action: "pay", ...choice })
+        expect([status, text.includes("at least 50")]).toEqual([400, true])
+      }
+      expect((yield* submit(page, { action: "pay", "quantities[0]": "2" })).status).toBe(200)
     })
   )
 

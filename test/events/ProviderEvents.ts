@@ -61,6 +61,7 @@ export const checkoutSession = {
   ...privateFields,
   id: "cs_test_1",
   object: "checkout.session",
+  amount_subtotal: 1500,
   amount_total: 1500,
   client_reference_id: secretMark,
   currency: "brl",

@@ -40,7 +40,8 @@ onSharedService("the statistics", (it) => {
             currency: "brl",
             succeeded: { count: 1, amount: expect.stringMatching(/^\d+$/) },
             failed: { count: 0, amount: "0" },
-            refunded: { count: 0, amount: "0" }
+            refunded: { count: 0, amount: "0" },
+            refundFailed: { count: 0, amount: "0" }
           }
         ])
         const day = { date: expect.any(String), delivered: 0, failed: 0, queued: 1 }

@@ -197,7 +197,7 @@ const contextWith = (endpoints: number): FoundContext => ({
     filters: {},
     secretIds: []
   })),
-  soldItems: null,
+  offered: null,
   awaitsFirstPayment: false,
   version: "1"
 })

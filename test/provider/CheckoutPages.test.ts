@@ -272,6 +272,12 @@ onService()("checkout pages", (it) => {
       const { id, slug } = yield* pageOf(tenant, { imageUrl: own, imageAlt: 'A "bag"' })
       const file = own.split("/").at(-1)
       expect((yield* open(slug)).text).toContain(`<img src="../product-images/${file}" alt="A &quot;bag&quot;">`)
+      // From an address with a slash at its end, the image would be looked for elsewhere
+      for (const query of ["", "?utm_source=mail"]) {
+        const slashed = yield* open(slug, `/${query}`)
+        expect([slashed.status, slashed.headers.get("location")]).toEqual([308, `../${slug}${query}`])
+      }
+      expect((yield* open("a".repeat(20), "/")).status).toBe(404)
       for (const imageUrl of [theirs, own.replace("payments.example", "evil.example"), "javascript:alert(1)"]) {
         const answer = yield* tenant.patch(`/checkout-pages/${id}`, { imageUrl })
         expectFailure(answer, { status: 422, code: "validation_failed", fields: ["imageUrl"] })

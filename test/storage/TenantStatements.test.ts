@@ -76,7 +76,11 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "housekeeping removes what is old, whosever it is",
-    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts_undated|audit_log|skipped_events|published_events|endpoint_secrets|payment_counts|delivery_counts) .* DELETE FROM payments\.\1 \w USING old/
+    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts_undated|audit_log|skipped_events|published_events|endpoint_secrets|payment_counts|delivery_counts|refunded_in_part|failed_refunds) .* DELETE FROM payments\.\1 \w USING old/
+  ],
+  [
+    "housekeeping looks for failed refunds that nobody has been told of, whosever they are",
+    /^SELECT f\.organization_id AS "organizationId", f\.environment FROM payments\.failed_refunds f WHERE f\.mail_at <= now\(\)/
   ],
   [
     "housekeeping looks for the last receipt of a month, whosever it is",

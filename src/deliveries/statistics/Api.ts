@@ -26,7 +26,8 @@ export const PaymentDay = Schema.Struct({
   currency: Schema.String,
   succeeded: Payments,
   failed: Payments,
-  refunded: Payments
+  refunded: Payments,
+  refundFailed: Payments
 }).annotations({ identifier: "PaymentDay" })
 export type PaymentDay = typeof PaymentDay.Type
 
@@ -79,7 +80,7 @@ export class StatisticsApi extends HttpApiGroup.make("statistics")
       .annotate(OpenApi.Summary, "Count payments and deliveries by day")
       .annotate(
         OpenApi.Description,
-        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
+        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Refunds that failed or were canceled afterwards are counted on the day on which the provider said so; they are not taken off what was refunded. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

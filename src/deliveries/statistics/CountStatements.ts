@@ -33,13 +33,21 @@ const isCurrency = (text: string): string =>
 /** The most events of one payment or charge that are read: more than it has, unless it is refunded in a loop. */
 const mostOfPayment = 1000
 
+/** By what the charge of refunds is known: its id and that of its payment, if it has one, whatever they look like. */
+const chargeKey = (row: string): string => `md5(concat_ws(' ', ${row}.charge, ${row}.payment))::uuid`
+
 /**
  * What was refunded of the charge of refunds `r` before the first of them: a refund event says how much has been refunded so
- * far. A payment has few events, and a charge that belongs to none even fewer. Indexes find them; the fences keep the
+ * far. It is known from the events before it, and, since these may have been removed, from what was kept of them when they
+ * were counted for good. A payment has few events, and a charge that belongs to none even fewer. Indexes find them; the fences keep the
  * planner from reading all of a tenant's events instead. Once a payment has more than are read, its further refunds count
  * as adding nothing.
  */
-const refundedBefore = `COALESCE((
+const refundedBefore = `GREATEST(0, (
+  SELECT t.refunded FROM payments.refunded_in_part t
+  WHERE t.organization_id = r.organization_id AND t.environment = r.environment AND t.charge_key = ${chargeKey("r")}
+    AND t.event_id < r.first
+), (
   SELECT CASE WHEN count(*) >= ${mostOfPayment} THEN r.refunded ELSE
     max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
       THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
@@ -51,7 +59,7 @@ const refundedBefore = `COALESCE((
     (SELECT * FROM payments.events p WHERE r.payment IS NULL AND ${isRefundOfCharge("p", "r.charge")}
       LIMIT ${mostOfPayment})
   ) p
-), 0)`
+))`
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
@@ -68,7 +76,8 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
           ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
         ${sql.literal(textIn("e.data", "currency"))} AS currency,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(paymentOf("e.payload"))} END AS payment,
-        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(chargeOf("e.payload"))} END AS charge
+        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(chargeOf("e.payload"))} END AS charge,
+        e.type = 'payment.refunded' AND strpos(e.data, '"fully_refunded":false') > 0 AS in_part
       FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
@@ -80,7 +89,8 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     ), summed AS (
       -- Refunds by charge: what was refunded before is then looked up once for each, and not for each refund
       SELECT e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge, count(*) AS count,
-        sum(e.amount::numeric) AS amount, max(e.amount::numeric) AS refunded, min(e.id) AS first
+        sum(e.amount::numeric) AS amount, max(e.amount::numeric) AS refunded, min(e.id) AS first,
+        max(e.id) AS last, bool_and(e.in_part) AS in_part
       FROM said e
       WHERE ${sql.literal(isNumber("e.amount"))} AND ${sql.literal(isCurrency("e.currency"))}
       GROUP BY e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge,
@@ -92,6 +102,15 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
           ELSE r.amount END) AS amount
       FROM summed r
       GROUP BY r.organization_id, r.environment, r.currency, r.type
+    ), kept AS (
+      INSERT INTO payments.refunded_in_part AS k
+        (organization_id, environment, charge_key, event_id, refunded)
+      SELECT r.organization_id, r.environment, ${sql.literal(chargeKey("r"))}, max(r.last), max(r.refunded)
+      FROM summed r WHERE ${pass}::smallint = 2 AND r.in_part AND r.charge IS NOT NULL
+      GROUP BY 1, 2, 3
+      ON CONFLICT (organization_id, environment, charge_key) DO UPDATE SET event_id = EXCLUDED.event_id,
+        refunded = GREATEST(k.refunded, EXCLUDED.refunded), counted_at = now()
+      WHERE k.event_id < EXCLUDED.event_id
     ), stored AS (
       INSERT INTO payments.payment_counts AS k
         (organization_id, environment, day, pass, slot, currency, kind, count, amount)

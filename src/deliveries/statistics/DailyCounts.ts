@@ -19,10 +19,13 @@ const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0
 /** How often is counted: so far the counts are behind, and some seconds more. */
 const interval = "15 seconds"
 
+/** How long it is remembered what was refunded of a charge of which something is left. */
+const rememberedRefunds = "400 days"
+
 interface PaymentRow {
   readonly date: string
   readonly currency: string
-  readonly kind: "succeeded" | "failed" | "refunded"
+  readonly kind: "succeeded" | "failed" | "refunded" | "refundFailed"
   readonly count: number
   readonly amount: string
 }
@@ -34,7 +37,7 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
   const days = new Map<string, PaymentDay>()
   for (const { amount, count, currency, date, kind } of rows) {
     const key = `${date} ${currency}`
-    const day = days.get(key) ?? { date, currency, succeeded: none, failed: none, refunded: none }
+    const day = days.get(key) ?? { date, currency, succeeded: none, failed: none, refunded: none, refundFailed: none }
     days.set(key, { ...day, [kind]: { count, amount } })
   }
   return [...days.values()]
@@ -61,7 +64,14 @@ const make = Effect.gen(function* () {
         SELECT to_char(k.day, 'YYYY-MM-DD') AS date, k.currency, k.kind, sum(k.count)::float8 AS count,
           sum(k.amount)::text AS amount
         FROM payments.payment_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
-        GROUP BY k.day, k.currency, k.kind ORDER BY k.day, k.currency, k.kind`,
+        GROUP BY k.day, k.currency, k.kind
+        UNION ALL
+        SELECT to_char(f.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), f.currency, 'refundFailed', count(*)::float8,
+          sum(f.amount)::text
+        FROM payments.failed_refunds f
+        WHERE f.organization_id = ${tenant.organizationId} AND f.environment = ${tenant.environment}
+          AND f.recorded_at >= ${from}::timestamp AT TIME ZONE 'UTC'
+        GROUP BY 1, f.currency ORDER BY date, currency, kind`,
       toPaymentDays
     )
 
@@ -126,12 +136,30 @@ const make = Effect.gen(function* () {
     )
   }
 
+  /** A charge can be refunded for as long as its provider lets it, which is months: far less than this. */
+  const removeOldRefunds = inBatches(
+    Effect.map(
+      sql`
+        WITH old AS MATERIALIZED (
+          SELECT organization_id, environment, charge_key FROM payments.refunded_in_part
+          WHERE counted_at < now() - ${rememberedRefunds}::interval ORDER BY counted_at LIMIT ${batchSize}
+          FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM payments.refunded_in_part k USING old
+        WHERE (k.organization_id, k.environment, k.charge_key)
+          = (old.organization_id, old.environment, old.charge_key)
+        RETURNING 1`,
+      (rows) => rows.length
+    )
+  )
+
   return {
     read,
     count: counting.run.pipe(orUnavailable),
     clean: Effect.all([
       removeOld("payment_counts", "currency, kind"),
-      removeOld("delivery_counts", "endpoint_id")
+      removeOld("delivery_counts", "endpoint_id"),
+      removeOldRefunds
     ]).pipe(Effect.asVoid, orUnavailable)
   }
 })

@@ -17,7 +17,15 @@ interface Movement {
   readonly fee?: number
   readonly currency: string
   readonly source: string
-  readonly type: "adjustment" | "charge" | "payment" | "refund" | "payout" | "payout_failure" | "payout_cancel"
+  readonly type:
+    | "adjustment"
+    | "charge"
+    | "payment"
+    | "refund"
+    | "refund_failure"
+    | "payout"
+    | "payout_failure"
+    | "payout_cancel"
   /** Default: the type. */
   readonly category?: string
   readonly description: string | null
@@ -69,6 +77,10 @@ export const recordCharge = (context: RequestContext, charge: Charge) =>
 /** Records a refund, which leaves the balance at once; the fee of its payment is not returned. */
 export const recordRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount: -amount, currency, source: id, type: "refund", description: "REFUND FOR CHARGE" })
+
+/** Records the return of a refund that failed. */
+export const recordFailedRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
+  record(context, { amount, currency, source: id, type: "refund_failure", description: "REFUND FAILURE" })
 
 /** Records a payout, which leaves the balance at once. */
 export const recordPayout = (context: RequestContext, { amount, currency, id }: Payout) =>

@@ -5,7 +5,7 @@ import * as Params from "../Params.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
-import { recordRefund } from "./BalanceTransactions.ts"
+import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
 
 const createParams = Schema.Struct({
   amount: Params.optional(Params.integer(1)),
@@ -99,6 +99,12 @@ const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Eff
       )
 }
 
+/** A refund to a card begins as succeeded. One of a bank slip or an instant transfer waits until it is settled. */
+const firstStatus = ({ payment_method_details }: Charge): Pick<Refund, "pending_reason" | "status"> =>
+  payment_method_details?.type === "card"
+    ? { status: "succeeded" }
+    : { pending_reason: "processing", status: "pending" }
+
 const makeRefund = (context: RequestContext, charge: Charge, amount: number, params: CreateParams): Refund => ({
   id: newId("re_"),
   object: "refund",
@@ -119,7 +125,7 @@ const makeRefund = (context: RequestContext, charge: Charge, amount: number, par
   reason: params.reason ?? null,
   receipt_number: null,
   source_transfer_reversal: null,
-  status: "succeeded",
+  ...firstStatus(charge),
   transfer_reversal: null
 })
 
@@ -146,6 +152,58 @@ const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Refund
   const refund = objects.get("refund", id)
   return refund === undefined ? Effect.fail(notFound("refund", id)) : Effect.succeed(refund)
 }
+
+const changed = (context: RequestContext, refund: Refund, before: Refund): void => {
+  context.objects.put("refund", refund.id, refund)
+  for (const type of ["refund.updated", "charge.refund.updated"] as const) {
+    context.emit({ type, shape: "refund", object: refund, previous: before })
+  }
+}
+
+/** A pending refund arrives at the payer. Events: `refund.updated`, `charge.refund.updated`. */
+export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
+  const before = yield* existing(context, id)
+  if (before.status !== "pending") {
+    return yield* refuse({ param: "refund", message: `Refund ${id} is not pending: ${before.status}.` })
+  }
+  const { pending_reason: _, ...rest } = before
+  const refund: Refund = { ...rest, status: "succeeded" }
+  changed(context, refund, before)
+  return refund
+})
+
+/**
+ * A refund fails, even days after it succeeded: the payer's bank returns the money to the balance, and the charge has been
+ * refunded by so much less. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
+ */
+export const failRefund = Effect.fnUntraced(function* (
+  context: RequestContext,
+  id: string,
+  reason = "expired_or_canceled_card"
+) {
+  const before = yield* existing(context, id)
+  if (before.status !== "pending" && before.status !== "succeeded") {
+    return yield* refuse({ param: "refund", message: `Refund ${id} can't fail any more: ${before.status}.` })
+  }
+  const { pending_reason: _, ...rest } = before
+  const refund: Refund = {
+    ...rest,
+    failure_balance_transaction: recordFailedRefund(context, before).id,
+    failure_reason: reason,
+    status: "failed"
+  }
+  const charge = context.objects.get("charge", before.charge)
+  if (charge !== undefined) {
+    context.objects.put("charge", charge.id, {
+      ...charge,
+      amount_refunded: charge.amount_refunded - before.amount,
+      refunded: false
+    })
+  }
+  context.emit({ type: "refund.failed", shape: "refund", object: refund, previous: before })
+  changed(context, refund, before)
+  return refund
+})
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
   const before = yield* existing(context, id)

@@ -6,7 +6,7 @@ import type { PaymentIntent } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { closeDispute, openDispute } from "../resources/Disputes.ts"
 import { makePaymentIntent } from "../resources/PaymentIntents.ts"
-import { createRefund } from "../resources/Refunds.ts"
+import { createRefund, failRefund, settleRefund } from "../resources/Refunds.ts"
 import { onlyForNew, trigger } from "./Trigger.ts"
 
 /** Options of the payments that triggers create. */
@@ -60,6 +60,20 @@ const refund = Effect.fnUntraced(function* (
   return charge.id
 })
 
+/** The named refund, otherwise one of a new payment: by card, or by bank slip, whose refunds wait. */
+const refundOf = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { refund: named, ...options }: Money & { readonly refund?: string },
+  method: "boleto" | "card"
+) {
+  if (named !== undefined) {
+    yield* onlyForNew("refund", options)
+    return named
+  }
+  const paid = succeed(context, newIntent(context, options), null, method)
+  return (yield* createRefund(context, { payment_intent: paid.id })).id
+})
+
 /** Opens a dispute. The metadata is the dispute's, which the trigger is about, not that of a new payment. */
 const dispute = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -93,6 +107,20 @@ export const paymentTriggers = {
     Effect.sync(() => fail(context, newIntent(context, options), null).id)
   ),
   "charge.refunded": trigger(Schema.Struct({ ...moneyOptions, charge: id, refund_amount: maybe(amount) }), refund),
+  "refund.updated": trigger(Schema.Struct({ ...moneyOptions, refund: id }), (context, options) =>
+    refundOf(context, options, "boleto").pipe(
+      Effect.flatMap((refund) => settleRefund(context, refund)),
+      Effect.map((refund) => refund.id)
+    )
+  ),
+  "refund.failed": trigger(
+    Schema.Struct({ ...moneyOptions, refund: id, reason: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))) }),
+    (context, { reason, ...options }) =>
+      refundOf(context, options, "card").pipe(
+        Effect.flatMap((refund) => failRefund(context, refund, reason)),
+        Effect.map((refund) => refund.id)
+      )
+  ),
   "charge.dispute.created": trigger(
     Schema.Struct({ ...moneyOptions, charge: id, reason: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))) }),
     dispute

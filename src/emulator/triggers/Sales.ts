@@ -10,7 +10,13 @@ import { createSession } from "../resources/SessionCreation.ts"
 import { type Money, usualMoney } from "./PaymentTriggers.ts"
 
 /** A payer who accepts the order as it is and enters no email address. */
-export const somebody: Payer = { amount: undefined, email: null, promotionCode: undefined, quantities: new Map() }
+export const somebody: Payer = {
+  amount: undefined,
+  email: null,
+  promotionCode: undefined,
+  quantities: new Map(),
+  upsells: new Set()
+}
 
 /** A price of a new product, one-time or monthly. Events: `product.created`, `price.created`. */
 const newPrice = Effect.fnUntraced(function* (

@@ -43,7 +43,7 @@ const newSubscription = {
 const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
 
 /**
- * All triggers: each provider event behind the event catalog, the revocation of the platform's access, and thin
+ * All triggers: each provider event behind the event catalog, what becomes of refunds later, the revocation of the platform's access, and thin
  * notifications. Every trigger also takes `account` and `api_version` (the version of its snapshots).
  */
 export const triggers = [
@@ -63,6 +63,20 @@ export const triggers = [
     options: {
       charge: "the charge; default: of a new payment",
       refund_amount: "in the smallest currency unit; default: all that is left",
+      ...money
+    }
+  },
+  {
+    type: "refund.updated",
+    description: "A pending refund arrives: refunds of bank slips and instant transfers are pending at first.",
+    options: { refund: "a pending refund; default: of a new payment by bank slip", ...money }
+  },
+  {
+    type: "refund.failed",
+    description: "A refund fails, even after it succeeded: the money returns to the balance.",
+    options: {
+      refund: "a pending or succeeded refund; default: of a new payment by card",
+      reason: "default expired_or_canceled_card",
       ...money
     }
   },

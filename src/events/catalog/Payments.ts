@@ -24,7 +24,10 @@ const PaymentRefundedData = Schema.Struct({
   amount_refunded: amount("How much of the charge has been refunded so far"),
   currency,
   fully_refunded: flag("Whether the full amount was refunded")
-}).annotations({ identifier: "PaymentRefundedData", description: "A charge that was refunded in part or in full" })
+}).annotations({
+  identifier: "PaymentRefundedData",
+  description: "A charge that was refunded in part or in full, or an authorization that was given up uncaptured"
+})
 
 const received = ({ id }: Fictitious) => ({ payment_id: id("pi"), amount_received: 1500, currency: "brl" })
 

@@ -191,9 +191,22 @@ export const payPagesHttp = (options: PayPagesOptions) =>
             choice.kind === "chosen" ? pay(page, choice) : Effect.succeed(shown.again(page, choice))
         })
 
+      /** The page's own address: from another one, with a slash at its end, its image would not be found. */
+      const ownAddress = (slug: string, { url }: HttpServerRequest.HttpServerRequest) => {
+        const [path = "", ...query] = url.split("?")
+        return path.endsWith("/")
+          ? HttpServerResponse.empty({
+              status: 308,
+              headers: { location: [`../${slug}`, ...query].join("?"), "referrer-policy": "no-referrer" }
+            })
+          : undefined
+      }
+
       return handlers
-        .handleRaw("page", ({ path }) =>
-          onPage(path.slug, "views", (page) => Effect.succeed(shown.closed(page) ?? payPage(page, pageOptions)))
+        .handleRaw("page", ({ path, request }) =>
+          onPage(path.slug, "views", (page) =>
+            Effect.succeed(ownAddress(path.slug, request) ?? shown.closed(page) ?? payPage(page, pageOptions))
+          )
         )
         .handleRaw("thanks", ({ path }) => onPage(path.slug, "views", (page) => Effect.succeed(shown.thanks(page))))
         .handleRaw("goOn", ({ path, request }) =>

@@ -47,6 +47,13 @@ const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, Provi
       })
 }
 
+/**
+ * What a new session's lines cost, if nothing else can cost the same in the end: the provider's owners can let payers of a
+ * subscription choose another price, which costs as much today if both begin with a trial.
+ */
+const decisiveSubtotal = ({ amount_subtotal, mode }: ProviderObject): number | null =>
+  mode === "payment" && Number.isSafeInteger(amount_subtotal) ? Number(amount_subtotal) : null
+
 const make = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
@@ -92,9 +99,14 @@ const make = Effect.gen(function* () {
         )
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
-    yield* soldItems.insert(principal, String(created.session["id"]), created.soldItems).pipe(orUnavailable)
+    yield* soldItems
+      .insert(principal, String(created.session["id"]), created.soldItems, decisiveSubtotal(created.session))
+      .pipe(orUnavailable)
     return created.session
   })
+
+  const soldIn = (tenant: Tenant, sessionId: string) =>
+    accounts.use(tenant, (account) => provider.listSessionItems(account, sessionId))
 
   const completeSoldItems = Effect.fn("CheckoutSessions.completeSoldItems")(function* (
     tenant: Tenant,
@@ -112,7 +124,7 @@ const make = Effect.gen(function* () {
     return sold
   })
 
-  return { create, completeSoldItems }
+  return { create, soldIn, completeSoldItems }
 })
 
 /** Checkout sessions that this service creates, with a record of what each sells. */
@@ -135,7 +147,12 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
       from?: FromPage
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
-     * What a session sells, read from the provider and recorded, in case a crash prevented the record after the session
+     * What a session sells, read from the provider: payers change quantities, and owners offer upsells, cross-sells and
+     * optional items there. Once it is complete, this is what was sold.
+     */
+    readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, Failure>
+    /**
+     * The same, and recorded, in case a crash prevented the record after the session
      * was created. Null if this service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>

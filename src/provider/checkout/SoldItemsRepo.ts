@@ -3,13 +3,22 @@ import { Effect } from "effect"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { SoldItems } from "./Port.ts"
 
-/** The record of what this service's sessions and payment links sell, by their id (contract 6.5). */
+/** The record of what this service's sessions and payment links offer, by their id (contract 6.5). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** Changes nothing if it is there already: what a session or link sells never changes. */
-  insert: (tenant: Tenant, sourceId: string, items: SoldItems): Effect.Effect<void, SqlError.SqlError> =>
+  /**
+   * Records what a new session or link offers. Changes nothing if it is there already.
+   *
+   * @param subtotal what exactly these lines cost, if a session with this subtotal can't have sold anything else
+   */
+  insert: (
+    tenant: Tenant,
+    sourceId: string,
+    items: SoldItems,
+    subtotal: number | null = null
+  ): Effect.Effect<void, SqlError.SqlError> =>
     sql`
-      INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
+      INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids, amount_subtotal)
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${sourceId}, ${items.priceIds}::text[],
-        ${items.productIds}::text[])
+        ${items.productIds}::text[], ${subtotal})
       ON CONFLICT (organization_id, environment, source_id) DO NOTHING`.pipe(Effect.asVoid)
 }))

@@ -14,6 +14,7 @@ import {
   toJson,
   withoutSecrets
 } from "../stripe/StripeCall.ts"
+import { everyPage } from "../stripe/StripePages.ts"
 import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { ListCheckoutSessions } from "./Api.ts"
 import type { SessionCollection } from "./Collection.ts"
@@ -152,6 +153,15 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           client.checkout.sessions.list(sessionsParams(params), scope)
         )
       ).pipe(Effect.mapError(inOurNames(timeRangeNames))),
-    listSessionItems: (account, id) => Effect.map(linesOf(account, id), ({ data }) => soldItemsOf(data))
+    // A payer may add optional items and cross-sells to the 100 lines that a session can begin with
+    listSessionItems: (account, id) =>
+      Effect.map(
+        everyPage((params) =>
+          call("checkout.sessions.listLineItems", account, (client, scope) =>
+            client.checkout.sessions.listLineItems(id, params, scope)
+          )
+        ),
+        soldItemsOf
+      )
   }
 }

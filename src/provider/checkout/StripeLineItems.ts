@@ -7,16 +7,16 @@ import type { SoldItems } from "./Port.ts"
 
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
-/** The prices and products that lines sell. */
+/** The prices and products that lines sell. A line with a quantity of 0 sells nothing. */
 export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems => {
-  const prices = items.flatMap((item) => (item.price === null ? [] : [item.price]))
+  const prices = items.flatMap(({ price, quantity }) => (price === null || quantity === 0 ? [] : [price]))
   return {
     priceIds: unique(prices.map((price) => price.id)),
     productIds: unique(prices.map(({ product }) => (typeof product === "string" ? product : product.id)))
   }
 }
 
-/** A page that holds every line: sessions have at most 100, payment links 20. */
+/** A page that holds every line: new sessions have at most 100, payment links 20. */
 export const everyLine = { limit: 100 } as const
 
 /**

@@ -68,7 +68,7 @@ export class RefundsApi extends HttpApiGroup.make("refunds")
       .annotate(OpenApi.Summary, "Refund a payment, in part or in full")
       .annotate(
         OpenApi.Description,
-        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The refund is confirmed by the event `payment.refunded`."
+        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is a beginning: only the status `succeeded` says that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` tells that a refund was made, not that it arrived. Read it until its `status` is final: `pending` and `requires_action` wait, `failed` and `canceled` mean that the money is in the balance again. Owners and admins get a mail about those."
       )
   )
   .add(

@@ -84,10 +84,35 @@ export const accounts = Effect.gen(function* () {
       source_id text COLLATE "C" NOT NULL,
       price_ids text[] NOT NULL,
       product_ids text[] NOT NULL,
+      -- What a session's lines cost when it was created: if a payer's subtotal differs, they bought something else. Null if
+      -- equal subtotals would not prove that what is recorded was sold: for payment links and subscriptions
+      amount_subtotal bigint,
       created_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (organization_id, environment, source_id),
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
+
+  // Refunds that failed or were canceled, which may be days after they were made. Owners and admins get a mail about them
+  yield* sql`
+    CREATE TABLE payments.failed_refunds (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL CHECK (environment IN ('sandbox', 'production')),
+      refund_id text COLLATE "C" NOT NULL,
+      charge_id text,
+      payment_id text,
+      amount bigint NOT NULL,
+      currency text NOT NULL,
+      status text NOT NULL CHECK (status IN ('failed', 'canceled')),
+      failure_reason text,
+      recorded_at timestamptz NOT NULL DEFAULT now(),
+      -- When a mail about it is due; null once it was sent
+      mail_at timestamptz DEFAULT now(),
+      mailed_at timestamptz,
+      PRIMARY KEY (organization_id, environment, refund_id)
+    )`
+  yield* sql`CREATE INDEX failed_refunds_mail ON payments.failed_refunds (mail_at) WHERE mail_at IS NOT NULL`
+  yield* sql`CREATE INDEX failed_refunds_day ON payments.failed_refunds (organization_id, environment, recorded_at)`
+  yield* sql`CREATE INDEX failed_refunds_age ON payments.failed_refunds (recorded_at)`
 
   // By the hash of their bytes: they belong to no tenant, since the same bytes are the same image for all
   yield* sql`

@@ -60,6 +60,21 @@ export const statistics = Effect.gen(function* () {
     ) WITH (fillfactor = 70)`
   yield* sql`CREATE INDEX unsettled_deliveries_due ON payments.unsettled_deliveries (look_at)`
 
+  // How much of a charge had been refunded by the last event that was counted for good, while some of it is left. A refund
+  // event says how much was refunded so far, and the events before it may have been removed. The key is a hash of charge
+  // and payment, since a team's own events may have ids of any form
+  yield* sql`
+    CREATE TABLE payments.refunded_in_part (
+      organization_id uuid NOT NULL,
+      environment text COLLATE "C" NOT NULL,
+      charge_key uuid NOT NULL,
+      event_id text NOT NULL,
+      refunded numeric NOT NULL,
+      counted_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (organization_id, environment, charge_key)
+    )`
+  yield* sql`CREATE INDEX refunded_in_part_age ON payments.refunded_in_part (counted_at)`
+
   // How far each count is: all that was stored from since on and before until
   yield* sql`
     CREATE TABLE payments.count_passes (

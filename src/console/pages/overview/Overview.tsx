@@ -63,7 +63,19 @@ const Figures = ({
       <Figure
         label="Received"
         note={
-          currency === undefined ? "no payments yet" : <>{formatMoney(currency.refunded, currency.currency)} refunded</>
+          currency === undefined ? (
+            "no payments yet"
+          ) : (
+            <>
+              {formatMoney(currency.refunded, currency.currency)} refunded
+              {currency.refundsFailed === 0 ? null : (
+                <>
+                  ; {formatMoney(currency.refundFailed, currency.currency)} did not reach the payers,{" "}
+                  {count(currency.refundsFailed)} {currency.refundsFailed === 1 ? "refund" : "refunds"} failed
+                </>
+              )}
+            </>
+          )
         }
       >
         {currency === undefined ? "–" : formatMoney(currency.received, currency.currency)}

@@ -37,6 +37,9 @@ export interface CurrencyFigures {
   readonly currency: string
   readonly received: bigint
   readonly refunded: bigint
+  /** How many refunds did not reach the payer, and how much they were. */
+  readonly refundsFailed: number
+  readonly refundFailed: bigint
   readonly succeeded: number
   readonly failed: number
 }
@@ -50,6 +53,8 @@ export const currenciesOf = ({ payments }: Pick<Statistics, "payments">): Readon
         currency,
         received: sumOf(own.map(({ succeeded }) => succeeded.amount)),
         refunded: sumOf(own.map(({ refunded }) => refunded.amount)),
+        refundsFailed: own.reduce((sum, { refundFailed }) => sum + refundFailed.count, 0),
+        refundFailed: sumOf(own.map(({ refundFailed }) => refundFailed.amount)),
         succeeded: own.reduce((sum, { succeeded }) => sum + succeeded.count, 0),
         failed: own.reduce((sum, { failed }) => sum + failed.count, 0)
       }

@@ -50,7 +50,8 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
         { idempotencyKey }
       ),
     (refund) => {
-      toast(`${formatAmount(refund.amount ?? 0, refund.currency ?? currency)} refunded`)
+      const given = formatAmount(refund.amount ?? 0, refund.currency ?? currency)
+      toast(refund.status === "succeeded" ? `${given} refunded` : `${given} on the way to the payer`)
       invalidate(`${environment}/payments/`)
       onClose()
     },
@@ -74,7 +75,8 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
     >
       <p>
         The money goes back to the payer, by the way in which it was paid. A refund can't be taken back, and the
-        provider may keep its fee. Destinations that listen for it get <code>payment.refunded</code>.
+        provider may keep its fee. Destinations that listen for it get <code>payment.refunded</code>. If the refund
+        fails later, owners and admins get a mail.
       </p>
       <MoneyField
         name="amount"

@@ -38,6 +38,7 @@ export const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
               <Money key="amount" amount={refund.amount} currency={refund.currency} />,
               <span key="status">
                 <StatusBadge status={refundStatus(refund)} /> {textAt(refund, "failure_reason")}
+                <span class="quiet">{refundStatus(refund).meaning}</span>
               </span>,
               refundReason(refund) ?? "–",
               <Id key="id" value={refund.id} />,

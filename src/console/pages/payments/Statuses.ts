@@ -102,10 +102,22 @@ export const sessionStatus = (session: unknown): Status => {
 
 const refundStatuses: Readonly<Record<string, Status>> = {
   succeeded: { words: "Succeeded", tone: "ok" },
-  pending: { words: "Pending", tone: "info" },
-  requires_action: { words: "Waits for the payer", tone: "warning" },
-  failed: { words: "Failed", tone: "problem" },
-  canceled: { words: "Canceled", tone: "neutral" }
+  pending: { words: "Pending", tone: "info", meaning: "It is on its way to the payer. It can still fail." },
+  requires_action: {
+    words: "Waits for the payer",
+    tone: "warning",
+    meaning: "The payer has to tell the provider where to send the money."
+  },
+  failed: {
+    words: "Failed",
+    tone: "problem",
+    meaning: "The payer has not got the money, which is in your balance again. Give it back in another way."
+  },
+  canceled: {
+    words: "Canceled",
+    tone: "problem",
+    meaning: "The payer has not got the money, which is in your balance again."
+  }
 }
 
 /** The state of a refund. */

@@ -1,0 +1,174 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Context, Effect, Either, Layer } from "effect"
+import type { ServiceUnavailable } from "../errors/Errors.ts"
+import type { Environment } from "../events/Environment.ts"
+import type { ProviderEvent } from "../events/stripe/Translate.ts"
+import { entersEverything, Members } from "../identity/members/Members.ts"
+import { housekeepingLayer } from "../kit/Housekeeping.ts"
+import { Mailer, type MailNotSent } from "../kit/Mailer.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import { batchSize, inBatches } from "../storage/Batches.ts"
+import { orUnavailable } from "../storage/Database.ts"
+import { type Consequence, nothing, unreadable } from "./Consequences.ts"
+import type { InboundContext } from "./ContextStatement.ts"
+import { type FailedRefundsTold, failedRefundsMail } from "./FailedRefundsMail.ts"
+import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
+
+/** How often it is looked for refunds to tell of. */
+const interval = "1 minute"
+
+/** How many organizations get their mail in a round, and how many refunds one mail is about. */
+const tenantsAtOnce = 50
+const refundsAtOnce = 1000
+
+/** How long a process may take to hand a mail over, before another one tries. */
+const claimedFor = "5 minutes"
+
+/** How long a mail waits if the mail server could not be reached, and if it refused the mail: that needs an operator. */
+const unreachableFor = "5 minutes"
+const refusedFor = "1 hour"
+
+/**
+ * Takes news of a refund: records it if it has failed, and says what there is for its receipt. Several notifications may be
+ * about one refund, in any order, and each may come again.
+ */
+export const makeTakeRefundNews = Effect.map(
+  SqlClient.SqlClient,
+  (sql) =>
+    (
+      environment: Environment,
+      event: ProviderEvent,
+      context: InboundContext
+    ): Effect.Effect<Consequence, SqlError.SqlError> =>
+      Either.match(failedRefundOf(event), {
+        onLeft: (malformed) => Effect.succeed(unreadable("object", malformed, context)),
+        onRight: (refund) =>
+          refund === null
+            ? Effect.succeed(nothing("ignored", context))
+            : sql`
+                INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, charge_id, payment_id,
+                  amount, currency, status, failure_reason)
+                VALUES (${context.organizationId}, ${environment}, ${refund.refundId}, ${refund.chargeId},
+                  ${refund.paymentId}, ${refund.amount}, ${refund.currency}, ${refund.status}, ${refund.reason})
+                ON CONFLICT (organization_id, environment, refund_id) DO NOTHING`.pipe(
+                Effect.as(nothing("ignored", context))
+              )
+      })
+)
+
+export interface FailedRefundsOptions {
+  /** The URL at which integrators reach the service, without a trailing slash. */
+  readonly publicUrl: string
+}
+
+/** Refunds that failed after they were made: their owners have to know, since payers wait for their money. */
+export class FailedRefunds extends Context.Tag("connected-payments/inbound/FailedRefunds")<
+  FailedRefunds,
+  {
+    /**
+     * Tells owners and admins of those of which they have not been told: in a mail for each organization and environment,
+     * at most one in an hour. Any number of processes may do it. If a process dies as it hands a mail over, the mail is
+     * sent again.
+     */
+    readonly tell: Effect.Effect<void, ServiceUnavailable>
+    /** Removes those that the statistics can't be asked for any more. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (
+    options: FailedRefundsOptions
+  ): Layer.Layer<FailedRefunds, never, SqlClient.SqlClient | Mailer | Members> =>
+    Layer.effect(FailedRefunds, make(options))
+}
+
+/** A refund that is to be told of, as it was claimed. */
+type Claimed = Omit<FailedRefund, "amount"> & { readonly amount: string }
+
+const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const mailer = yield* Mailer
+  const members = yield* Members
+
+  const due = sql<Tenant>`
+    SELECT f.organization_id AS "organizationId", f.environment FROM payments.failed_refunds f
+    WHERE f.mail_at <= now() AND NOT EXISTS (
+      SELECT 1 FROM payments.failed_refunds t
+      WHERE t.organization_id = f.organization_id AND t.environment = f.environment
+        AND t.mailed_at > now() - interval '1 hour'
+    )
+    GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`
+
+  const claim = ({ environment, organizationId }: Tenant) => sql<Claimed>`
+    WITH due AS MATERIALIZED (
+      SELECT refund_id FROM payments.failed_refunds
+      WHERE organization_id = ${organizationId} AND environment = ${environment} AND mail_at <= now()
+      ORDER BY recorded_at LIMIT ${refundsAtOnce} FOR UPDATE SKIP LOCKED
+    )
+    UPDATE payments.failed_refunds f SET mail_at = now() + ${claimedFor}::interval FROM due
+    WHERE f.organization_id = ${organizationId} AND f.environment = ${environment} AND f.refund_id = due.refund_id
+    RETURNING f.refund_id AS "refundId", f.charge_id AS "chargeId", f.payment_id AS "paymentId", f.amount, f.currency,
+      f.status, f.failure_reason AS reason`
+
+  /** @param wait how long until the next try; null if they have been told of */
+  const settle = ({ environment, organizationId }: Tenant, refunds: ReadonlyArray<Claimed>, wait: string | null) => sql`
+    UPDATE payments.failed_refunds SET mail_at = now() + ${wait}::interval,
+      mailed_at = CASE WHEN ${wait}::text IS NULL THEN now() END
+    WHERE organization_id = ${organizationId} AND environment = ${environment}
+      AND refund_id = ANY (${refunds.map(({ refundId }) => refundId)}::text[])`
+
+  /** Sends to all addresses. Fails if the mail server took the mail for none; the others get it in the background. */
+  const send = Effect.fnUntraced(function* (told: FailedRefundsTold, addresses: ReadonlyArray<string>) {
+    const mails = addresses.map((to) => failedRefundsMail(told, { to, publicUrl }))
+    const [refused, sent] = yield* Effect.partition(mails, (mail) =>
+      Effect.mapError(mailer.send(mail), (error) => ({ mail, error }))
+    )
+    const [first] = refused
+    if (first !== undefined && sent.length === 0) {
+      return yield* Effect.fail<MailNotSent>((refused.find(({ error }) => !error.permanent) ?? first).error)
+    }
+    yield* Effect.forEach(refused, ({ mail }) => mailer.queue(mail), { discard: true })
+  })
+
+  const tellOne = Effect.fnUntraced(function* (tenant: Tenant) {
+    const claimed = yield* claim(tenant)
+    if (claimed.length === 0) return
+    const people = yield* members.list(tenant.organizationId)
+    const addresses = people.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
+    const refunds = claimed.map((refund) => ({ ...refund, amount: Number(refund.amount) }))
+    yield* send({ ...tenant, refunds }, addresses).pipe(
+      Effect.as(null),
+      Effect.catchTag("MailNotSent", (error) =>
+        Effect.as(
+          Effect.logWarning(`A mail about failed refunds could not be sent: ${error.message}`),
+          error.permanent ? refusedFor : unreachableFor
+        )
+      ),
+      Effect.flatMap((wait) => settle(tenant, claimed, wait)),
+      Effect.annotateLogs({ ...tenant })
+    )
+  })
+
+  const removeOld = sql`
+    WITH old AS MATERIALIZED (
+      SELECT organization_id, environment, refund_id FROM payments.failed_refunds
+      WHERE recorded_at < now() - interval '91 days' ORDER BY recorded_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM payments.failed_refunds f USING old
+    WHERE (f.organization_id, f.environment, f.refund_id) = (old.organization_id, old.environment, old.refund_id)
+    RETURNING 1`
+
+  return {
+    tell: Effect.flatMap(due, (tenants) => Effect.forEach(tenants, tellOne, { discard: true })).pipe(
+      orUnavailable,
+      Effect.withSpan("FailedRefunds.tell")
+    ),
+    clean: inBatches(Effect.map(removeOld, (rows) => rows.length)).pipe(Effect.asVoid, orUnavailable)
+  }
+})
+
+/** Tells of failed refunds in the background, and removes old ones. */
+export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(
+  "failed refunds",
+  Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),
+  interval
+)

@@ -1,0 +1,46 @@
+import type { Mail } from "../kit/Mailer.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import { formatAmount } from "../provider/checkout-pages/PayPage.ts"
+import type { FailedRefund } from "./RefundNews.ts"
+
+/** The refunds that a mail is about, at least one. */
+export interface FailedRefundsTold extends Tenant {
+  readonly refunds: ReadonlyArray<FailedRefund>
+}
+
+/** How many refunds the mail lists. */
+const listed = 20
+
+const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
+  `- ${refundId}: ${formatAmount(amount, currency)} of ${paymentId ?? chargeId ?? "an unknown payment"}, ${status}${
+    reason === null ? "" : ` (${reason})`
+  }`
+
+/** What owners and admins have to know and to do about refunds that failed. */
+export const failedRefundsMail = (
+  { environment, organizationId, refunds }: FailedRefundsTold,
+  { publicUrl, to }: { readonly to: string; readonly publicUrl: string }
+): Mail => {
+  const some = refunds.length === 1 ? "A refund" : `${refunds.length} refunds`
+  const lines = refunds.slice(0, listed).map(lineOf)
+  const more = refunds.length > listed ? [`- and ${refunds.length - listed} more`] : []
+  return {
+    to,
+    sender: organizationId,
+    subject: `${some} failed in ${environment}`,
+    text: `${some} of your organization did not reach the payer. The money is in your balance at the payment provider again.
+
+Environment: ${environment}
+
+${[...lines, ...more].join("\n")}
+
+What to do:
+1. Give the money back in another way: the payer may not know that it has not come.
+2. Correct your own records: the event payment.refunded was sent when the refund was made, and none follows it.
+3. Read a refund with its status and reason:
+   ${publicUrl}/v2/organizations/${organizationId}/provider/refunds/${refunds[0]?.refundId ?? ""}
+
+Such a mail comes at most once an hour for each environment.
+`
+  }
+}

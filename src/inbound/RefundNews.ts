@@ -1,0 +1,75 @@
+/**
+ * What the provider says of a refund after it was made. It is no event of the catalog: see the guide to events.
+ */
+import { Either, Schema } from "effect"
+import { amount, currency } from "../events/Fields.ts"
+import {
+  type Malformed,
+  malformed,
+  orAbsent,
+  type ProviderEvent,
+  ProviderName,
+  Reference
+} from "../events/stripe/ProviderEvent.ts"
+
+/** A refund that the payer will not get: it failed, or was canceled while it waited for the payer. */
+export interface FailedRefund {
+  readonly refundId: string
+  readonly chargeId: string | null
+  readonly paymentId: string | null
+  /** In the smallest unit of the currency. */
+  readonly amount: number
+  readonly currency: string
+  readonly status: "failed" | "canceled"
+  /** The provider's word for why; null if it does not say. */
+  readonly reason: string | null
+}
+
+/** The provider's types of such news; which of them it sends depends on its version. */
+export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
+
+/** Whether an event is news of a refund. */
+export const isRefundNews = ({ type }: Pick<ProviderEvent, "type">): boolean => refundNewsTypes.includes(type)
+
+const Refund = Schema.Struct({
+  id: ProviderName,
+  status: orAbsent(Schema.String)
+})
+
+const Failed = Schema.Struct({
+  charge: orAbsent(Schema.compose(Reference, ProviderName)),
+  payment_intent: orAbsent(Schema.compose(Reference, ProviderName)),
+  amount: amount("What was to be refunded").pipe(Schema.nonNegative()),
+  currency,
+  failure_reason: orAbsent(ProviderName)
+})
+
+const decodeRefund = Schema.decodeUnknownEither(Refund, { errors: "all" })
+const decodeFailed = Schema.decodeUnknownEither(Failed, { errors: "all" })
+
+const path = "event.data.object"
+
+/** The refund that failed, according to an event; null if it is no news of a refund, or none has failed. */
+export const failedRefundOf = (event: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
+  isRefundNews(event) ? failedIn(event) : Either.right(null)
+
+const failedIn = ({ data }: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
+  decodeRefund(data.object).pipe(
+    Either.flatMap(({ id, status }) =>
+      status === "failed" || status === "canceled"
+        ? Either.map(
+            decodeFailed(data.object),
+            (refund): FailedRefund => ({
+              refundId: id,
+              chargeId: refund.charge,
+              paymentId: refund.payment_intent,
+              amount: refund.amount,
+              currency: refund.currency,
+              status,
+              reason: refund.failure_reason
+            })
+          )
+        : Either.right(null)
+    ),
+    Either.mapLeft((error) => malformed(path, error))
+  )

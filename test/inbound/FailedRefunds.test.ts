@@ -1,0 +1,258 @@
+import { SqlClient } from "@effect/sql"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Layer, Option } from "effect"
+import { Members } from "../../src/identity/members/Members.ts"
+import type { Role } from "../../src/identity/Principal.ts"
+import { FailedRefunds } from "../../src/inbound/FailedRefunds.ts"
+import { Receipts } from "../../src/inbound/Receipts.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { TestMailbox } from "../harness/Mailbox.ts"
+import { newEmail, onServiceWithMail } from "../harness/SignIn.ts"
+import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { newTenant } from "../provider/ConnectedTenant.ts"
+import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
+
+/** An organization with a member of every role. */
+const makeShop = Effect.gen(function* () {
+  const { services, sql } = yield* TestService
+  const tenant = yield* newTenant
+  // The owner that comes with the organization is none of these tests'
+  yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${tenant.id}`
+  const member = Effect.fnUntraced(function* (role: Role) {
+    const email = newEmail()
+    yield* Context.get(services, Members).add({
+      organizationId: tenant.id,
+      email,
+      role,
+      environments: role === "developer" || role === "viewer" ? ["sandbox"] : [],
+      author: { kind: "operator", id: "test" }
+    })
+    return email
+  })
+  const people = {
+    owner: yield* member("owner"),
+    admin: yield* member("admin"),
+    developer: yield* member("developer"),
+    viewer: yield* member("viewer")
+  }
+  return { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]), people }
+}).pipe(Effect.orDie)
+
+type Shop = Effect.Effect.Success<typeof makeShop>
+
+const refund = {
+  id: "re_1",
+  object: "refund",
+  amount: 1500,
+  charge: "ch_1",
+  currency: "brl",
+  failure_reason: "expired_or_canceled_card",
+  payment_intent: "pi_1",
+  status: "failed"
+}
+
+const news = (shop: Shop, object: object, type = "refund.failed", id = newEventId()) =>
+  notify(notification(shop.accountId, { id, type, object: { ...refund, ...object } }))
+
+const tell = Effect.flatMap(TestService, ({ services }) => Context.get(services, FailedRefunds).tell)
+
+/** The same in another process. */
+const otherProcess = Effect.gen(function* () {
+  const { options, services, sql } = yield* TestService
+  const layer = Layer.fresh(FailedRefunds.layer(options)).pipe(
+    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+  )
+  return Context.get(yield* Layer.build(layer), FailedRefunds)
+})
+
+const mailsTo = (address: string) =>
+  Effect.map(TestMailbox, ({ mails }) => mails.filter(({ to }) => to.includes(address)))
+
+const counts = ({ people }: Shop) =>
+  Effect.map(
+    Effect.forEach(Object.entries(people), ([role, address]) =>
+      Effect.map(mailsTo(address), ({ length }) => [role, length])
+    ),
+    Object.fromEntries
+  )
+
+/** As if so much time had passed. */
+const later = (shop: Shop, time: string) =>
+  shop.sql`
+    UPDATE payments.failed_refunds SET mail_at = mail_at - ${time}::interval, mailed_at = mailed_at - ${time}::interval
+    WHERE organization_id = ${shop.id}`
+
+const toNobody = { owner: 0, admin: 0, developer: 0, viewer: 0 }
+const toManagers = { ...toNobody, owner: 1, admin: 1 }
+
+const statistics = (shop: Shop) =>
+  Effect.map(
+    Effect.flatMap(TestService, ({ request }) =>
+      request("GET", `/v2/organizations/${shop.id}/integrations/statistics`, { key: shop.key })
+    ),
+    ({ json }) => json["payments"]
+  )
+
+onServiceWithMail({ roles: { api: true, worker: false } })("a refund that fails after it was made", (it) => {
+  it.effect("is told to owners and admins, and counted, days after it succeeded", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const shop = yield* makeShop
+      const endpoint = yield* subscribe(shop, ["payment.refunded"])
+      const { object: charge } = yield* emulator.trigger({ type: "charge.refunded", account: shop.accountId })
+      const [made] = yield* Effect.map(shop.atProvider(`/refunds?charge=${charge}`), ({ data }) =>
+        Array.from(Object(data), (one) => Object(one))
+      )
+      expect(made.status).toBe("succeeded")
+      yield* emulator.trigger({ type: "refund.failed", account: shop.accountId, refund: made.id })
+      yield* eventually(
+        "the record",
+        Effect.map(shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`, ([row]) =>
+          Option.fromNullable(row)
+        )
+      )
+      yield* tell
+      expect(yield* counts(shop)).toEqual(toManagers)
+      const [mail] = yield* mailsTo(shop.people.owner)
+      expect(mail?.headers.get("subject")).toBe("A refund failed in sandbox")
+      expect(mail?.text).toContain(`${made.id}: `)
+      expect(mail?.text).toContain(`of ${made.payment_intent}, failed (expired_or_canceled_card)`)
+      expect(mail?.text).toMatch(/BRL\s15\.00|R\$\s?15\.00/)
+      expect(mail?.text).toContain(`${testPublicUrl}/v2/organizations/${shop.id}/provider/refunds/${made.id}`)
+      const read = yield* shop.get(`/refunds/${made.id}`)
+      expect(read.json).toMatchObject({ status: "failed" })
+      expect(yield* statistics(shop)).toMatchObject([{ currency: "brl", refundFailed: { count: 1, amount: "1500" } }])
+      // The catalog has no event for it
+      expect(yield* typesTo(endpoint.id)).toEqual(["payment.refunded"])
+    })
+  )
+
+  it.effect("is recorded once, whichever notifications tell of it, in any order", () =>
+    Effect.gen(function* () {
+      const shop = yield* makeShop
+      const [first, second] = [newEventId(), newEventId()]
+      for (const id of [first, first]) yield* accepted(news(shop, {}, "refund.updated", id))
+      yield* accepted(news(shop, {}, "refund.failed", second))
+      yield* accepted(news(shop, {}, "charge.refund.updated"))
+      yield* accepted(news(shop, { id: "re_2", status: "canceled", failure_reason: undefined }, "refund.updated"))
+      for (const status of ["pending", "requires_action", "succeeded", null]) {
+        yield* accepted(news(shop, { id: "re_3", status }, "refund.updated"))
+      }
+      expect([yield* outcomeOf(first), yield* outcomeOf(second)]).toEqual(["ignored", "ignored"])
+      yield* tell
+      expect(yield* counts(shop)).toEqual(toManagers)
+      const [mail] = yield* mailsTo(shop.people.admin)
+      expect(mail?.headers.get("subject")).toBe("2 refunds failed in sandbox")
+      expect(mail?.text.match(/^- re_\d/gm)).toEqual(["- re_1", "- re_2"])
+      expect(mail?.text).toMatch(/re_2: .* of pi_1, canceled$/m)
+      expect(yield* statistics(shop)).toMatchObject([{ refundFailed: { count: 2, amount: "3000" } }])
+    })
+  )
+
+  it.effect("that can't be read is reported, and none of another account or of a disconnected one is recorded", () =>
+    Effect.gen(function* () {
+      const shop = yield* makeShop
+      const [odd, unknown] = [newEventId(), newEventId()]
+      yield* accepted(news(shop, { amount: "much", currency: "\u0000" }, "refund.failed", odd))
+      yield* accepted(news({ ...shop, accountId: "acct_0000000000000000" }, {}, "refund.failed", unknown))
+      expect([yield* outcomeOf(odd), yield* outcomeOf(unknown)]).toEqual(["malformed", "unlinked"])
+      yield* accepted(
+        notify(
+          notification(shop.accountId, {
+            type: "account.application.deauthorized",
+            object: { id: "ca_1", object: "application" },
+            created: Math.floor(Date.now() / 1000) + 60
+          })
+        )
+      )
+      yield* accepted(news(shop, {}))
+      yield* tell
+      expect(yield* counts(shop)).toEqual(toNobody)
+      expect(yield* shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toEqual([])
+    })
+  )
+
+  it.scoped("is told by one of the processes, and further ones an hour later, all in one mail", () =>
+    Effect.gen(function* () {
+      const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess])
+      const shop = yield* makeShop
+      yield* accepted(news(shop, {}))
+      const all = Effect.forEach([...processes, ...processes], (one) => one.tell, { concurrency: "unbounded" })
+      yield* all
+      expect(yield* counts(shop)).toEqual(toManagers)
+      for (let number = 2; number < 30; number++) yield* accepted(news(shop, { id: `re_${number}` }))
+      yield* all
+      yield* later(shop, "59 minutes")
+      yield* all
+      expect(yield* counts(shop)).toEqual(toManagers)
+      yield* later(shop, "1 minute")
+      yield* all
+      expect(yield* counts(shop)).toEqual({ ...toNobody, owner: 2, admin: 2 })
+      const [, mail] = yield* mailsTo(shop.people.owner)
+      expect(mail?.headers.get("subject")).toBe("28 refunds failed in sandbox")
+      expect(mail?.text.match(/^- re_/gm)).toHaveLength(20)
+      expect(mail?.text).toContain("- and 8 more")
+      yield* later(shop, "1 day")
+      yield* all
+      expect(yield* counts(shop)).toEqual({ ...toNobody, owner: 2, admin: 2 })
+    })
+  )
+
+  it.effect("is told when the mail server works again, and one that refuses keeps nobody else's back", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const [refused, other] = [yield* makeShop, yield* makeShop]
+      yield* accepted(news(refused, {}))
+      mailbox.refuse({ code: 421, message: () => "Try later" })
+      yield* tell
+      mailbox.refuse()
+      expect(yield* counts(refused)).toEqual(toNobody)
+      yield* accepted(news(other, {}))
+      yield* tell
+      expect(yield* counts(other)).toEqual(toManagers)
+      expect(yield* counts(refused)).toEqual(toNobody)
+      yield* later(refused, "5 minutes")
+      yield* tell
+      expect(yield* counts(refused)).toEqual(toManagers)
+    })
+  )
+
+  it.effect("is found among the events that left no receipt, and recorded from there", () =>
+    Effect.gen(function* () {
+      const { emulator, services, sql } = yield* TestService
+      const shop = yield* makeShop
+      const { events } = yield* emulator.trigger({ type: "refund.failed", account: shop.accountId })
+      const id = events.find(({ type }) => type === "refund.failed")?.id ?? ""
+      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
+      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
+      yield* sql`DELETE FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
+      const receipts = Context.get(services, Receipts)
+      const since = new Date(Date.now() - 3_600_000)
+      const missing = yield* receipts.missing({
+        environment: "sandbox",
+        organizationId: shop.id,
+        since,
+        until: new Date(Date.now() + 60_000)
+      })
+      expect(missing.map(({ providerEventId }) => providerEventId)).toContain(id)
+      yield* receipts.replay({ environment: "sandbox", providerEventId: id, organizationId: shop.id })
+      expect(yield* sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toHaveLength(1)
+    })
+  )
+
+  it.effect("is forgotten once no statistics can ask for it", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const shop = yield* makeShop
+      for (const id of ["re_1", "re_2"]) yield* accepted(news(shop, { id }))
+      yield* sql`
+        UPDATE payments.failed_refunds SET recorded_at = recorded_at - interval '92 days'
+        WHERE organization_id = ${shop.id} AND refund_id = 're_1'`
+      yield* Context.get(services, FailedRefunds).clean
+      expect(
+        yield* sql`SELECT refund_id AS id FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
+      ).toEqual([{ id: "re_2" }])
+    })
+  )
+})
