@@ -11,6 +11,7 @@ import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
 import { Organizations } from "./identity/organizations/Organizations.ts"
 import { Cipher } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
+import { SlowReads } from "./kit/SlowReads.ts"
 import { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 import { HandOver } from "./publishing/HandOver.ts"
@@ -73,7 +74,7 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** What differs from the defaults; see `defaultSettings`. */
-  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit">>
+  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit" | "databasePoolSize">>
   /** `false` if this process only publishes, and another one delivers. Default `true`. */
   readonly worker?: boolean
 }
@@ -95,6 +96,7 @@ export const embeddedEventsLayer = (
         HandOver.layer,
         Queue.layer,
         Cluster.layer,
+        SlowReads.layer(settings),
         EventCatalog.layer(options.catalog),
         Retention.layer({ keepFor: settings.delivery.retention })
       )

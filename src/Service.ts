@@ -37,6 +37,7 @@ import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
+import { SlowReads } from "./kit/SlowReads.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
 import { makePlatforms } from "./provider/Platforms.ts"
@@ -131,6 +132,7 @@ export type Services =
   | Queue
   | WakeUp
   | HandOver
+  | SlowReads
   | Cluster
   | Cipher
   | DnsResolver
@@ -171,6 +173,7 @@ export const servicesWithProviderLayer = <E, R>(
     HandOver.layer,
     Queue.layer,
     Cluster.layer,
+    SlowReads.layer(options.settings),
     Layer.provideMerge(providerServicesLayer, provider)
   )
   // Links in mails sign people in, so only a local log may show them

@@ -8,6 +8,7 @@ import {
   EndpointLimitReached,
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
+  type RateLimitExceeded,
   ResourceNotFound,
   type ServiceUnavailable,
   unknownCursor,
@@ -20,7 +21,7 @@ import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
 import { defaultPageSize } from "../kit/Request.ts"
-import { makeShared } from "../kit/Shared.ts"
+import { SlowReads } from "../kit/SlowReads.ts"
 import { batchSize, inBatches } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import type {
@@ -117,7 +118,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       params: NewEndpoint
     ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
     /** All endpoints of the tenant, newest first, with the event catalog. */
-    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
+    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, RateLimitExceeded | ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
     /**
      * Changes an endpoint. Deliveries that are queued already keep their URL and secrets; filters are replaced as a
@@ -167,7 +168,8 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
 >() {
   static readonly layer = (
     options: EndpointsOptions
-  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> => Layer.effect(Endpoints, make(options))
+  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver | SlowReads> =>
+    Layer.effect(Endpoints, make(options))
 }
 
 /** A new secret in both of its forms, for the one answer that shows it. */
@@ -183,6 +185,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const repo = yield* makeEndpointsRepo
   const audit = yield* makeAudit
   const catalog = yield* EventCatalog
+  const slowReads = yield* SlowReads
 
   const judgeSubscription = (types: ReadonlyArray<string>): Effect.Effect<void, ValidationFailed> => {
     const problem = subscriptionProblem(catalog, types)
@@ -254,12 +257,9 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
 
-  // A tenant may have millions of failures, and ask many times at once: one count at a time, so that others have connections
-  const oneCount = makeShared<ReadonlyMap<EndpointId, number>, SqlError.SqlError>()
-
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
     const rows = yield* repo.list(tenant)
-    const failures = yield* oneCount(`${tenant.organizationId} ${tenant.environment}`, repo.recentFailures(tenant))
+    const failures = yield* slowReads.inTurn(tenant)(repo.recentFailures(tenant))
     const data = rows.map((row) => ({ ...row, recentFailures: failures.get(row.id) ?? 0 }))
     return { data, eventTypes: shownCatalog }
   }, orUnavailable)

@@ -5,7 +5,8 @@ import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
-import { alongIndex } from "../storage/BoundedReads.ts"
+import { mostCounted } from "../kit/Request.ts"
+import { alongIndex, boundedRead } from "../storage/BoundedReads.ts"
 import { hasEnded, isOverlapping, mayStillBeSent, signsNoNew, signsUntil } from "./SecretLifetime.ts"
 
 /** A row of `payments.endpoints`, as the API shows it. */
@@ -68,15 +69,18 @@ const rowStatements = (sql: Sql) => {
       sql<EndpointRow>`
         SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
 
-    /** How many deliveries to each endpoint have failed in the last 24 hours: reads all of them. */
+    /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
     recentFailures: (tenant: Tenant) =>
       Effect.map(
         sql<{ readonly id: EndpointId; readonly count: number }>`
           SELECT e.id, (
-            SELECT count(*)::int FROM payments.deliveries d
-            WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
-              AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS count
-          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`,
+            SELECT count(*)::int FROM (
+              SELECT 1 FROM payments.deliveries d
+              WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
+                AND NOT d.test AND d.failed_at > now() - interval '24 hours'
+              LIMIT ${mostCounted}
+            ) AS failed) AS count
+          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`.pipe(boundedRead(sql)),
         (rows) => new Map(rows.map(({ count, id }) => [id, count]))
       ),
 

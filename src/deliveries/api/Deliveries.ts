@@ -1,10 +1,17 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
+import {
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  type ValidationFailed
+} from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
@@ -25,6 +32,7 @@ const make = Effect.gen(function* () {
   const events = yield* makeEventsRepo
   const audit = yield* makeAudit
   const onReplica = yield* preferReplica
+  const { inTurn } = yield* SlowReads
 
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
@@ -40,7 +48,8 @@ const make = Effect.gen(function* () {
       return pageOf(rows, limit)
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   const listAll = Effect.fn("Deliveries.listAll")(
@@ -58,7 +67,8 @@ const make = Effect.gen(function* () {
         : pageOf(yield* all.listOfEvent(tenant, event.value, query, limit + 1), limit)
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   // Read more often than anything else: no extra span, since the request has one
@@ -110,12 +120,12 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       tenant: Tenant,
       endpointId: EndpointId,
       query: ListDeliveries
-    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** The deliveries to all endpoints, newest first. Refuses a `starting_after` that is not one of them. */
     readonly listAll: (
       tenant: Tenant,
       query: ListAllDeliveries
-    ) => Effect.Effect<DeliveryList, ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<DeliveryList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     readonly get: (
       tenant: Tenant,
       id: DeliveryId
@@ -136,5 +146,8 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Deliveries, make)
+  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> = Layer.effect(
+    Deliveries,
+    make
+  )
 }

@@ -1,13 +1,20 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Predicate } from "effect"
-import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
+import {
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  type ValidationFailed
+} from "../../errors/Errors.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
-import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
+import { type EventRow, isSearch, makeEventsRepo } from "./EventsRepo.ts"
 import { shownDeliveries } from "./ShownDeliveries.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
@@ -25,6 +32,7 @@ const make = Effect.gen(function* () {
   const repo = yield* makeEventsRepo
   const deliveriesOf = yield* makeEventDeliveries
   const onReplica = yield* preferReplica
+  const { inTurn } = yield* SlowReads
 
   const list = Effect.fn("Events.list")(
     function* (tenant: Tenant, query: ListEvents) {
@@ -39,7 +47,8 @@ const make = Effect.gen(function* () {
       return { data: data.map(toStoredEvent), has_more }
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant, query) => (isSearch(query) ? inTurn(tenant)(read) : read)
   )
 
   const get = Effect.fn("Events.get")(
@@ -52,7 +61,8 @@ const make = Effect.gen(function* () {
       return { ...toStoredEvent(row), deliveries: its }
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   return { list, get }
@@ -69,13 +79,13 @@ export class Events extends Context.Tag("connected-payments/deliveries/Events")<
     readonly list: (
       tenant: Tenant,
       query: ListEvents
-    ) => Effect.Effect<StoredEventList, ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<StoredEventList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** One event with its deliveries. */
     readonly get: (
       tenant: Tenant,
       id: string
-    ) => Effect.Effect<StoredEventDetail, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<StoredEventDetail, ResourceNotFound | RateLimitExceeded | ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Events, never, SqlClient.SqlClient> = Layer.effect(Events, make)
+  static readonly layer: Layer.Layer<Events, never, SqlClient.SqlClient | SlowReads> = Layer.effect(Events, make)
 }

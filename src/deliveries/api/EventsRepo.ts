@@ -19,6 +19,10 @@ export interface EventRow {
 /** After every key, and before the public ids of what was stored before there were days, which are in no order. */
 const afterKeys = "g"
 
+/** Whether a list has to be searched for: it may match little of a long history. */
+export const isSearch = ({ created_gte, payment_id, type }: ListEvents): boolean =>
+  [created_gte, payment_id, type].some((filter) => filter !== undefined)
+
 /** The SQL of stored events; nobody outside the slice imports this. */
 export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
@@ -80,8 +84,8 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      */
     list: (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
       const rows = page(tenant, query, after, limit)
-      if (query.payment_id !== undefined) return timedRead(sql)(rows)
-      return query.type === undefined && query.created_gte === undefined ? rows : bounded(rows)
+      if (!isSearch(query)) return rows
+      return query.payment_id === undefined ? bounded(rows) : timedRead(sql)(rows)
     },
 
     find: (tenant: Tenant, id: string) => Effect.map(byId(tenant, id), ([row]) => Option.fromNullable(row)),
