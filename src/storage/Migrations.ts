@@ -41,6 +41,7 @@ import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
 import platforms from "./migrations/0029_platforms.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
+import { requireSession } from "./SessionSettings.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -195,10 +196,11 @@ const applyAll = Effect.gen(function* () {
 /**
  * Brings the schema `payments` up to date, and adds the tables for the days and months that begin. Safe when any number
  * of processes start at once: one migrates while it holds a session-level advisory lock, the others wait and find nothing
- * to do. Warns operators of indexes that can't be trusted any more: see `warnOfChangedOrder`.
+ * to do. Fails if the database or its connections can't be worked with: see `requireSession`. Warns operators of indexes that can't be trusted any more: see `warnOfChangedOrder`.
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
+    yield* requireSession
     // One holds the lock, another migrates, for as long as the tables' sizes require, and the third cancels that if this
     // process is told to stop
     const sql = yield* reservedConnections(3, { unbounded: true })
