@@ -89,6 +89,7 @@ export const embeddedEventsLayer = (
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
       const settings = { ...defaults, ...options.settings }
+      const { retention: keepFor } = settings.delivery
       const foundations = Layer.mergeAll(
         Cipher.layer(options.masterKeys),
         DnsResolver.layer,
@@ -98,12 +99,12 @@ export const embeddedEventsLayer = (
         Cluster.layer,
         SlowReads.layer(settings),
         EventCatalog.layer(options.catalog),
-        Retention.layer({ keepFor: settings.delivery.retention })
+        Retention.layer({ keepFor })
       )
       const services = Layer.mergeAll(
         OutboundEvents.layer(options),
-        Endpoints.layer({ limit: settings.endpointLimit, ...settings }),
-        Deliveries.layer,
+        Endpoints.layer({ ...settings, limit: settings.endpointLimit, keepFor }),
+        Deliveries.layer({ keepFor }),
         Organizations.layer
       )
       const background = Layer.merge(

@@ -166,6 +166,7 @@ export const servicesWithProviderLayer = <E, R>(
 ): Layer.Layer<Services, E | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
+  const { retention: keepFor } = options.settings.delivery
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
@@ -193,17 +194,17 @@ export const servicesWithProviderLayer = <E, R>(
     ]),
     CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
     Layer.provide(AccountConnection.layer(options), RateLimits.layer),
-    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
+    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks, keepFor }),
     SyntheticTests.layer,
-    Deliveries.layer,
+    Deliveries.layer({ keepFor }),
     DailyCounts.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
-    Events.layer,
-    EventReplays.layer({ keepFor: options.settings.delivery.retention }),
+    Events.layer({ keepFor }),
+    EventReplays.layer({ keepFor }),
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
-    Retention.layer({ keepFor: options.settings.delivery.retention }),
+    Retention.layer({ keepFor }),
     AuditRetention.layer(options.settings),
     Inbound.layer,
     Receipts.layer(options.settings)
@@ -265,9 +266,9 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 }
 
 /**
- * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing
- * secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
+ * The housekeeping of every process: removes ended sessions, sign-in tokens and invitations, idempotency keys after their
+ * 24 hours, rate limits that are full again, deleted checkout pages, what old sessions sell, authorizations that were not
+ * finished, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,

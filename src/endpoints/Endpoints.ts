@@ -1,6 +1,6 @@
 import type { BlockList } from "node:net"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
+import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
 import { refusal } from "../bounds/Refusals.ts"
 import {
   DestinationRejected,
@@ -55,6 +55,8 @@ export interface DestinationSettings {
 export interface EndpointsOptions extends DestinationSettings {
   /** Endpoints per organization and environment. */
   readonly limit: number
+  /** How long events that an endpoint missed can be read: as long as deliveries. */
+  readonly keepFor: Duration.Duration
 }
 
 /** The rules for a tenant's destinations: local ones only if the operator allows them, and never in production. */
@@ -345,7 +347,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     if (after !== undefined && !(yield* repo.isSkipped(tenant, id, after))) {
       return yield* unknownCursor()
     }
-    const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1 })
+    const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1, keepFor: options.keepFor })
     const data = rows.slice(0, limit).map(({ payload, ...skipped }) => {
       const event: unknown = JSON.parse(payload)
       return { ...skipped, event }

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import type { Environment } from "../events/Environment.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
@@ -306,11 +306,11 @@ const skippedStatements = (sql: Sql) => ({
       (rows) => rows.length > 0
     ),
 
-  /** Newest first, after the event `after` if one is given. */
+  /** Newest first, after the event `after` if one is given, and none that was missed longer ago than `keepFor`. */
   listSkipped: (
     tenant: Tenant,
     id: EndpointId,
-    page: { readonly after: string | undefined; readonly limit: number }
+    page: { readonly after: string | undefined; readonly limit: number; readonly keepFor: Duration.Duration }
   ) => {
     const after =
       page.after === undefined
@@ -327,6 +327,7 @@ const skippedStatements = (sql: Sql) => ({
       WHERE ${sql.and([
         sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
         sql`s.endpoint_id = ${id}`,
+        sql`s.created_at >= now() - ${Duration.toMillis(page.keepFor)} * interval '1 millisecond'`,
         ...after
       ])}
       ORDER BY s.created_at DESC, s.event_id DESC LIMIT ${page.limit}`

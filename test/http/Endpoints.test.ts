@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
@@ -340,7 +340,9 @@ onService({ roles: { api: true, worker: false }, allowLocalDestinations: false }
           "mixed.example": ["93.184.215.14", "127.0.0.1"],
           "empty.example": []
         })
-        const endpoints = yield* Layer.build(Endpoints.layer({ limit: 16, allowLocalDestinations: false })).pipe(
+        const endpoints = yield* Layer.build(
+          Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
+        ).pipe(
           Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
           Effect.provideService(SqlClient.SqlClient, sql),
           Effect.provide(Context.pick(Cipher, SlowReads)(services)),

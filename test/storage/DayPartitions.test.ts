@@ -253,7 +253,7 @@ describe("retention", () => {
         SELECT 1 FROM payments.days WHERE used_at IS NOT NULL AND day = ${suffixOf(daysAgo(2).getTime())}::date`
       yield* clean
       expect(yield* used).toEqual([])
-      const repo = yield* on(sql, makeDeliveriesRepo)
+      const repo = yield* on(sql, makeDeliveriesRepo(Duration.days(30)))
       expect(
         Option.map(yield* repo.resend(tenant, row?.id ?? DeliveryId.make(v7())), ({ requeued }) => requeued)
       ).toEqual(Option.some(true))
@@ -593,7 +593,7 @@ describe("the step to tables by day", () => {
         expect(claimed.map(({ eventId }) => eventId).sort()).toEqual(publicIds)
         for (const { eventId, payload } of claimed) expect(payload).toContain(eventId.replace("svc_evt_", ""))
         yield* queue.finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
-        const repo = yield* on(sql, makeDeliveriesRepo)
+        const repo = yield* on(sql, makeDeliveriesRepo(Duration.days(30)))
         const history = yield* repo.list(tenant, endpointId, {}, 10)
         expect(history.map(({ eventId, state }) => [eventId, state]).sort()).toEqual(
           publicIds.map((id) => [id, "delivered"])

@@ -21,15 +21,16 @@ import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import { makeEventsRepo } from "./EventsRepo.ts"
+import type { RetentionOptions } from "./Retention.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
-  const repo = yield* makeDeliveriesRepo
-  const all = yield* makeAllDeliveriesRepo
-  const events = yield* makeEventsRepo
+  const repo = yield* makeDeliveriesRepo(keepFor)
+  const all = yield* makeAllDeliveriesRepo(keepFor)
+  const events = yield* makeEventsRepo(keepFor)
   const audit = yield* makeAudit
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
@@ -146,8 +147,7 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> = Layer.effect(
-    Deliveries,
-    make
-  )
+  static readonly layer = (
+    options: RetentionOptions
+  ): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> => Layer.effect(Deliveries, make(options))
 }

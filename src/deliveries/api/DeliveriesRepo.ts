@@ -12,6 +12,7 @@ import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+import { isReadable } from "./Readable.ts"
 
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
@@ -82,14 +83,18 @@ export const deliveryTables = `
 /** All secrets of a younger delivery sign it, in milliseconds. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
 
-/** The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. */
-export const makeDeliveriesRepo = Effect.gen(function* () {
+/**
+ * The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. Nothing that ended longer ago
+ * than `keepFor` is found.
+ */
+export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
 
   const columns = sql.literal(deliveryColumns)
   const joined = sql.literal(deliveryTables)
+  const readable = sql.literal(isReadable(keepFor))
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
@@ -101,12 +106,13 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
     ), '[]') AS attempts
     FROM ${joined}
-    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
+    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}
+      AND ${readable}`)
 
   const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
     FROM payments.deliveries d JOIN payments.endpoints p
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
-    WHERE ${ofTenant(tenant)} AND d.id = ${id}`
+    WHERE ${ofTenant(tenant)} AND d.id = ${id} AND ${readable}`
 
   /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
   const lockForResend = (tenant: Tenant, id: DeliveryId) =>
@@ -142,6 +148,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       const conditions = [
         ofTenant(tenant),
         sql`d.endpoint_id = ${endpointId}`,
+        readable,
         ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
         ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
         ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
@@ -176,7 +183,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       limit: number,
       conditions: ReadonlyArray<Statement.Fragment> = []
     ) => {
-      const its = sql.and([ofTenant(tenant), sql`d.event_id = ${eventKey}`, ...conditions])
+      const its = sql.and([ofTenant(tenant), readable, sql`d.event_id = ${eventKey}`, ...conditions])
       return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}

@@ -1,5 +1,5 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Predicate } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, Predicate } from "effect"
 import {
   type RateLimitExceeded,
   ResourceNotFound,
@@ -14,7 +14,8 @@ import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
-import { type EventRow, isSearch, makeEventsRepo } from "./EventsRepo.ts"
+import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
+import type { RetentionOptions } from "./Retention.ts"
 import { shownDeliveries } from "./ShownDeliveries.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
@@ -28,9 +29,9 @@ const toStoredEvent = (row: EventRow): StoredEvent => {
   }
 }
 
-const make = Effect.gen(function* () {
-  const repo = yield* makeEventsRepo
-  const deliveriesOf = yield* makeEventDeliveries
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
+  const repo = yield* makeEventsRepo(keepFor)
+  const deliveriesOf = yield* makeEventDeliveries(keepFor)
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
 
@@ -48,16 +49,17 @@ const make = Effect.gen(function* () {
     },
     onReplica,
     orUnavailable,
-    (read, tenant, query) => (isSearch(query) ? inTurn(tenant)(read) : read)
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   const get = Effect.fn("Events.get")(
     function* (tenant: Tenant, id: string) {
-      const row = yield* Effect.flatMap(
-        repo.find(tenant, id),
-        Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
-      )
+      const notFound = () => new ResourceNotFound({ message: "There is no such event here." })
+      const row = yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound))
       const its = yield* repo.bounded(deliveriesOf(tenant, row, { limit: shownDeliveries }))
+      const age = (yield* Clock.currentTimeMillis) - row.createdAt.getTime()
+      // A delivery that may still be read keeps its event, too
+      if (its.length === 0 && age > Duration.toMillis(keepFor)) return yield* notFound()
       return { ...toStoredEvent(row), deliveries: its }
     },
     onReplica,
@@ -87,5 +89,6 @@ export class Events extends Context.Tag("connected-payments/deliveries/Events")<
     ) => Effect.Effect<StoredEventDetail, ResourceNotFound | RateLimitExceeded | ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Events, never, SqlClient.SqlClient | SlowReads> = Layer.effect(Events, make)
+  static readonly layer = (options: RetentionOptions): Layer.Layer<Events, never, SqlClient.SqlClient | SlowReads> =>
+    Layer.effect(Events, make(options))
 }
