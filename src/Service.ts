@@ -38,6 +38,7 @@ import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { SlowReads } from "./kit/SlowReads.ts"
+import { SoldItemsRetention } from "./provider/checkout/SoldItemsRetention.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
 import { makePlatforms } from "./provider/Platforms.ts"
@@ -129,6 +130,7 @@ export type Services =
   | Inbound
   | Receipts
   | AuditRetention
+  | SoldItemsRetention
   | Queue
   | WakeUp
   | HandOver
@@ -206,6 +208,7 @@ export const servicesWithProviderLayer = <E, R>(
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor }),
     AuditRetention.layer(options.settings),
+    SoldItemsRetention.layer,
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -275,11 +278,13 @@ export const serviceHousekeepingLayer: Layer.Layer<
   never,
   | Sessions
   | SignIn
+  | Invitations
   | Idempotency
   | RateLimits
   | Receipts
   | AuditRetention
   | CheckoutPages
+  | SoldItemsRetention
   | AccountConnection
   | Endpoints
   | Deliveries
@@ -291,11 +296,13 @@ export const serviceHousekeepingLayer: Layer.Layer<
     return {
       sessions: (yield* Sessions).clean,
       "sign-in tokens": (yield* SignIn).clean,
+      invitations: (yield* Invitations).clean,
       "idempotency keys": (yield* Idempotency).clean,
       "rate limits": (yield* RateLimits).clean,
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
       "deleted checkout pages": (yield* CheckoutPages).clean,
+      "items that sessions sell": (yield* SoldItemsRetention).clean,
       "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,

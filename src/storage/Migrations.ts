@@ -40,6 +40,7 @@ import confirmedAccess from "./migrations/0026_confirmed_access.ts"
 import endpointsInUse from "./migrations/0027_endpoints_in_use.ts"
 import refundsByChargeIndex from "./migrations/0028_refunds_by_charge.ts"
 import platforms from "./migrations/0029_platforms.ts"
+import ages from "./migrations/0030_ages.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 import { requireSession } from "./SessionSettings.ts"
 
@@ -76,7 +77,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0026_confirmed_access": confirmedAccess,
   "0027_endpoints_in_use": endpointsInUse,
   "0028_refunds_by_charge": refundsByChargeIndex,
-  "0029_platforms": platforms
+  "0029_platforms": platforms,
+  "0030_ages": ages
 }
 
 /** What comes before a migration that would take long on large tables. */

@@ -4,6 +4,7 @@ import type { EndpointId, RecoveryId } from "../../kit/Ids.ts"
 import { mostCounted } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
@@ -129,13 +130,13 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Removes finished recoveries that are older; returns how many. */
+    /** Removes finished recoveries that are older. */
     removeOlderThan: (retentionMillis: number) =>
-      Effect.map(
-        sql`
-          DELETE FROM payments.recoveries
-          WHERE state = 'finished' AND finished_at < now() - ${retentionMillis} * interval '1 millisecond' RETURNING 1`,
-        (rows) => rows.length
-      )
+      removeOld(sql, {
+        table: "recoveries",
+        key: ["organization_id", "environment", "id"],
+        old: sql`r.state = 'finished' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'`,
+        by: "finished_at"
+      })
   }
 })
