@@ -38,7 +38,7 @@ const refusal = (url: Redacted.Redacted, directUrl?: Redacted.Redacted) =>
   )
 
 onService({ roles: { api: true, worker: false } })("a database with other defaults", (it) => {
-  it.scoped("stores and shows notifications as any other, and its rules hold", () =>
+  it.effect("stores and shows notifications as any other, and its transactions see what was committed meanwhile", () =>
     Effect.gen(function* () {
       const { options, request, sql } = yield* TestService
       const url = Redacted.value(options.databaseUrl)
@@ -60,6 +60,9 @@ onService({ roles: { api: true, worker: false } })("a database with other defaul
       const { json } = yield* request("GET", `${path}/deliveries`, { key: tenant.key })
       expect(json["data"]).toMatchObject([{ state: "queued", createdAt: expect.stringMatching(/^20\d\d-/) }])
       expect(yield* sql`SHOW jit`).toEqual([{ jit: "off" }])
+      expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
+        { transaction_isolation: "read committed" }
+      ])
     })
   )
 })
