@@ -11,6 +11,7 @@ import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
 import { Organizations } from "./identity/organizations/Organizations.ts"
 import { Cipher } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
+import { SlowReads } from "./kit/SlowReads.ts"
 import { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 import { HandOver } from "./publishing/HandOver.ts"
@@ -72,7 +73,7 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** What differs from the defaults; see `defaultSettings`. */
-  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit">>
+  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit" | "databasePoolSize">>
   /** `false` if this process only publishes, and another one delivers. Default `true`. */
   readonly worker?: boolean
 }
@@ -87,19 +88,21 @@ export const embeddedEventsLayer = (
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
       const settings = { ...defaults, ...options.settings }
+      const { retention: keepFor } = settings.delivery
       const foundations = Layer.mergeAll(
         Cipher.layer(options.masterKeys),
         DnsResolver.layer,
         WakeUp.layer,
         HandOver.layer,
         Queue.layer,
+        SlowReads.layer(settings),
         EventCatalog.layer(options.catalog),
-        Retention.layer({ keepFor: settings.delivery.retention })
+        Retention.layer({ keepFor })
       )
       const services = Layer.mergeAll(
         OutboundEvents.layer(options),
-        Endpoints.layer({ limit: settings.endpointLimit, ...settings }),
-        Deliveries.layer,
+        Endpoints.layer({ ...settings, limit: settings.endpointLimit, keepFor }),
+        Deliveries.layer({ keepFor }),
         Organizations.layer
       )
       const background = Layer.mergeAll(

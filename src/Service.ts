@@ -38,6 +38,8 @@ import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
+import { SlowReads } from "./kit/SlowReads.ts"
+import { SoldItemsRetention } from "./provider/checkout/SoldItemsRetention.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
 import { makePlatforms } from "./provider/Platforms.ts"
@@ -129,9 +131,11 @@ export type Services =
   | Inbound
   | Receipts
   | AuditRetention
+  | SoldItemsRetention
   | Queue
   | WakeUp
   | HandOver
+  | SlowReads
   | Cipher
   | DnsResolver
 
@@ -164,12 +168,14 @@ export const servicesWithProviderLayer = <E, R>(
 ): Layer.Layer<Services, E | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
+  const { retention: keepFor } = options.settings.delivery
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
     WakeUp.layer,
     HandOver.layer,
     Queue.layer,
+    SlowReads.layer(options.settings),
     Layer.provideMerge(providerServicesLayer, provider)
   )
   // Links in mails sign people in, so only a local log may show them
@@ -189,19 +195,20 @@ export const servicesWithProviderLayer = <E, R>(
     ]),
     CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
     Layer.provide(AccountConnection.layer(options), RateLimits.layer),
-    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
+    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks, keepFor }),
     SyntheticTests.layer,
-    Deliveries.layer,
+    Deliveries.layer({ keepFor }),
     DailyCounts.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
-    Events.layer,
-    EventReplays.layer({ keepFor: options.settings.delivery.retention }),
+    Events.layer({ keepFor }),
+    EventReplays.layer({ keepFor }),
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
-    Retention.layer({ keepFor: options.settings.delivery.retention }),
+    Retention.layer({ keepFor }),
     AuditRetention.layer(options.settings),
     Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
+    SoldItemsRetention.layer,
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -262,20 +269,22 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 }
 
 /**
- * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing
- * secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
+ * The housekeeping of every process: removes ended sessions, sign-in tokens and invitations, idempotency keys after their
+ * 24 hours, rate limits that are full again, deleted checkout pages, what old sessions sell, authorizations that were not
+ * finished, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
   never,
   | Sessions
   | SignIn
+  | Invitations
   | Idempotency
   | RateLimits
   | Receipts
   | AuditRetention
   | CheckoutPages
+  | SoldItemsRetention
   | AccountConnection
   | Endpoints
   | Deliveries
@@ -288,11 +297,13 @@ export const serviceHousekeepingLayer: Layer.Layer<
     return {
       sessions: (yield* Sessions).clean,
       "sign-in tokens": (yield* SignIn).clean,
+      invitations: (yield* Invitations).clean,
       "idempotency keys": (yield* Idempotency).clean,
       "rate limits": (yield* RateLimits).clean,
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
       "deleted checkout pages": (yield* CheckoutPages).clean,
+      "items that sessions sell": (yield* SoldItemsRetention).clean,
       "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,

@@ -14,6 +14,7 @@ import {
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   ProviderAccountNotConnected,
+  RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable,
   TestEnvironmentRequired,
@@ -28,6 +29,7 @@ import { RequiredPermission } from "../identity/keys/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
 import {
   IdempotencyHeaders,
+  mostCounted,
   NoQuery,
   OptionalIdempotencyHeaders,
   OrganizationPath,
@@ -104,7 +106,7 @@ export const EndpointList = Schema.Struct({
     Schema.Struct({
       ...Endpoint.fields,
       recentFailures: Schema.Int.annotations({
-        description: "Deliveries that failed definitively in the last 24 hours, not counting synthetic tests"
+        description: `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
       })
     }).annotations({ identifier: "ListedEndpoint" })
   ),
@@ -192,6 +194,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setPath(OrganizationPath)
       .setUrlParams(NoQuery)
       .addSuccess(EndpointList)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "List endpoints and the event catalog")
   )

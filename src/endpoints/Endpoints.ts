@@ -1,6 +1,6 @@
 import type { BlockList } from "node:net"
-import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
 import { refusal } from "../bounds/Refusals.ts"
 import {
   DestinationRejected,
@@ -8,6 +8,7 @@ import {
   EndpointLimitReached,
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
+  type RateLimitExceeded,
   ResourceNotFound,
   type ServiceUnavailable,
   unknownCursor,
@@ -21,7 +22,7 @@ import { Cipher } from "../kit/Cipher.ts"
 import { housekeepingLayer } from "../kit/Housekeeping.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
 import { defaultPageSize } from "../kit/Request.ts"
-import { makeShared } from "../kit/Shared.ts"
+import { SlowReads } from "../kit/SlowReads.ts"
 import { batchSize, inBatches } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import type {
@@ -55,6 +56,8 @@ export interface DestinationSettings {
 export interface EndpointsOptions extends DestinationSettings {
   /** Endpoints per organization and environment. */
   readonly limit: number
+  /** How long events that an endpoint missed can be read: as long as deliveries. */
+  readonly keepFor: Duration.Duration
 }
 
 /** The rules for a tenant's destinations: local ones only if the operator allows them, and never in production. */
@@ -118,7 +121,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       params: NewEndpoint
     ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
     /** All endpoints of the tenant, newest first, with the event catalog. */
-    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
+    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, RateLimitExceeded | ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
     /**
      * Changes an endpoint. Deliveries that are queued already keep their URL and secrets; filters are replaced as a
@@ -168,7 +171,8 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
 >() {
   static readonly layer = (
     options: EndpointsOptions
-  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> => Layer.effect(Endpoints, make(options))
+  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver | SlowReads> =>
+    Layer.effect(Endpoints, make(options))
 }
 
 /** A new secret in both of its forms, for the one answer that shows it. */
@@ -184,6 +188,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const repo = yield* makeEndpointsRepo
   const audit = yield* makeAudit
   const catalog = yield* EventCatalog
+  const slowReads = yield* SlowReads
 
   const judgeSubscription = (types: ReadonlyArray<string>): Effect.Effect<void, ValidationFailed> => {
     const problem = subscriptionProblem(catalog, types)
@@ -255,12 +260,9 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
 
-  // A tenant may have millions of failures, and ask many times at once: one count at a time, so that others have connections
-  const oneCount = makeShared<ReadonlyMap<EndpointId, number>, SqlError.SqlError>()
-
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
     const rows = yield* repo.list(tenant)
-    const failures = yield* oneCount(`${tenant.organizationId} ${tenant.environment}`, repo.recentFailures(tenant))
+    const failures = yield* slowReads.inTurn(tenant)(repo.recentFailures(tenant))
     const data = rows.map((row) => ({ ...row, recentFailures: failures.get(row.id) ?? 0 }))
     return { data, eventTypes: shownCatalog }
   }, orUnavailable)
@@ -336,7 +338,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     if (after !== undefined && !(yield* repo.isSkipped(tenant, id, after))) {
       return yield* unknownCursor()
     }
-    const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1 })
+    const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1, keepFor: options.keepFor })
     const data = rows.slice(0, limit).map(({ payload, ...skipped }) => {
       const event: unknown = JSON.parse(payload)
       return { ...skipped, event }

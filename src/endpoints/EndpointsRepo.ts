@@ -1,12 +1,13 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import type { Environment } from "../events/Environment.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
+import { mostCounted } from "../kit/Request.ts"
 import { batchSize } from "../storage/Batches.ts"
-import { alongIndex } from "../storage/BoundedReads.ts"
+import { alongIndex, boundedRead } from "../storage/BoundedReads.ts"
 import { hasEnded, isOverlapping, mayStillBeSent, signsNoNew, signsUntil } from "./SecretLifetime.ts"
 
 /** A row of `payments.endpoints`, as the API shows it. */
@@ -66,15 +67,18 @@ const rowStatements = (sql: Sql) => {
       sql<EndpointRow>`
         SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
 
-    /** How many deliveries to each endpoint have failed in the last 24 hours: reads all of them. */
+    /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
     recentFailures: (tenant: Tenant) =>
       Effect.map(
         sql<{ readonly id: EndpointId; readonly count: number }>`
           SELECT e.id, (
-            SELECT count(*)::int FROM payments.deliveries d
-            WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
-              AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS count
-          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`,
+            SELECT count(*)::int FROM (
+              SELECT 1 FROM payments.deliveries d
+              WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
+                AND NOT d.test AND d.failed_at > now() - interval '24 hours'
+              LIMIT ${mostCounted}
+            ) AS failed) AS count
+          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`.pipe(boundedRead(sql)),
         (rows) => new Map(rows.map(({ count, id }) => [id, count]))
       ),
 
@@ -293,11 +297,11 @@ const skippedStatements = (sql: Sql) => ({
       (rows) => rows.length > 0
     ),
 
-  /** Newest first, after the event `after` if one is given. */
+  /** Newest first, after the event `after` if one is given, and none that was missed longer ago than `keepFor`. */
   listSkipped: (
     tenant: Tenant,
     id: EndpointId,
-    page: { readonly after: string | undefined; readonly limit: number }
+    page: { readonly after: string | undefined; readonly limit: number; readonly keepFor: Duration.Duration }
   ) => {
     const after =
       page.after === undefined
@@ -314,6 +318,7 @@ const skippedStatements = (sql: Sql) => ({
       WHERE ${sql.and([
         sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
         sql`s.endpoint_id = ${id}`,
+        sql`s.created_at >= now() - ${Duration.toMillis(page.keepFor)} * interval '1 millisecond'`,
         ...after
       ])}
       ORDER BY s.created_at DESC, s.event_id DESC LIMIT ${page.limit}`

@@ -110,7 +110,7 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
   settles: "refused",
   message: "Too many requests; wait as long as Retry-After says.",
   retryAfter: "1 second",
-  why: "One credential, all of an organization's credentials together, or a client address without a valid one sent too many requests in a minute; an organization or a mailbox caused too many sign-in links or invitations; or an organization or a client address transfers too many images at once. The message and `RateLimit-Scope` say which.",
+  why: "One credential, all of an organization's credentials together, or a client address without a valid one sent too many requests in a minute; an organization or a mailbox caused too many sign-in links or invitations; an organization or a client address transfers too many images at once; or an organization searches too much at once. The message and `RateLimit-Scope` say which.",
   remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
 }) {}
 

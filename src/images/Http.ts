@@ -1,18 +1,23 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { toReadable } from "@effect/platform-node/NodeStream"
 import { Effect, Option, Stream } from "effect"
-import { ProviderAccountNotConnected, ResourceNotFound } from "../errors/Errors.ts"
+import {
+  ProviderAccountNotConnected,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../errors/Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
+import { makeOwnersTurns } from "../kit/OwnersTurns.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { ProductImagesApi, PublicImagesApi } from "./Api.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import type { ImageContent } from "./ImageStore.ts"
 import { Images, nameOf } from "./Images.ts"
-import { makeTransfers } from "./Transfers.ts"
 import { declaredBytes, readUpload } from "./Upload.ts"
 
 /** How long an image waits for its turn. */
@@ -21,12 +26,23 @@ const patience = "10 seconds"
 /** Concurrent uploads per process: each is held in memory as a whole, one in a form several times. */
 const uploadConcurrency = 8
 
+/** The turns of so many transfers at once, of which one owner has at most a quarter. */
+const makeTransfers = (concurrency: number) =>
+  makeOwnersTurns({
+    concurrency,
+    share: Math.max(1, Math.floor(concurrency / 4)),
+    patience,
+    onShareTaken: () =>
+      new RateLimitExceeded({ message: "Too many images at once; wait as long as Retry-After says." }),
+    onAllTaken: () => new ServiceUnavailable({ cause: "Too many images at once" })
+  })
+
 /** Serves `ProductImagesApi` from the raw bytes. */
 export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesApi), "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
     const accounts = yield* Accounts
-    const takeTurn = yield* makeTransfers({ concurrency: uploadConcurrency, patience })
+    const takeTurn = yield* makeTransfers(uploadConcurrency)
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
@@ -81,7 +97,7 @@ export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxie
   HttpApiBuilder.group(BaseApi.add(PublicImagesApi), "publicImages", (handlers) =>
     Effect.gen(function* () {
       const images = yield* Images
-      const takeTurn = yield* makeTransfers({ concurrency: options.imageConcurrency, patience })
+      const takeTurn = yield* makeTransfers(options.imageConcurrency)
       return handlers.handleRaw("get", ({ path, request }) =>
         Effect.gen(function* () {
           const notFound = new ResourceNotFound({ message: "There is no such image." })

@@ -1,7 +1,9 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Either } from "effect"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import { makeEnvelope } from "../events/Envelope.ts"
 import type { Environment } from "../events/Environment.ts"
+import { makeOwnersTurns } from "../kit/OwnersTurns.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { type AccountStatus, accountStatus } from "../provider/account/AccountStatus.ts"
@@ -43,6 +45,17 @@ const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): 
   Math.max(created, lastToldAt ?? 0)
 
 /**
+ * How many readings are stored at once in a process, one of each account at a time: they wait for one another in any case,
+ * since each locks its account, and would wait with a connection each.
+ */
+const storedAtOnce = 2
+
+/** How long a reading waits for those before it; then the provider is to repeat the notification. */
+const patience = "5 seconds"
+
+const tooMany = () => new ServiceUnavailable({ cause: "Too many readings of accounts wait to be stored" })
+
+/**
  * Notifications about an account's status, snapshot or thin (contract 11.5): whatever they say, the account is read
  * anew, since their order is not guaranteed, and `account.updated` is made only if the status differs from what was
  * reported before.
@@ -53,6 +66,13 @@ export const makeAccountReports = Effect.gen(function* () {
   const accounts = yield* Accounts
   const receipts = yield* makeReceiptsRepo(null)
   const statuses = yield* makeAccountStatusRepo
+  const takeTurn = yield* makeOwnersTurns({
+    concurrency: storedAtOnce,
+    share: 1,
+    patience,
+    onShareTaken: tooMany,
+    onAllTaken: tooMany
+  })
 
   const insert =
     (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
@@ -111,7 +131,10 @@ export const makeAccountReports = Effect.gen(function* () {
       return yield* insert(unreadable("account", status.left, context))
     }
     return status.right.account_id === notification.account
-      ? yield* transaction(sql)(storeReading(insert, notification, tenant, status.right, reading))
+      ? yield* takeTurn(`${tenant.environment} ${status.right.account_id}`).pipe(
+          Effect.zipRight(transaction(sql)(storeReading(insert, notification, tenant, status.right, reading))),
+          Effect.scoped
+        )
       : yield* insert(nothing("unlinked"))
   })
 

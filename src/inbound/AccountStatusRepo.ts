@@ -20,6 +20,9 @@ export interface StatusComparison {
   readonly lastToldAt: number | null
 }
 
+/** How long a reading waits for its account's row, with a connection that others need. */
+const longestLock = "2s"
+
 /** The SQL of accounts' reported status; nothing outside the slice imports this. */
 export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Assigns the reading's number, before the provider is asked. */
@@ -34,14 +37,16 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   /**
    * In a transaction: locks the account's row, so that readings of one account are compared one after the other, and
-   * compares. Returns nothing if the account is no longer linked and connected.
+   * compares. Returns nothing if the account is no longer linked and connected. Fails if the row stays locked for longer
+   * than `longestLock`: the provider repeats the notification.
    */
   lockAndCompare: (
     tenant: Tenant,
     status: AccountStatus,
     reading: string
   ): Effect.Effect<StatusComparison | undefined, SqlError.SqlError> =>
-    Effect.map(
+    Effect.zipRight(
+      sql`SET LOCAL lock_timeout = ${sql.literal(`'${longestLock}'`)}`,
       sql<StatusComparison>`
         SELECT reported_status_reading < ${reading}::bigint AS "isLatest",
           reported_status IS DISTINCT FROM ${JSON.stringify(status)}::jsonb AS "isChanged",
@@ -49,9 +54,8 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
         FROM payments.provider_accounts
         WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
           AND account_id = ${status.account_id} AND status = 'connected'
-        FOR UPDATE`,
-      ([row]) => row
-    ),
+        FOR UPDATE`
+    ).pipe(Effect.map(([row]) => row)),
 
   /** In the same transaction: stores the reading. `toldAt`: the date of its event, if it made one. */
   store: (

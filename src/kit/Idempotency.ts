@@ -10,6 +10,7 @@ import {
   type ServiceUnavailable,
   type Settlement
 } from "../errors/Errors.ts"
+import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"
@@ -284,10 +285,12 @@ const make = Effect.gen(function* () {
     run,
     runInTransaction,
     kept,
-    clean: sql`DELETE FROM payments.idempotency_keys WHERE created_at < now() - ${keepFor}::interval`.pipe(
-      Effect.asVoid,
-      orUnavailable
-    )
+    clean: removeOld(sql, {
+      table: "idempotency_keys",
+      key: ["organization_id", "environment", "key"],
+      old: sql`r.created_at < now() - ${keepFor}::interval`,
+      by: "created_at"
+    }).pipe(orUnavailable)
   }
 })
 

@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
 import { monotonicMillis } from "../fibers/Monotonic.ts"
+import { batchSize } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { BoundedMap } from "./BoundedMap.ts"
 import { ResponseHeaders } from "./Request.ts"
@@ -196,12 +197,29 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     spendHere(view, policy, now)
   })
 
-  const clean = sql`
-    DELETE FROM payments.rate_limits WHERE refilled_at < now()
-      - CASE WHEN starts_with(bucket, ${longPrefix}) THEN ${keepFor.long} ELSE ${keepFor.short} END::interval`.pipe(
-    Effect.asVoid,
-    orUnavailable
-  )
+  /**
+   * Removes those of the next buckets that are full again; the last bucket that it has looked at, if there may be more. No
+   * index leads to old ones: each request would have to maintain it.
+   */
+  const cleanAfter = (place: string) =>
+    Effect.map(
+      sql<{ readonly last: string | null; readonly looked: number }>`
+        WITH looked AS MATERIALIZED (
+          SELECT bucket FROM payments.rate_limits WHERE bucket > ${place} ORDER BY bucket LIMIT ${batchSize}
+        ), old AS MATERIALIZED (
+          SELECT r.bucket FROM payments.rate_limits r JOIN looked l ON l.bucket = r.bucket
+          WHERE r.refilled_at < now()
+            - CASE WHEN starts_with(r.bucket, ${longPrefix}) THEN ${keepFor.long} ELSE ${keepFor.short} END::interval
+          FOR UPDATE OF r SKIP LOCKED
+        ), removed AS (DELETE FROM payments.rate_limits r USING old WHERE r.bucket = old.bucket)
+        SELECT count(*)::int AS looked, (SELECT bucket FROM looked ORDER BY bucket DESC LIMIT 1) AS last FROM looked`,
+      ([page]) => (page === undefined || page.looked < batchSize ? null : page.last)
+    )
+
+  const clean = Effect.iterate("" as string | null, {
+    while: (place): place is string => place !== null,
+    body: cleanAfter
+  }).pipe(Effect.asVoid, orUnavailable)
 
   return { take, takeHere, clean }
 })

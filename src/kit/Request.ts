@@ -22,6 +22,12 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 /** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
+/**
+ * How many rows a count goes through: an answer with this number says that there are so many or more. More would take longer
+ * than a request may.
+ */
+export const mostCounted = 10_000
+
 /** A page of a list, given the rows from its start on, one more than it holds if there are so many. */
 export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
   data: rows.slice(0, limit),

@@ -1,3 +1,4 @@
+import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
@@ -22,3 +23,30 @@ export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Eff
       yield* Effect.yieldNow()
     }
   })
+
+/** Rows to remove, of a table in the schema `payments`. */
+export interface OldRows {
+  readonly table: string
+  /** The columns of the primary key. */
+  readonly key: ReadonlyArray<string>
+  /** The condition on the row `r`. */
+  readonly old: Statement.Fragment
+  /** The column of an index that leads to them. */
+  readonly by: string
+}
+
+/** Removes old rows in batches, and leaves those that somebody has locked to the next time. */
+export const removeOld = (
+  sql: SqlClient.SqlClient,
+  { by, key, old, table }: OldRows
+): Effect.Effect<void, SqlError.SqlError> => {
+  const rows = sql.literal(`payments.${table}`)
+  const columns = (row: string) => sql.literal(key.map((column) => `${row}.${column}`).join(", "))
+  const remove = sql`
+    WITH old AS MATERIALIZED (
+      SELECT ${columns("r")} FROM ${rows} r WHERE ${old}
+      ORDER BY ${sql.literal(`r.${by}`)} LIMIT ${batchSize} FOR UPDATE OF r SKIP LOCKED
+    )
+    DELETE FROM ${rows} r USING old WHERE (${columns("r")}) = (${columns("old")}) RETURNING 1`
+  return Effect.asVoid(inBatches(Effect.map(remove, (removed) => removed.length)))
+}

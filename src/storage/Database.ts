@@ -23,6 +23,7 @@ import { cancelOnlyMeant } from "./Cancellations.ts"
 import { DiscreetClient, PreparingClient } from "./Clients.ts"
 import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
+import { setSession } from "./SessionSettings.ts"
 
 /** The options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
@@ -64,7 +65,8 @@ const poolConfig = (options: DatabaseOptions, hosts: Hosts, url: string): pg.Poo
     query_timeout: statementTimeout + 2000,
     idle_in_transaction_session_timeout: statementTimeout * 2,
     keepAlive: true,
-    application_name: applicationNameOf(options)
+    application_name: applicationNameOf(options),
+    onConnect: setSession
   }
 }
 
@@ -72,6 +74,9 @@ const poolConfig = (options: DatabaseOptions, hosts: Hosts, url: string): pg.Poo
 const withoutServerTimeouts = { statement_timeout: false, idle_in_transaction_session_timeout: 0 } as const
 
 const withoutTimeouts = { ...withoutServerTimeouts, query_timeout: 0 } as const
+
+/** Of connections that keep no session: what is set for one would stay with the server's connection, for whoever gets it. */
+const withoutSession: Partial<pg.PoolConfig> = { onConnect: () => {} }
 
 /** Connections that begin with settings; the pool waits for these before it uses one. */
 const beginningWith = (config: pg.PoolConfig, settings: ReadonlyArray<string>): pg.PoolConfig =>
@@ -216,7 +221,7 @@ const connectionsLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool | 
       const hasDirect = directUrl !== undefined
       const address: Address = { name: options.setting ?? "DATABASE_URL", url, hasDirect }
       const { config, plain } = yield* configOf(address, options)
-      const limits = hasDirect ? withoutServerTimeouts : {}
+      const limits = hasDirect ? { ...withoutServerTimeouts, ...withoutSession } : {}
       const { line, pool: first } = yield* usable(address, { ...config, ...limits }, options.mayBeAway)
       const pool = line.prepares ? first : yield* opened({ ...plain, ...limits })
       yield* observePool(pool)

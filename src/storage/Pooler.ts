@@ -31,7 +31,7 @@ const look = async (client: pg.ClientBase): Promise<Seen> => {
   const { rows } = await client.query<Seen>({
     text: `
       SELECT pg_backend_pid() AS pid, current_setting('statement_timeout') <> '0' AS "hasTimeLimit",
-        pg_postmaster_start_time()::text || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+        extract(epoch FROM pg_postmaster_start_time())::text || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
           AS database`,
     values: []
   })

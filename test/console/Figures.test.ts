@@ -26,13 +26,22 @@ import {
   rateText,
   type Statistics
 } from "../../src/console/pages/overview/figures.ts"
-import { compactMoney } from "../../src/console/pages/overview/format.ts"
+import { compactMoney, countedUpTo, mostCounted } from "../../src/console/pages/overview/format.ts"
+import { mostCounted as mostCountedByService } from "../../src/kit/Request.ts"
 
 const none = { count: 0, amount: "0" }
 
 describe("the axis of money", () => {
   it.each(Intl.supportedValuesOf("currency"))("counts %s in the units that the provider counts in", (currency) => {
     expect(compactMoney(150_000 * 10 ** digitsOf(currency), currency.toLowerCase())).toMatch(/150\s?K/)
+  })
+})
+
+describe("a count that stops", () => {
+  it("is marked as such at the service's bound, and below it is a number", () => {
+    expect(mostCounted).toBe(mostCountedByService)
+    expect(countedUpTo(mostCounted)).toBe("10,000+")
+    expect(countedUpTo(9999)).toBe("9,999")
   })
 })
 

@@ -1,6 +1,6 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { makeAllDeliveriesRepo } from "../../src/deliveries/api/AllDeliveriesRepo.ts"
 import { EndpointId, firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { alongIndex } from "../../src/storage/BoundedReads.ts"
@@ -52,7 +52,7 @@ describe("the deliveries to all endpoints", () => {
           FROM delivery WHERE state = 'queued'`
       }
       const { conditionsOf, list, pages } = yield* Effect.provideService(
-        makeAllDeliveriesRepo,
+        makeAllDeliveriesRepo(Duration.days(30)),
         SqlClient.SqlClient,
         sql
       )

@@ -6,6 +6,7 @@ import { DailyCounts } from "../../src/deliveries/statistics/DailyCounts.ts"
 import { slotOf } from "../../src/deliveries/statistics/Slots.ts"
 import type { Environment } from "../../src/events/Environment.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+import { SlowReads } from "../../src/kit/SlowReads.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
@@ -41,7 +42,9 @@ export class Bench extends Context.Tag("test/DailyCounts/Bench")<
       const database = yield* Layer.build(databaseLayer(own))
       const sql = Context.get(database, SqlClient.SqlClient)
       const process = Effect.map(
-        Layer.build(Layer.fresh(DailyCounts.layer)).pipe(Effect.provide(database)),
+        Layer.build(Layer.provide(Layer.fresh(DailyCounts.layer), SlowReads.layer({ databasePoolSize: 10 }))).pipe(
+          Effect.provide(database)
+        ),
         Context.get(DailyCounts)
       )
       return { sql, processes: [yield* process, yield* process] as const }

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
 import { firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -34,7 +34,7 @@ describe("the events of a payment", () => {
               ELSE '"payment_id":"pi_' || ${ago}::text || '_' || n / 3 || '"' END || '}}'
           FROM generate_series(0, ${perDay - 1}::int) AS n`
       }
-      const repo = yield* Effect.provideService(makeEventsRepo, SqlClient.SqlClient, sql)
+      const repo = yield* Effect.provideService(makeEventsRepo(Duration.days(30)), SqlClient.SqlClient, sql)
       for (const statistics of ["without statistics", "with statistics"]) {
         if (statistics === "with statistics") yield* sql`ANALYZE payments.events`
         const [row] = yield* sql<{ "QUERY PLAN": ReadonlyArray<unknown> }>`

@@ -215,7 +215,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
     () =>
       Effect.gen(function* () {
         const { attempts, delivery, elapse, makeEndpoint, queues, reset, seed, sql } = yield* QueueBench
-        const repo = yield* Effect.provideService(makeDeliveriesRepo, SqlClient.SqlClient, sql)
+        const repo = yield* Effect.provideService(makeDeliveriesRepo(Duration.days(30)), SqlClient.SqlClient, sql)
 
         const run = Effect.fnUntraced(function* (happenings: ReadonlyArray<Happening>) {
           yield* reset

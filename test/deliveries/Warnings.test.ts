@@ -4,6 +4,7 @@ import { Context, Effect, Layer } from "effect"
 import { Warnings } from "../../src/deliveries/api/Warnings.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
+import { mostCounted } from "../../src/kit/Request.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail, onServiceWithMail } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
@@ -101,6 +102,17 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a warning", (it) => 
         `${testPublicUrl}/v2/organizations/${tenant.id}/integrations/endpoints/${endpointId}/deliveries?state=failed`
       )
       expect(text).not.toMatch(/secret-path|whsec_/)
+    })
+  )
+
+  it.effect("of very many failures counts them up to a bound, and says so", () =>
+    Effect.gen(function* () {
+      const { of, people } = yield* makeShop
+      yield* storeDeliveries({ ...of, count: mostCounted + 20, finishedAgo: 60 })
+      yield* scan
+      const [mail] = yield* mailsTo(people.owner)
+      expect(mail?.text).toContain("10000 or more deliveries since")
+      expect(mail?.text).toContain("10000 times: it answered with an error")
     })
   )
 

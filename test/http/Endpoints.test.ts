@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
 import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
+import { SlowReads } from "../../src/kit/SlowReads.ts"
 import { nameServer } from "../endpoints/DestinationNameServer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
@@ -215,7 +216,9 @@ onSharedService("endpoints", (it) => {
             )
           )
           const waits = Effect.map(
-            sql<{ count: number }>`SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted`,
+            sql<{ count: number }>`
+              SELECT count(*)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+              WHERE NOT l.granted AND d.datname = current_database()`,
             ([row]) => row?.count ?? 0
           )
           yield* eventually(
@@ -337,10 +340,12 @@ onService({ roles: { api: true, worker: false }, allowLocalDestinations: false }
           "mixed.example": ["93.184.215.14", "127.0.0.1"],
           "empty.example": []
         })
-        const endpoints = yield* Layer.build(Endpoints.layer({ limit: 16, allowLocalDestinations: false })).pipe(
+        const endpoints = yield* Layer.build(
+          Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
+        ).pipe(
           Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
           Effect.provideService(SqlClient.SqlClient, sql),
-          Effect.provideService(Cipher, Context.get(services, Cipher)),
+          Effect.provide(Context.pick(Cipher, SlowReads)(services)),
           Effect.map(Context.get(Endpoints))
         )
         const principal = {

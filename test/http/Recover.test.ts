@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Recoveries } from "../../src/deliveries/api/Recoveries.ts"
+import { mostCounted } from "../../src/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
@@ -110,6 +111,30 @@ onSharedService("a recovery", (it) => {
       const recorded =
         yield* sql`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(answer.json["id"])}`
       expect(recorded).toEqual([{ action: "recovery.started", request_id: answer.headers.get("request-id") }])
+    })
+  )
+
+  it.effect("of very many counts them no further than to its bound before it answers, and so does the list", () =>
+    Effect.gen(function* () {
+      const { endpointId, of, tenant } = yield* makeEndpoint
+      yield* storeDeliveries({ ...of, attempts: 12, count: mostCounted + 20, finishedAgo: 100 })
+      const answer = yield* recover(tenant, endpointId, hoursAgo(1))
+      expect(answer.status, answer.text).toBe(202)
+      expect(answer.json).toMatchObject({ state: "running", total: mostCounted })
+      const list = yield* read(tenant, "/endpoints")
+      expect(list.json["data"]).toMatchObject([{ id: endpointId, recentFailures: mostCounted }])
+    })
+  )
+
+  it.effect("says in the end how many there were, if it had counted only some", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { endpointId, of, tenant } = yield* makeEndpoint
+      yield* storeDeliveries({ ...of, attempts: 12, count: 350, finishedAgo: 100 })
+      const answer = yield* recover(tenant, endpointId, hoursAgo(1))
+      // As if they were more than are counted
+      yield* sql`UPDATE payments.recoveries SET total = 100 WHERE id = ${String(answer.json["id"])} AND state = 'running'`
+      expect(yield* untilFinished(tenant, answer)).toMatchObject({ queued: 0, skipped: 350, total: 350 })
     })
   )
 

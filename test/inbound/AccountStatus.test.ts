@@ -248,6 +248,48 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     })
   )
 
+  it.effect("waits for its account's lock with one connection at most, and not for long", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const locked = yield* makeTenant
+      const other = yield* makeTenant
+      yield* subscribe(locked, ["account.updated"])
+      yield* subscribe(other, ["account.updated", "payment.succeeded"])
+      yield* change(locked, { charges_enabled: false })
+      const held = yield* Deferred.make<void>()
+      const release = yield* Deferred.make<void>()
+      const holder = yield* sql`
+        SELECT 1 FROM payments.provider_accounts WHERE account_id = ${locked.accountId} FOR UPDATE`.pipe(
+        Effect.zipRight(Deferred.succeed(held, undefined)),
+        Effect.zipRight(Deferred.await(release)),
+        sql.withTransaction,
+        Effect.fork
+      )
+      yield* Deferred.await(held)
+      const body = snapshotOf(locked)
+      const telling = yield* Effect.fork(
+        Effect.forEach([body, ...Array.from({ length: 19 }, () => snapshotOf(locked))], (one) => notify(one), {
+          concurrency: "unbounded"
+        })
+      )
+      while (Option.isNone(yield* Fiber.poll(telling))) {
+        yield* accepted(notify(notification(other.accountId)))
+        yield* accepted(notify(snapshotOf(other)))
+        const answer = yield* request("GET", `/v2/organizations/${other.id}/integrations/endpoints`, { key: other.key })
+        expect(answer.status, answer.text).toBe(200)
+      }
+      // The provider repeats them
+      for (const { headers, status } of yield* Fiber.join(telling)) {
+        expect(status).toBe(503)
+        expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
+      }
+      yield* Deferred.succeed(release, undefined)
+      yield* Fiber.join(holder)
+      yield* accepted(notify(body))
+      expect(yield* eventsOf(locked)).toHaveLength(1)
+    })
+  )
+
   it.effect("is never dated before what was told last: consumers order by created_at", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

@@ -237,7 +237,7 @@ describe("retention", () => {
         SELECT 1 FROM payments.days WHERE used_at IS NOT NULL AND day = ${suffixOf(daysAgo(2).getTime())}::date`
       yield* clean
       expect(yield* used).toEqual([])
-      const repo = yield* on(sql, makeDeliveriesRepo)
+      const repo = yield* on(sql, makeDeliveriesRepo(Duration.days(30)))
       expect(
         Option.map(yield* repo.resend(tenant, row?.id ?? DeliveryId.make(v7())), ({ requeued }) => requeued)
       ).toEqual(Option.some(true))

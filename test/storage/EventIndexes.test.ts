@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
@@ -48,7 +48,7 @@ const expectAllFound = (
   stored: ReadonlyArray<{ readonly id: string; readonly payment: string }>
 ) =>
   Effect.gen(function* () {
-    const repo = yield* on(sql, makeEventsRepo)
+    const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
     for (const { id, payment } of stored) {
       expect(Option.map(yield* repo.find(tenant, id), (found) => found.id)).toEqual(Option.some(id))
       expect((yield* repo.list(tenant, { payment_id: payment }, undefined, 3)).map((found) => found.id)).toEqual([id])
@@ -63,7 +63,7 @@ describe("an event's public id and payment", () => {
       const stored = yield* storeHours(sql)
       expect(yield* indexes(sql)).toEqual(byHour)
       yield* expectAllFound(sql, stored)
-      const repo = yield* on(sql, makeEventsRepo)
+      const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
       const [one] = stored
       if (one === undefined) return expect.unreachable()
       const stranger = { ...tenant, organizationId: OrganizationId.make(randomUUID()) }
@@ -91,7 +91,7 @@ describe("an event's public id and payment", () => {
         SELECT organization_id, environment, substr(id, 1, 24) || lpad(to_hex(n), 12, '0'),
           'svc_evt_' || encode(sha256((id || n)::bytea), 'hex'), type, payload, created_at
         FROM payments.events, generate_series(1, 200) AS n`
-      const repo = yield* on(sql, makeEventsRepo)
+      const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
       for (const statistics of ["without", "with"]) {
         if (statistics === "with") yield* sql`ANALYZE payments.events`
         const lines = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN (COSTS OFF) ${repo.byId(tenant, one.id)}`

@@ -1,5 +1,5 @@
 import { SqlClient, type Statement } from "@effect/sql"
-import { Effect } from "effect"
+import { type Duration, Effect } from "effect"
 import { type DeliveryId, firstIdAt, millisOf } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead } from "../../storage/BoundedReads.ts"
@@ -7,14 +7,19 @@ import type { Delivery, ListAllDeliveries } from "./Api.ts"
 import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
 import { makeEventDeliveries } from "./EventDeliveries.ts"
 import type { EventRow } from "./EventsRepo.ts"
+import { isReadable } from "./Readable.ts"
 
 /** Up to so many failures are read and sorted; more than that are dense enough to be met on a walk. */
 const fewFailures = 5000
 
-/** The SQL of the deliveries of all endpoints; nobody outside the slice imports this. */
-export const makeAllDeliveriesRepo = Effect.gen(function* () {
+/**
+ * The SQL of the deliveries of all endpoints; nobody outside the slice imports this. Nothing that ended longer ago than
+ * `keepFor` is found.
+ */
+export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
-  const deliveriesOf = yield* makeEventDeliveries
+  const deliveriesOf = yield* makeEventDeliveries(keepFor)
+  const readable = sql.literal(isReadable(keepFor))
   const bounded = boundedRead(sql)
 
   const ofTenant = (tenant: Tenant) =>
@@ -79,7 +84,7 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
       idsIn(
         sql`payments.deliveries`,
         query,
-        query.state === undefined ? conditions : [...conditions, sql`d.state = ${query.state}`],
+        [...conditions, readable, ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`])],
         limit
       ),
 
@@ -90,7 +95,7 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
     /** Up to `fewFailures` failures and one more, from the index that holds nothing else. */
     failures: (conditions: ReadonlyArray<Statement.Fragment>) => sql<{ readonly id: DeliveryId }>`
       SELECT d.id FROM payments.deliveries d
-      WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL LIMIT ${sql.literal(String(fewFailures + 1))}`,
+      WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL AND ${readable} LIMIT ${sql.literal(String(fewFailures + 1))}`,
 
     /** Of these. */
     among: (

@@ -6,6 +6,7 @@ import {
   DeliveryWindowExpired,
   EndpointDeleted,
   errorSchema,
+  RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable
 } from "../../errors/Errors.ts"
@@ -98,6 +99,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .setPath(Schema.Struct({ organizationId: OrganizationId, id: EndpointId }))
       .setUrlParams(ListDeliveries)
       .addSuccess(DeliveryList)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "List an endpoint's deliveries, newest first")
       .annotate(
@@ -110,6 +112,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .setPath(OrganizationPath)
       .setUrlParams(ListAllDeliveries)
       .addSuccess(DeliveryList)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "List the deliveries to all endpoints, newest first")
       .annotate(

@@ -1,10 +1,17 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
+import {
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  type ValidationFailed
+} from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
@@ -14,17 +21,19 @@ import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import { makeEventsRepo } from "./EventsRepo.ts"
+import type { RetentionOptions } from "./Retention.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
-  const repo = yield* makeDeliveriesRepo
-  const all = yield* makeAllDeliveriesRepo
-  const events = yield* makeEventsRepo
+  const repo = yield* makeDeliveriesRepo(keepFor)
+  const all = yield* makeAllDeliveriesRepo(keepFor)
+  const events = yield* makeEventsRepo(keepFor)
   const audit = yield* makeAudit
   const onReplica = yield* preferReplica
+  const { inTurn } = yield* SlowReads
 
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
@@ -40,7 +49,8 @@ const make = Effect.gen(function* () {
       return pageOf(rows, limit)
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   const listAll = Effect.fn("Deliveries.listAll")(
@@ -58,7 +68,8 @@ const make = Effect.gen(function* () {
         : pageOf(yield* all.listOfEvent(tenant, event.value, query, limit + 1), limit)
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   // Read more often than anything else: no extra span, since the request has one
@@ -110,12 +121,12 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       tenant: Tenant,
       endpointId: EndpointId,
       query: ListDeliveries
-    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** The deliveries to all endpoints, newest first. Refuses a `starting_after` that is not one of them. */
     readonly listAll: (
       tenant: Tenant,
       query: ListAllDeliveries
-    ) => Effect.Effect<DeliveryList, ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<DeliveryList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     readonly get: (
       tenant: Tenant,
       id: DeliveryId
@@ -136,5 +147,7 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Deliveries, make)
+  static readonly layer = (
+    options: RetentionOptions
+  ): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> => Layer.effect(Deliveries, make(options))
 }

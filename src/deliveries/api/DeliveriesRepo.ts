@@ -4,6 +4,7 @@ import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../endpoints/S
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
+import { timedRead } from "../../storage/BoundedReads.ts"
 import { transaction } from "../../storage/Database.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
 import { makePreparing } from "../../storage/Statements.ts"
@@ -11,6 +12,7 @@ import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+import { isReadable } from "./Readable.ts"
 
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
@@ -61,9 +63,6 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** How long the search for a page of the history may take, in milliseconds; after that the answer is 503. */
-const listTimeout = "3000"
-
 /** How far the clocks of a process and of the database may differ, in seconds. */
 export const clockDifference = 3600
 
@@ -84,14 +83,18 @@ export const deliveryTables = `
 /** All secrets of a younger delivery sign it, in milliseconds. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
 
-/** The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. */
-export const makeDeliveriesRepo = Effect.gen(function* () {
+/**
+ * The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. Nothing that ended longer ago
+ * than `keepFor` is found.
+ */
+export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
 
   const columns = sql.literal(deliveryColumns)
   const joined = sql.literal(deliveryTables)
+  const readable = sql.literal(isReadable(keepFor))
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
@@ -103,12 +106,13 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
     ), '[]') AS attempts
     FROM ${joined}
-    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
+    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}
+      AND ${readable}`)
 
   const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
     FROM payments.deliveries d JOIN payments.endpoints p
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
-    WHERE ${ofTenant(tenant)} AND d.id = ${id}`
+    WHERE ${ofTenant(tenant)} AND d.id = ${id} AND ${readable}`
 
   /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
   const lockForResend = (tenant: Tenant, id: DeliveryId) =>
@@ -139,11 +143,12 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         SELECT 1 FROM payments.deliveries d
         WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
 
-    /** Newest first: ids begin with their time. */
+    /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
         ofTenant(tenant),
         sql`d.endpoint_id = ${endpointId}`,
+        readable,
         ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
         ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
         ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
@@ -157,13 +162,8 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
               sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
             ])
       ]
-      const page = sql<Delivery>`
-        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`
-      const isFiltered = [query.state, query.type, query.created_gte].some((filter) => filter !== undefined)
-      // A filter may match little of a long history
-      return isFiltered
-        ? transaction(sql)(Effect.zipRight(sql`SET LOCAL statement_timeout = ${sql.literal(listTimeout)}`, page))
-        : page
+      return timedRead(sql)(sql<Delivery>`
+        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
     },
 
     find: (tenant: Tenant, id: DeliveryId) =>
@@ -183,7 +183,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       limit: number,
       conditions: ReadonlyArray<Statement.Fragment> = []
     ) => {
-      const its = sql.and([ofTenant(tenant), sql`d.event_id = ${eventKey}`, ...conditions])
+      const its = sql.and([ofTenant(tenant), readable, sql`d.event_id = ${eventKey}`, ...conditions])
       return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}

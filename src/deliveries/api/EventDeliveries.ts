@@ -55,8 +55,8 @@ export interface WantedDeliveries {
  * Finds the deliveries of one event, newest first, those of its 10,000 newest replays included; nobody outside the slice
  * imports this.
  */
-export const makeEventDeliveries = Effect.gen(function* () {
-  const deliveries = yield* makeDeliveriesRepo
+export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const deliveries = yield* makeDeliveriesRepo(keepFor)
   const replays = yield* makeEventReplaysRepo
 
   return (tenant: Tenant, row: EventRow, { after, conditions = [], limit }: WantedDeliveries) =>

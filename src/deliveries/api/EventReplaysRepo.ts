@@ -5,6 +5,7 @@ import type { Filters } from "../../events/Filters.ts"
 import { type DeliveryId, type EndpointId, type EventReplayId, firstIdAt, millisOf } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { furtherDeliveries } from "../../publishing/Publication.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { alongIndex } from "../../storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
 import { clockDifference } from "./DeliveriesRepo.ts"
@@ -266,15 +267,14 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       return Effect.asVoid(Effect.zipRight(keepDays(sql, keys, replay.id), insert))
     },
 
-    /** Removes ended replays that are older, and whose deliveries are gone; returns how many. */
+    /** Removes ended replays that are older, and whose deliveries are gone. */
     removeOlderThan: (retentionMillis: number) =>
-      Effect.map(
-        sql`
-          DELETE FROM payments.event_replays r
-          WHERE r.state <> 'running' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'
-            AND NOT EXISTS (SELECT 1 FROM payments.days d WHERE d.day = payments.day_of(r.id))
-          RETURNING 1`,
-        (rows) => rows.length
-      )
+      removeOld(sql, {
+        table: "event_replays",
+        key: ["organization_id", "environment", "id"],
+        old: sql`r.state <> 'running' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'
+          AND NOT EXISTS (SELECT 1 FROM payments.days d WHERE d.day = payments.day_of(r.id))`,
+        by: "finished_at"
+      })
   }
 })

@@ -1,13 +1,21 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Predicate } from "effect"
-import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
+import { Clock, Context, Duration, Effect, Layer, Option, Predicate } from "effect"
+import {
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  type ValidationFailed
+} from "../../errors/Errors.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
+import type { RetentionOptions } from "./Retention.ts"
 import { shownDeliveries } from "./ShownDeliveries.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
@@ -21,10 +29,11 @@ const toStoredEvent = (row: EventRow): StoredEvent => {
   }
 }
 
-const make = Effect.gen(function* () {
-  const repo = yield* makeEventsRepo
-  const deliveriesOf = yield* makeEventDeliveries
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
+  const repo = yield* makeEventsRepo(keepFor)
+  const deliveriesOf = yield* makeEventDeliveries(keepFor)
   const onReplica = yield* preferReplica
+  const { inTurn } = yield* SlowReads
 
   const list = Effect.fn("Events.list")(
     function* (tenant: Tenant, query: ListEvents) {
@@ -39,20 +48,23 @@ const make = Effect.gen(function* () {
       return { data: data.map(toStoredEvent), has_more }
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   const get = Effect.fn("Events.get")(
     function* (tenant: Tenant, id: string) {
-      const row = yield* Effect.flatMap(
-        repo.find(tenant, id),
-        Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
-      )
+      const notFound = () => new ResourceNotFound({ message: "There is no such event here." })
+      const row = yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound))
       const its = yield* repo.bounded(deliveriesOf(tenant, row, { limit: shownDeliveries }))
+      const age = (yield* Clock.currentTimeMillis) - row.createdAt.getTime()
+      // A delivery that may still be read keeps its event, too
+      if (its.length === 0 && age > Duration.toMillis(keepFor)) return yield* notFound()
       return { ...toStoredEvent(row), deliveries: its }
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   return { list, get }
@@ -69,13 +81,14 @@ export class Events extends Context.Tag("connected-payments/deliveries/Events")<
     readonly list: (
       tenant: Tenant,
       query: ListEvents
-    ) => Effect.Effect<StoredEventList, ValidationFailed | ServiceUnavailable>
+    ) => Effect.Effect<StoredEventList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** One event with its deliveries. */
     readonly get: (
       tenant: Tenant,
       id: string
-    ) => Effect.Effect<StoredEventDetail, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<StoredEventDetail, ResourceNotFound | RateLimitExceeded | ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Events, never, SqlClient.SqlClient> = Layer.effect(Events, make)
+  static readonly layer = (options: RetentionOptions): Layer.Layer<Events, never, SqlClient.SqlClient | SlowReads> =>
+    Layer.effect(Events, make(options))
 }

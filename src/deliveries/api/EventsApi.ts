@@ -2,7 +2,7 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { errorSchema, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
+import { errorSchema, RateLimitExceeded, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
 import { Authentication } from "../../identity/Authentication.ts"
@@ -67,6 +67,7 @@ export class EventsApi extends HttpApiGroup.make("events")
       .setPath(Schema.Struct({ organizationId: OrganizationId }))
       .setUrlParams(ListEvents)
       .addSuccess(StoredEventList)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "List events, newest first")
       .annotate(
@@ -79,6 +80,7 @@ export class EventsApi extends HttpApiGroup.make("events")
       .setPath(EventPath)
       .setUrlParams(NoQuery)
       .addSuccess(StoredEventDetail)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "Read an event with its deliveries")
   )

@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { type Duration, Effect, Option } from "effect"
 import { firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../storage/BoundedReads.ts"
 import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
 import type { ListEvents } from "./EventsApi.ts"
+import { keptSince } from "./Readable.ts"
 
 /** An event's row. */
 export interface EventRow {
@@ -19,8 +20,10 @@ export interface EventRow {
 /** After every key, and before the public ids of what was stored before there were days, which are in no order. */
 const afterKeys = "g"
 
-/** The SQL of stored events; nobody outside the slice imports this. */
-export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+/** The SQL of stored events; nobody outside the slice imports this. None that was stored longer ago than `keepFor` is listed. */
+export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  const kept = sql.literal(`e.created_at >= ${keptSince(keepFor)}`)
   const columns = sql.literal(`
     e.id AS key, e.public_id AS id, e.type, e.payload, e.created_at AS "createdAt"`)
 
@@ -42,7 +45,7 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ...(until === undefined ? [] : [sql`e.id < ${firstIdAt((until + 1) * 1000)}`])
     ]
     const events = paymentId === undefined ? sql`payments.events` : sql`of_payment`
-    const conditions = [ofTenant(tenant), ...keys, ...(type === undefined ? [] : [sql`e.type = ${type}`])]
+    const conditions = [ofTenant(tenant), ...keys, kept, ...(type === undefined ? [] : [sql`e.type = ${type}`])]
     const rows = sql<EventRow>`
       SELECT ${columns} FROM ${events} e WHERE ${sql.and(conditions)} ORDER BY e.id DESC LIMIT ${limit}`
     if (paymentId === undefined) return rows
@@ -80,8 +83,8 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      */
     list: (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
       const rows = page(tenant, query, after, limit)
-      if (query.payment_id !== undefined) return timedRead(sql)(rows)
-      return query.type === undefined && query.created_gte === undefined ? rows : bounded(rows)
+      const isFiltered = query.type !== undefined || query.created_gte !== undefined
+      return query.payment_id === undefined && isFiltered ? bounded(rows) : timedRead(sql)(rows)
     },
 
     find: (tenant: Tenant, id: string) => Effect.map(byId(tenant, id), ([row]) => Option.fromNullable(row)),

@@ -13,7 +13,7 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { mostCounted, NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 
 /**
  * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
@@ -23,7 +23,9 @@ export const Recovery = Schema.Struct({
   endpointId: EndpointId,
   since: Schema.Date,
   state: Schema.Literal("running", "finished"),
-  total: Schema.Int.annotations({ description: "Deliveries that had failed when the recovery was started" }),
+  total: Schema.Int.annotations({
+    description: `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
+  }),
   queued: Schema.Int.annotations({ description: "How many of them have been queued for one more attempt so far" }),
   skipped: Schema.Int.annotations({
     description: "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"

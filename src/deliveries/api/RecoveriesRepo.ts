@@ -1,8 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { EndpointId, RecoveryId } from "../../kit/Ids.ts"
+import { mostCounted } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
@@ -61,7 +63,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
         ORDER BY r.id DESC LIMIT ${limit}`,
 
-    /** Inserts a running recovery, with the number of its failures. */
+    /** Inserts a running recovery, with the number of its failures, counted up to `mostCounted`. */
     insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
       Effect.zipRight(
         sql`
@@ -69,7 +71,11 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
             (organization_id, environment, id, endpoint_id, since, total, reached_at, reached_id)
           VALUES (${tenant.organizationId}, ${tenant.environment}, ${id}, ${endpointId}, ${since}, 0, ${since}, ${noId})`,
         sql`
-          UPDATE payments.recoveries r SET total = (SELECT count(*) FROM payments.deliveries d WHERE ${failures})
+          UPDATE payments.recoveries r SET total = (
+            SELECT count(*) FROM (
+              SELECT 1 FROM payments.deliveries d WHERE ${failures} ORDER BY d.failed_at, d.id LIMIT ${mostCounted}
+            ) AS counted
+          )
           WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`
       ),
 
@@ -112,7 +118,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           queued = a.queued, stepped_at = clock_timestamp(),
           -- Those that others have re-sent meanwhile were not met: they are skipped too
           skipped = CASE WHEN a.finished THEN GREATEST(a.skipped, a.total - a.queued) ELSE a.skipped END,
-          total = CASE WHEN a.finished THEN GREATEST(a.total, a.queued + a.skipped) ELSE a.total END,
+          -- More than were counted at the start
+          total = GREATEST(a.total, a.queued + a.skipped),
           state = CASE WHEN a.finished THEN 'finished' ELSE 'running' END,
           finished_at = CASE WHEN a.finished THEN clock_timestamp() END,
           reached_at = COALESCE((SELECT failed_at FROM failed ORDER BY failed_at DESC, id DESC LIMIT 1), r.reached_at),
@@ -123,13 +130,13 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Removes finished recoveries that are older; returns how many. */
+    /** Removes finished recoveries that are older. */
     removeOlderThan: (retentionMillis: number) =>
-      Effect.map(
-        sql`
-          DELETE FROM payments.recoveries
-          WHERE state = 'finished' AND finished_at < now() - ${retentionMillis} * interval '1 millisecond' RETURNING 1`,
-        (rows) => rows.length
-      )
+      removeOld(sql, {
+        table: "recoveries",
+        key: ["organization_id", "environment", "id"],
+        old: sql`r.state = 'finished' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'`,
+        by: "finished_at"
+      })
   }
 })

@@ -1,4 +1,5 @@
 import type { Mail } from "../../kit/Mailer.ts"
+import { mostCounted } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptErrorCode } from "../Attempt.ts"
 
@@ -15,7 +16,7 @@ export interface EndpointFailures extends Tenant {
   readonly name: string
   readonly url: string
   readonly active: boolean
-  /** The definitive failures of the last 24 hours, and the first of them. */
+  /** The definitive failures of the last 24 hours, `mostCounted` standing for so many or more, and the first of them. */
   readonly count: number
   readonly since: Date
   /** The most frequent first. */
@@ -68,7 +69,7 @@ Endpoint:    ${name}
 Host:        ${new URL(url).host}
 Environment: ${environment}
 Endpoint id: ${endpointId}
-Failed:      ${count} deliveries since ${minute(since)}
+Failed:      ${count}${count < mostCounted ? "" : " or more"} deliveries since ${minute(since)}
 
 Why:
 ${reasons.map(reasonLine).join("\n")}

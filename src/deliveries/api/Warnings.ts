@@ -4,6 +4,7 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 import { Mailer, type MailNotSent } from "../../kit/Mailer.ts"
+import { mostCounted } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { type EndpointFailures, warningMail } from "./WarningMail.ts"
@@ -138,7 +139,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       ([row]) => Option.fromNullable(row?.until)
     ),
 
-  /** The failures to report; none if there are none left. */
+  /** The failures to report, the first of them and counted up to `mostCounted`; none if there are none left. */
   failures: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<EndpointFailures>`
@@ -146,6 +147,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
           SELECT d.failed_at, d.last_error_code, d.last_http_status FROM payments.deliveries d
           WHERE d.organization_id = ${organizationId} AND d.environment = ${environment}
             AND d.endpoint_id = ${endpointId} AND NOT d.test AND d.failed_at > now() - interval '24 hours'
+          ORDER BY d.failed_at, d.id LIMIT ${mostCounted}
         )
         SELECT p.organization_id AS "organizationId", p.environment, p.id AS "endpointId", p.name, p.url, p.active,
           (SELECT count(*)::int FROM failed) AS count, (SELECT min(failed_at) FROM failed) AS since, (

@@ -2,7 +2,7 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
+import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
 import { count } from "../../events/Fields.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
@@ -76,6 +76,7 @@ export class StatisticsApi extends HttpApiGroup.make("statistics")
       .setPath(OrganizationPath)
       .setUrlParams(ReadStatistics)
       .addSuccess(Statistics)
+      .addError(errorSchema(RateLimitExceeded))
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "Count payments and deliveries by day")
       .annotate(

@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import type { RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
 import { housekeepingLayer } from "../../kit/Housekeeping.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { batchSize, inBatches } from "../../storage/Batches.ts"
 import { timedRead } from "../../storage/BoundedReads.ts"
@@ -47,6 +48,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const counting = yield* makeCounting
   const onReplica = yield* preferReplica
+  const { inTurn } = yield* SlowReads
 
   const ofTenant = (tenant: Tenant, from: string) =>
     sql`k.organization_id = ${tenant.organizationId} AND k.environment = ${tenant.environment} AND k.day >= ${from}::date`
@@ -115,7 +117,8 @@ const make = Effect.gen(function* () {
       )
     },
     onReplica,
-    orUnavailable
+    orUnavailable,
+    (read, tenant) => inTurn(tenant)(read)
   )
 
   const removeOld = (table: "payment_counts" | "delivery_counts", key: string) => {
@@ -172,14 +175,17 @@ export class DailyCounts extends Context.Tag("connected-payments/deliveries/Dail
   DailyCounts,
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */
-    readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, ServiceUnavailable>
+    readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, RateLimitExceeded | ServiceUnavailable>
     /** Counts all that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same time. */
     readonly count: Effect.Effect<void, ServiceUnavailable>
     /** Removes the counts of days that can't be asked for any more. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<DailyCounts, never, SqlClient.SqlClient> = Layer.effect(DailyCounts, make)
+  static readonly layer: Layer.Layer<DailyCounts, never, SqlClient.SqlClient | SlowReads> = Layer.effect(
+    DailyCounts,
+    make
+  )
 }
 
 /** Counts in every process; where workers run, one of them does it for all. */

@@ -6,12 +6,13 @@ import { auditedForms } from "../../kit/Audit.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { firstIdAt } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
+import { SlowReads } from "../../kit/SlowReads.ts"
 import { boundedRead } from "../../storage/BoundedReads.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { Principal } from "../Principal.ts"
 import type { AuditRecord } from "./AuditApi.ts"
-import { AuditApi } from "./AuditApi.ts"
+import { AuditApi, type ListAudit } from "./AuditApi.ts"
 
 /** After the id of every record. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -19,9 +20,13 @@ const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 /** How far a process's clock, which is in ids, and the database's may differ, in seconds. */
 const clockDifference = 3600
 
+/** Whether a list has to be searched for: it may match little of a long log. */
+const isSearch = ({ limit: _limit, starting_after: _after, ...filters }: ListAudit): boolean =>
+  Object.keys(filters).length > 0
+
 /** Serves `AuditApi`. */
 export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (handlers) =>
-  Effect.map(Effect.all([SqlClient.SqlClient, preferReplica]), ([sql, onReplica]) =>
+  Effect.map(Effect.all([SqlClient.SqlClient, preferReplica, SlowReads]), ([sql, onReplica, { inTurn }]) =>
     handlers.handle(
       "list",
       Effect.fnUntraced(
@@ -70,11 +75,13 @@ export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (h
             json_build_object('type', target_type, 'id', target_id) AS target, request_id AS "requestId", at
           FROM (${sql.join(" UNION ALL ", false)(pageOfEach)}) AS records
           ORDER BY id DESC LIMIT ${limit + 1}`
-          const rows = yield* conditions.length === 1 ? page : boundedRead(sql)(page)
+          const rows = yield* isSearch(urlParams) ? boundedRead(sql)(page) : page
           return pageOf(rows, limit)
         },
         onReplica,
-        orUnavailable
+        orUnavailable,
+        (read, { urlParams }) =>
+          isSearch(urlParams) ? Effect.flatMap(Principal, (principal) => inTurn(principal)(read)) : read
       )
     )
   )

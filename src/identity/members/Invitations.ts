@@ -15,6 +15,7 @@ import { newId, type OrganizationId } from "../../kit/Ids.ts"
 import { Mailer } from "../../kit/Mailer.ts"
 import { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import type { InvitedRole } from "../Schemas.ts"
 import { takeInvitation } from "../sign-in/MailLimits.ts"
@@ -86,6 +87,8 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
       token: Redacted.Redacted,
       client: string | null
     ) => Effect.Effect<BegunSession, SessionInvalid | OrganizationAlreadyExists | ServiceUnavailable>
+    /** Removes invitations that ended long ago. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (options: {
@@ -94,6 +97,12 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
   }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
     Layer.effect(Invitations, make(options.publicUrl))
 }
+
+/**
+ * How long an invitation is kept after the time for which it was sent, whatever became of it: the invited person's address
+ * is of no use any more. That somebody was invited stays in the audit log.
+ */
+const keepEnded = "30 days"
 
 const make = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
@@ -256,5 +265,12 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     orUnavailable
   )
 
-  return { create, list, revoke, preview, accept }
+  const clean = removeOld(sql, {
+    table: "invitations",
+    key: ["organization_id", "id"],
+    old: sql`r.expires_at < now() - ${keepEnded}::interval`,
+    by: "expires_at"
+  }).pipe(orUnavailable)
+
+  return { create, list, revoke, preview, accept, clean }
 })

@@ -5,6 +5,7 @@ import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from
 import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeCredentialSearch } from "../CredentialSearch.ts"
 import {
@@ -251,7 +252,12 @@ const make = Effect.gen(function* () {
     return { ...session, environment }
   }, orUnavailable)
 
-  const clean = sql`DELETE FROM payments.sessions WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+  const clean = removeOld(sql, {
+    table: "sessions",
+    key: ["id"],
+    old: sql`r.expires_at < now()`,
+    by: "expires_at"
+  }).pipe(orUnavailable)
 
   return { create, admit, exists, list, end, endAll, selectWorkspace, clean }
 })

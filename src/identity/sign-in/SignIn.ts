@@ -3,6 +3,7 @@ import { Context, Effect, Layer, type Redacted } from "effect"
 import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../errors/Errors.ts"
 import { Mailer } from "../../kit/Mailer.ts"
 import { RateLimits } from "../../kit/RateLimit.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import { takeSignInLink } from "./MailLimits.ts"
@@ -104,7 +105,12 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     orUnavailable
   )
 
-  const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+  const clean = removeOld(sql, {
+    table: "login_tokens",
+    key: ["token_hash"],
+    old: sql`r.expires_at < now()`,
+    by: "expires_at"
+  }).pipe(orUnavailable)
 
   return { requestLink, preview, redeem, clean }
 })

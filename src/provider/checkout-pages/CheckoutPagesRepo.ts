@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import type { Environment } from "../../events/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
@@ -139,7 +140,11 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row)
       ),
 
-    removeDeleted: sql`
-      DELETE FROM payments.checkout_pages WHERE deleted_at < now() - ${keepDeleted}::interval`.pipe(Effect.asVoid)
+    removeDeleted: removeOld(sql, {
+      table: "checkout_pages",
+      key: ["organization_id", "environment", "id"],
+      old: sql`r.deleted_at < now() - ${keepDeleted}::interval`,
+      by: "deleted_at"
+    })
   }
 })

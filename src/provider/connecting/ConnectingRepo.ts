@@ -4,6 +4,7 @@ import { Effect, Option } from "effect"
 import type { Environment } from "../../events/Environment.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
 /** An account that is being created for a tenant, or was. */
@@ -206,8 +207,11 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     }),
 
     /** Removes authorizations that were not finished in time. */
-    clean: sql`
-      DELETE FROM payments.account_authorizations
-      WHERE created_at < now() - ${authorizationMinutes} * interval '1 minute'`.pipe(Effect.asVoid)
+    clean: removeOld(sql, {
+      table: "account_authorizations",
+      key: ["organization_id", "environment", "session_id"],
+      old: sql`r.created_at < now() - ${authorizationMinutes} * interval '1 minute'`,
+      by: "created_at"
+    })
   }
 })

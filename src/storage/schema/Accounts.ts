@@ -92,6 +92,10 @@ export const accounts = Effect.gen(function* () {
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
 
+  // Of sessions, which are the provider's `cs_…`: what a payment link sells is kept as long as it may sell
+  yield* sql`
+    CREATE INDEX sold_items_of_sessions_age ON payments.sold_items (created_at) WHERE starts_with(source_id, 'cs_')`
+
   // Refunds that failed or were canceled, which may be days after they were made. Owners and admins get a mail about them
   yield* sql`
     CREATE TABLE payments.failed_refunds (

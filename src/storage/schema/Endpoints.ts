@@ -106,6 +106,9 @@ export const endpoints = Effect.gen(function* () {
       WHERE state = 'running'`
   }
 
+  yield* sql`CREATE INDEX recoveries_age ON payments.recoveries (finished_at) WHERE state = 'finished'`
+  yield* sql`CREATE INDEX event_replays_age ON payments.event_replays (finished_at) WHERE state <> 'running'`
+
   // One row per endpoint that was warned about, or is being warned about
   yield* sql`
     CREATE TABLE payments.failure_warnings (

@@ -89,6 +89,7 @@ export const organizations = Effect.gen(function* () {
   yield* sql`
     CREATE UNIQUE INDEX invitations_open ON payments.invitations (organization_id, email)
     WHERE accepted_at IS NULL AND revoked_at IS NULL`
+  yield* sql`CREATE INDEX invitations_expiry ON payments.invitations (expires_at)`
   // Open invitations of an organization that one person sent
   yield* sql`
     CREATE INDEX invitations_open_by_creator ON payments.invitations (organization_id, created_by_id)

@@ -8,6 +8,7 @@ import { Table } from "../../components/Table.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { endpointDays, type Statistics } from "../overview/figures.ts"
+import { countedUpTo } from "../overview/format.ts"
 import { type DestinationList, useDestinations } from "./useDestinations.ts"
 import { useRetrying } from "./useRetrying.ts"
 
@@ -27,7 +28,7 @@ const failuresCell = (recentFailures: number, retrying: number) =>
     <span class="quiet">None</span>
   ) : (
     <span class="row">
-      {recentFailures === 0 ? null : <Badge tone="problem">{recentFailures} failed</Badge>}
+      {recentFailures === 0 ? null : <Badge tone="problem">{countedUpTo(recentFailures)} failed</Badge>}
       {retrying === 0 ? null : <Badge tone="warning">{retrying} waiting to retry</Badge>}
     </span>
   )

@@ -11,6 +11,7 @@ import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
+import { countedUpTo, mostCounted } from "../overview/format.ts"
 import type { Destination } from "./useDestinations.ts"
 import { useRuns } from "./useRuns.ts"
 
@@ -26,7 +27,11 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   const { busy, error, submit } = useSubmit(
     () => call("recoveries", "start", { path: { id: destination.id }, payload: { since: at ?? "" } }),
     ({ total }) => {
-      toast(total === 0 ? "Nothing has failed since then." : `${total} failed deliveries are being queued again.`)
+      toast(
+        total === 0
+          ? "Nothing has failed since then."
+          : `${countedUpTo(total)} failed deliveries are being queued again.`
+      )
       invalidate(`${environment}/recoveries/${destination.id}`)
       invalidate(`${environment}/deliveries`)
     }
@@ -59,10 +64,10 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
 }
 
 /** What came of a recovery, or how far it is. */
-const progressOf = ({ queued, skipped, total }: Recovery): string =>
+const progressOf = ({ queued, skipped, state, total }: Recovery): string =>
   total === 0
     ? "Nothing had failed"
-    : `${queued} of ${total} queued${skipped === 0 ? "" : `, ${skipped} could not be re-sent`}`
+    : `${queued} of ${total}${state === "running" && total >= mostCounted ? " or more" : ""} queued${skipped === 0 ? "" : `, ${skipped} could not be re-sent`}`
 
 export const Recoveries = ({ destination }: { readonly destination: Destination }) => {
   const { environment } = useWorkspace()

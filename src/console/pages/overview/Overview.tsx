@@ -26,7 +26,7 @@ import {
   rateText,
   type Statistics
 } from "./figures.ts"
-import { compactMoney, count, dayLabel } from "./format.ts"
+import { compactMoney, count, countedUpTo, dayLabel } from "./format.ts"
 
 const shownDays = 30
 
@@ -222,7 +222,7 @@ const Failing = ({
       rows={failing.map(({ failed, id, name, waiting }) => ({
         key: id,
         href: path(historyPath({ destination: id, state: failed > 0 ? "failed" : "queued" })),
-        cells: [name, count(failed), count(waiting)]
+        cells: [name, countedUpTo(failed), count(waiting)]
       }))}
     />
   )

@@ -11,6 +11,12 @@ export const dayLabel = (date: string): string => day.format(new Date(`${date}T0
 /** A number of things. */
 export const count = (value: number): string => whole.format(value)
 
+/** The service counts failures no further: so many stands for "so many or more". */
+export const mostCounted = 10_000
+
+/** A number of things that were counted up to `mostCounted`. */
+export const countedUpTo = (value: number): string => (value < mostCounted ? count(value) : `${count(mostCounted)}+`)
+
 /** An amount of smallest units for an axis, such as "R$1.2K". */
 export const compactMoney = (amount: number, currency: string): string => {
   const code = currency.toUpperCase()

@@ -1,10 +1,16 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
-import { makeTransfers } from "../../src/images/Transfers.ts"
+import { makeOwnersTurns } from "../../src/kit/OwnersTurns.ts"
 
 /** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(
-  makeTransfers({ concurrency: 8, patience: "10 seconds" }),
+  makeOwnersTurns({
+    concurrency: 8,
+    share: 2,
+    patience: "10 seconds",
+    onShareTaken: () => "share taken",
+    onAllTaken: () => "all taken"
+  }),
   (takeTurn) => (owner: string) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
@@ -17,13 +23,13 @@ const turns = Effect.map(
         ),
         outcome: Effect.zipRight(
           TestClock.adjust("11 seconds"),
-          Effect.map(Fiber.join(waiting), (either) => (either._tag === "Left" ? either.left.code : "taken"))
+          Effect.map(Fiber.join(waiting), (either) => (either._tag === "Left" ? either.left : "taken"))
         )
       }
     })
 )
 
-it.effect("an owner has a quarter of the turns at most, whoever else is there, and is told to slow down", () =>
+it.effect("an owner has its share of the turns at most, whoever else is there, and is told so", () =>
   Effect.gen(function* () {
     const take = yield* turns
     const [first, second] = [yield* take("one"), yield* take("one")]
@@ -33,17 +39,17 @@ it.effect("an owner has a quarter of the turns at most, whoever else is there, a
     expect(yield* (yield* take("another")).isTaken).toBe(true)
     yield* first.giveBack
     expect(yield* third.isTaken).toBe(true)
-    expect(yield* (yield* take("one")).outcome).toBe("rate_limit_exceeded")
+    expect(yield* (yield* take("one")).outcome).toBe("share taken")
   })
 )
 
-it.effect("where all turns are taken the next waits, then is told that the service is busy", () =>
+it.effect("if all turns are taken, the next one waits, and is then told so", () =>
   Effect.gen(function* () {
     const take = yield* turns
     const taken = yield* Effect.forEach([..."aabbccdd"], take)
     expect(yield* Effect.forEach(taken, ({ isTaken }) => isTaken)).not.toContain(false)
     const refused = yield* take("e")
-    expect(yield* refused.outcome).toBe("service_unavailable")
+    expect(yield* refused.outcome).toBe("all taken")
     yield* refused.giveBack
     const next = yield* take("f")
     yield* taken[0]?.giveBack ?? Effect.void

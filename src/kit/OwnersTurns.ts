@@ -1,0 +1,64 @@
+import { Deferred, type Duration, Effect, type Scope } from "effect"
+
+/** Bounds on how much of something is done at once. */
+export interface TurnBounds<Own, All> {
+  /** Per process. */
+  readonly concurrency: number
+  /** The most of them that one owner has, so that nobody can starve all the others. */
+  readonly share: number
+  /** How long a further one waits for its turn. */
+  readonly patience: Duration.DurationInput
+  /** The failure if the owner's own share stayed taken for too long. */
+  readonly onShareTaken: () => Own
+  /** The failure if all of them did. */
+  readonly onAllTaken: () => All
+}
+
+/** Takes a turn for an owner (a client's address, an organization) until the scope closes. */
+export type TakeTurn<E> = (owner: string) => Effect.Effect<void, E, Scope.Scope>
+
+/**
+ * Holds a permit until the scope closes. A separate fiber waits for it, so that a permit that comes too late is
+ * released.
+ */
+const hold = (semaphore: Effect.Semaphore) =>
+  Effect.gen(function* () {
+    const held = yield* Deferred.make<void>()
+    yield* Effect.forkScoped(semaphore.withPermits(1)(Effect.zipRight(Deferred.succeed(held, undefined), Effect.never)))
+    yield* Deferred.await(held)
+  })
+
+/** Gives turns to many owners, within these bounds. */
+export const makeOwnersTurns = <Own, All>({
+  concurrency,
+  onAllTaken,
+  onShareTaken,
+  patience,
+  share
+}: TurnBounds<Own, All>): Effect.Effect<TakeTurn<Own | All>> =>
+  Effect.map(Effect.makeSemaphore(concurrency), (all) => {
+    const shares = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
+
+    /** The owner's share, which exists while it is in use. */
+    const shareOf = (owner: string) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const known = shares.get(owner) ?? { semaphore: Effect.unsafeMakeSemaphore(share), users: 0 }
+          known.users += 1
+          shares.set(owner, known)
+          return known
+        }),
+        (known) =>
+          Effect.sync(() => {
+            known.users -= 1
+            if (known.users === 0) shares.delete(owner)
+          })
+      )
+
+    return (owner) =>
+      Effect.gen(function* () {
+        const own = yield* shareOf(owner)
+        yield* Effect.timeoutFail(hold(own.semaphore), { duration: patience, onTimeout: onShareTaken })
+        yield* Effect.timeoutFail(hold(all), { duration: patience, onTimeout: onAllTaken })
+      })
+  })

@@ -1,0 +1,29 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import { removeOld } from "../../storage/Batches.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+
+/**
+ * How long it is recorded what a session sells: longer than its payment may take, 60 days for the slowest vouchers. A
+ * notification after that has it read from the provider, as if it had not been recorded. What a payment link sells is kept.
+ */
+const keepFor = "90 days"
+
+/** Removes the record of what sessions sell, which anybody who opens a checkout page adds to. */
+export class SoldItemsRetention extends Context.Tag("connected-payments/provider/SoldItemsRetention")<
+  SoldItemsRetention,
+  { readonly clean: Effect.Effect<void, ServiceUnavailable> }
+>() {
+  static readonly layer: Layer.Layer<SoldItemsRetention, never, SqlClient.SqlClient> = Layer.effect(
+    SoldItemsRetention,
+    Effect.map(SqlClient.SqlClient, (sql) => ({
+      clean: removeOld(sql, {
+        table: "sold_items",
+        key: ["organization_id", "environment", "source_id"],
+        old: sql`starts_with(r.source_id, 'cs_') AND r.created_at < now() - ${keepFor}::interval`,
+        by: "created_at"
+      }).pipe(orUnavailable)
+    }))
+  )
+}
