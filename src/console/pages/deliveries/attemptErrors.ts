@@ -54,7 +54,7 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   },
   response_too_large: {
     label: "Answer too large",
-    meaning: "The answer's headers were too large.",
+    meaning: "The answer's headers were larger than 64 KiB.",
     remedy: "Answer with a status and as little else as possible."
   },
   network_error: {
