@@ -193,7 +193,7 @@ const setUp = (recorder: Recorder) =>
     const created = yield* call("organizations.create", { ...ana, body: { name: "Bakery" }, status: 201 })
     const organizationId = OrganizationId.make(textIn(created, "id"))
     yield* refused("OrganizationAlreadyExists", "organizations.create", { ...ana, body: { name: "Another" } })
-    yield* refused("SessionInvalid", "session.get", byCookie("svc_session=unknown"))
+    yield* refused("SessionInvalid", "session.get", byCookie("__Host-svc_session=unknown"))
     yield* refused("OriginNotTrusted", "session.endAll", { headers: { cookie: ana.headers.cookie } })
     yield* call("session.selectWorkspace", { ...ana, body: { environment: "sandbox" } })
     yield* call("session.get", ana)

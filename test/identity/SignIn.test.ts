@@ -43,7 +43,7 @@ onServiceWithMail(api)("signing in", (it) => {
       const [cookie = "", ...others] = answer.headers.getSetCookie()
       expect(others).toEqual([])
       const [value, ...attributes] = cookie.split("; ")
-      expect(value).toMatch(/^svc_session=[A-Za-z0-9_-]{43}$/)
+      expect(value).toMatch(/^__Host-svc_session=[A-Za-z0-9_-]{43}$/)
       expect(attributes.toSorted()).toEqual(["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Lax", "Secure"])
       const person = personOf(service, cookieOf(answer), answer)
       expect((yield* person.request("GET", "/identity/session")).json).toMatchObject({
@@ -146,7 +146,7 @@ onServiceWithMail(api)("signing in", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestService
       const token = yield* mailedToken(newEmail())
-      const cookie = cookieOf(yield* redeem(token)).replace("svc_session=", "")
+      const cookie = cookieOf(yield* redeem(token)).replace("__Host-svc_session=", "")
       const rows = yield* sql<{ row: string }>`
         SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
         UNION ALL SELECT r::text FROM payments.rate_limits r`
@@ -506,7 +506,7 @@ layer(traced, { excludeTestServices: true, timeout: "60 seconds" })("traces of s
       expect(text).toContain("SignIn.redeem")
       // Not `toContain`: its failure would print every span
       expect(text.includes(token)).toBe(false)
-      expect(text.includes(person.cookie.replace("svc_session=", ""))).toBe(false)
+      expect(text.includes(person.cookie.replace("__Host-svc_session=", ""))).toBe(false)
     })
   )
 })

@@ -1,7 +1,6 @@
 import { HttpApiBuilder, HttpServerRequest } from "@effect/platform"
 import { Effect, Redacted } from "effect"
 import type { Environment } from "../../events/Environment.ts"
-import { sessionCookie } from "../../identity/Authentication.ts"
 import { makeSessionAdmission } from "../../identity/AuthenticationLive.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { AccountConnection } from "./AccountConnection.ts"
@@ -41,7 +40,7 @@ export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
         const request = yield* HttpServerRequest.HttpServerRequest
         const query = queryOf(request)
         const code = query.get("code")
-        const session = yield* admitSession(request.cookies[sessionCookie] ?? "")
+        const session = yield* admitSession
         const { environment, outcome } = yield* connection.finishAuthorization(session, {
           state: query.get("state") ?? undefined,
           code: code === null ? undefined : Redacted.make(code),
@@ -59,7 +58,8 @@ export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
             Effect.succeed(
               afterVisit(consoleUrl, null, {
                 of: "oauth",
-                ended: error._tag === "SessionInvalid" ? "signed_out" : "failed"
+                ended:
+                  error._tag === "SessionInvalid" || error._tag === "AuthenticationRequired" ? "signed_out" : "failed"
               })
             )
           )

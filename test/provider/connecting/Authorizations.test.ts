@@ -86,6 +86,8 @@ onServiceOfFile("an existing account", (it) => {
       const signedOut = yield* comeBack(back)
       expect([signedOut.status, titleOf(signedOut)]).toEqual([401, ended.signedOut])
       expect(yield* read(stranger)).toMatchObject({ status: "not_connected" })
+      const tossed = yield* comeBack(back, { ...owner, cookie: `${stranger.cookie}; ${owner.cookie}` })
+      expect([tossed.status, titleOf(tossed)]).toEqual([401, ended.signedOut])
       // None of them has used it up
       const page = yield* comeBack(back, owner)
       expect([page.status, titleOf(page)]).toEqual([200, ended.connected])
