@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { BlockList } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
@@ -421,7 +422,7 @@ onServiceWithMail({ ...api, console: false })("the button of that page", (it) =>
 })
 
 onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is limited", (it) => {
-  it.effect("to 5 links per address and 15 minutes, whoever asks, and to 8 requests a minute of one client", () =>
+  it.effect("to 5 links per address and 15 minutes of one client, and to 8 requests a minute", () =>
     Effect.gen(function* () {
       const email = newEmail()
       for (let n = 1; n <= 5; n++) {
@@ -454,6 +455,27 @@ onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is 
       expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
       expect((yield* redeem(token)).status).toBe(200)
+    })
+  )
+})
+
+const behindProxy = new BlockList()
+behindProxy.addAddress("127.0.0.1")
+
+onServiceWithMail({ ...api, trustedProxies: behindProxy })("signing in by link", (it) => {
+  it.effect("is left to a person whose links a stranger uses up, however the address is written", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const [name = "", host = ""] = email.split("@")
+      const ask = (client: string, to = email) => askForLink(to, { headers: { "x-forwarded-for": client } })
+      const stranger = Array.from({ length: 12 }, (_, n) => ask("203.0.113.9", `${name}+n${n}@${host}`))
+      const statuses = (yield* Effect.all(stranger)).map(({ status }) => status)
+      expect(statuses).toEqual(Array.from({ length: 12 }, (_, n) => (n < 5 ? 202 : 429)))
+      for (let n = 0; n < 5; n++) expect((yield* ask("198.51.100.7")).status).toBe(202)
+      // All together, a mailbox gets 10
+      const own = yield* ask("198.51.100.7")
+      expectFailure(own, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expectFailure(yield* ask("192.0.2.1"), { status: 429, code: "rate_limit_exceeded", fields: [] })
     })
   )
 })
