@@ -2,6 +2,7 @@ import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
 import { errorCode } from "./errors/ErrorCode.ts"
+import { isKeptByBrowsers } from "./identity/sign-in/SessionCookie.ts"
 import { type CompletedSettings, completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
@@ -36,6 +37,14 @@ const started = ({ baseUrl, service }: CompletedSettings): string => {
     : "Ready to deliver events"
 }
 
+/** Says why people who sign in would be signed out at once. */
+const warnOfPlainHttp = ({ baseUrl, service }: CompletedSettings) =>
+  service.settings.roles.api && !isKeptByBrowsers(baseUrl)
+    ? Effect.logWarning(
+        `Nobody can sign in with a browser at ${baseUrl}: browsers keep the session's cookie over HTTPS only, except at localhost`
+      )
+    : Effect.void
+
 const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
 
 /** An installation: starts local defaults and services, then serves until it is stopped. */
@@ -60,6 +69,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
         )
       )
     )
+    yield* warnOfPlainHttp(completed)
     if (local === undefined) {
       yield* Effect.logInfo(started(completed))
     } else {

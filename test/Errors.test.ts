@@ -25,6 +25,7 @@ const table: ReadonlyArray<readonly [code: string, status: number]> = [
   ["resource_not_found", 404],
   ["method_not_allowed", 405],
   ["organization_already_exists", 409],
+  ["organization_not_empty", 409],
   ["provider_account_not_connected", 409],
   ["account_taken", 409],
   ["account_onboarding_unavailable", 409],

@@ -29,7 +29,18 @@ export class OrganizationAlreadyExists extends documented("OrganizationAlreadyEx
   settles: "refused",
   message: "This person already has an organization.",
   why: "The person already has an organization, and nobody has two.",
-  remedy: "Use the organization that the session shows."
+  remedy:
+    "Use the organization that the session shows. To go to another one, leave it or, as its last owner, close it first."
+}) {}
+
+/** Closing an organization that still has something. */
+export class OrganizationNotEmpty extends documented("OrganizationNotEmpty", {
+  status: 409,
+  code: "organization_not_empty",
+  settles: "refused",
+  message: "The organization can't be closed while it has accounts, destinations, checkout pages or other members.",
+  why: "The organization that is to be closed has a connected account, destinations, checkout pages or other members; the message says which.",
+  remedy: "Disconnect, delete or remove what the message lists, and close it then."
 }) {}
 
 /** No connected account in this environment, or it was disconnected. */

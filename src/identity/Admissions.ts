@@ -135,6 +135,8 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
     /** Counts a failed authentication of the address; fails if it had too many. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
+    /** The network that a request comes from, by which addresses are counted. */
+    readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
     /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
     /** Admits a redemption of a mailed link, within the limit of its address. */
@@ -372,6 +374,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     admit,
     refuse,
     countFailure: addresses.failure,
+    client: clientNetwork(options.trustedProxies),
     admitSignInLink: addresses.signInLink,
     admitRedemption: addresses.redemption
   }

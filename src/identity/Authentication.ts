@@ -42,8 +42,11 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   }
 ) {}
 
-/** Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. */
-export const sessionCookie = "svc_session"
+/**
+ * Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. Its prefix keeps other hosts of the
+ * same domain from setting it: browsers take such a cookie only from the host itself, without `Domain` and for `/`.
+ */
+export const sessionCookie = "__Host-svc_session"
 
 /** Name of the header by which a request names its environment, in place of the selected workspace's. */
 export const workspaceHeader = "service-workspace"

@@ -21,7 +21,7 @@ import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
 import { inRequestedWorkspace, requireWorkspaceOfKey } from "./RequestedWorkspace.ts"
-import { setSessionCookie } from "./sign-in/SessionCookie.ts"
+import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 
 export interface AuthenticationOptions {
@@ -78,12 +78,24 @@ const makeUseRecorder = Effect.gen(function* () {
   return (id: string) => used.add(id)
 })
 
-/** The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. */
+const twoCookies = `The request has more than one cookie named ${sessionCookie}, of which only one can be the session's.`
+
+/**
+ * The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. Fails
+ * with `AuthenticationRequired` if there is no cookie.
+ */
 export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* Admissions
   const invalid = () => new SessionInvalid()
-  return Effect.fnUntraced(function* (text: string) {
+  return Effect.gen(function* () {
+    const [text = "", ...others] = sessionCookiesOf(yield* HttpServerRequest.HttpServerRequest)
+    if (others.length > 0) {
+      return yield* refuse(new SessionInvalid({ message: twoCookies }))
+    }
+    if (text === "") {
+      return yield* new AuthenticationRequired()
+    }
     if (!isToken(text)) {
       return yield* refuse(invalid())
     }
@@ -130,8 +142,8 @@ const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOp
   const admitKey = yield* makeKeyAdmission
   const admitSession = yield* makeSessionAdmission
 
-  const bySession = Effect.fnUntraced(function* (token: string, routed: RoutedRequest) {
-    const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
+  const bySession = Effect.fnUntraced(function* (routed: RoutedRequest) {
+    const session = yield* Effect.flatMap(admitSession, inRequestedWorkspace)
     const principal = yield* principalOf(session)
     yield* checkOrganization(principal, routed)
     yield* requireWorkspace(session)
@@ -142,11 +154,7 @@ const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOp
   return Effect.fnUntraced(function* (routed: RoutedRequest) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const key = request.headers["x-api-key"] ?? ""
-    const token = key === "" ? (request.cookies[sessionCookie] ?? "") : ""
-    if (key === "" && token === "") {
-      return yield* new AuthenticationRequired()
-    }
-    const principal = yield* key === "" ? bySession(token, routed) : admitKey(key)
+    const principal = yield* key === "" ? bySession(routed) : admitKey(key)
     if (key !== "") {
       yield* checkOrganization(principal, routed)
       yield* requireWorkspaceOfKey(principal)
@@ -225,13 +233,13 @@ export const sessionAuthenticationLayer = (
     SessionAuthentication,
     Effect.map(makeSessionAdmission, (admitSession) =>
       Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const token = request.cookies[sessionCookie] ?? ""
-        if (token === "") {
-          return yield* new AuthenticationRequired({ message: "Sign in first." })
-        }
+        const admitted = Effect.catchTag(
+          admitSession,
+          "AuthenticationRequired",
+          () => new AuthenticationRequired({ message: "Sign in first." })
+        )
         // Access is checked by the operations that depend on the workspace: nobody is kept from signing out
-        const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
+        const session = yield* Effect.flatMap(admitted, inRequestedWorkspace)
         yield* requireTrustedOrigin(options.trustedOrigins)
         yield* refuseUnreadBody(options, yield* HttpRouter.RouteContext)
         return session

@@ -8,6 +8,8 @@ import type { Author } from "./Tenant.ts"
 /** The action: `<object>.<past participle>`. */
 export type AuditAction =
   | "organization.created"
+  | "organization.updated"
+  | "organization.closed"
   | "member.added"
   | "member.updated"
   | "member.removed"

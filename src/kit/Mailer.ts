@@ -161,7 +161,18 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
   const sending = yield* FiberSet.make<void>()
   yield* Effect.addFinalizer(() =>
     // Finalizers can't be interrupted, and so would outlast any time-out
-    FiberSet.awaitEmpty(sending).pipe(Effect.interruptible, Effect.timeoutOption(drainTimeout))
+    FiberSet.awaitEmpty(sending).pipe(
+      Effect.interruptible,
+      Effect.timeoutOption(drainTimeout),
+      Effect.zipRight(FiberSet.size(sending)),
+      Effect.flatMap((count) =>
+        count === 0
+          ? Effect.void
+          : Effect.logWarning(
+              `${count} ${count === 1 ? "mail was" : "mails were"} given up: the service stopped before the mail server accepted ${count === 1 ? "it" : "them"}`
+            )
+      )
+    )
   )
   const senders = new Map<string, SenderQueue>()
   const queueOf = (sender: string): SenderQueue => {

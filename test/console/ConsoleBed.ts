@@ -121,7 +121,11 @@ export const signInBrowser = (context: BrowserContext, email: string) =>
   Effect.gen(function* () {
     const { baseUrl } = yield* TestService
     const { name, value } = yield* cookieFor(email)
-    yield* Effect.promise(() => context.addCookies([{ name, value, url: baseUrl, httpOnly: true, sameSite: "Lax" }]))
+    // Browsers take a secure cookie from this machine over plain HTTP; their protocol for tests wants an address with TLS
+    const url = baseUrl.replace("http:", "https:")
+    yield* Effect.promise(() =>
+      context.addCookies([{ name, value, url, httpOnly: true, secure: true, sameSite: "Lax" }])
+    )
   })
 
 export interface MemberOptions {

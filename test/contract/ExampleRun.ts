@@ -193,7 +193,8 @@ const setUp = (recorder: Recorder) =>
     const created = yield* call("organizations.create", { ...ana, body: { name: "Bakery" }, status: 201 })
     const organizationId = OrganizationId.make(textIn(created, "id"))
     yield* refused("OrganizationAlreadyExists", "organizations.create", { ...ana, body: { name: "Another" } })
-    yield* refused("SessionInvalid", "session.get", byCookie("svc_session=unknown"))
+    yield* call("organizations.rename", { ...ana, parameters: { organizationId }, body: { name: "Corner bakery" } })
+    yield* refused("SessionInvalid", "session.get", byCookie("__Host-svc_session=unknown"))
     yield* refused("OriginNotTrusted", "session.endAll", { headers: { cookie: ana.headers.cookie } })
     yield* call("session.selectWorkspace", { ...ana, body: { environment: "sandbox" } })
     yield* call("session.get", ana)
@@ -605,16 +606,22 @@ const refuse = (recorder: Recorder, shop: Shop, { at }: Sale) =>
   })
 
 /** Leaves: a member goes, and sessions end. */
-const leave = (recorder: Recorder, { ana, personId }: Shop) =>
+const leave = (recorder: Recorder, { ana, organizationId, personId }: Shop) =>
   Effect.gen(function* () {
-    const { call } = recorder
+    const { call, refused } = recorder
     yield* call("members.remove", { ...ana, parameters: { personId } })
     const second = yield* signInAs(recorder, owner, 2)
     const sessions = Array.from(Object((yield* call("session.list", second)).json["data"]), Object)
     const other = sessions.find(({ current }) => current === false)
     yield* call("session.endOne", { ...second, parameters: { id: other.id } })
     yield* call("session.end", second)
-    yield* call("session.endAll", yield* signInAs(recorder, owner, 3))
+    const third = yield* signInAs(recorder, owner, 3)
+    yield* refused("OrganizationNotEmpty", "organizations.close", { ...third, parameters: { organizationId } })
+    yield* call("session.endAll", third)
+    // Somebody who has created one by mistake
+    const dan = yield* signInAs(recorder, "dan@shop.example", 1)
+    const mistake = yield* recorder.send(operationNamed("organizations.create"), { ...dan, body: { name: "Bakrey" } })
+    yield* call("organizations.close", { ...dan, parameters: { organizationId: textIn(mistake, "id") } })
   })
 
 /** What a shop of real money sees of its last week: days pass in the tables alone. */

@@ -18,12 +18,12 @@ const unsaid: ReadonlyArray<{ readonly field: RegExp; readonly document: "wider"
   [
     {
       field:
-        /(endpoints(\/:id)?|api-keys|organizations) body\.name$|checkout-pages(\/:id)? body\.(title|collect\..*\.label)$/,
+        /(endpoints(\/:id)?|api-keys|organizations(\/:organizationId)?) body\.name$|checkout-pages(\/:id)? body\.(title|collect\..*\.label)$/,
       document: "narrower",
       why: "blanks around a name are cut off before it is judged"
     },
     {
-      field: /organizations body\.name$/,
+      field: /organizations(\/:organizationId)? body\.name$/,
       document: "wider",
       why: "what reads as a link, in any of Unicode's forms of its characters, is in words in the description"
     },

@@ -66,7 +66,7 @@ onSharedService("a credential", (it) => {
         expectFailure(answer, authenticationRequired, name)
         expect(answer.text).not.toContain(key)
       }
-      expectFailure(yield* raw(`cookie: svc_session=${key}`), sessionInvalid)
+      expectFailure(yield* raw(`cookie: __Host-svc_session=${key}`), sessionInvalid)
     })
   )
 
@@ -91,7 +91,7 @@ onSharedService("a credential", (it) => {
     Effect.gen(function* () {
       expectFailure(yield* raw("x-api-key:"), authenticationRequired)
       expectFailure(yield* raw("x-api-key:    "), authenticationRequired)
-      expectFailure(yield* raw("cookie: svc_session="), authenticationRequired)
+      expectFailure(yield* raw("cookie: __Host-svc_session="), authenticationRequired)
     })
   )
 
@@ -109,8 +109,8 @@ onSharedService("a credential", (it) => {
   it.effect("that is a key decides over a cookie, also where it is wrong", () =>
     Effect.gen(function* () {
       const key = yield* testKey
-      expect((yield* raw(`x-api-key: ${key}`, `cookie: svc_session=${"A".repeat(43)}`)).status).toBe(200)
-      expectFailure(yield* raw("x-api-key: wrong", `cookie: svc_session=${"A".repeat(43)}`), keyInvalid)
+      expect((yield* raw(`x-api-key: ${key}`, `cookie: __Host-svc_session=${"A".repeat(43)}`)).status).toBe(200)
+      expectFailure(yield* raw("x-api-key: wrong", `cookie: __Host-svc_session=${"A".repeat(43)}`), keyInvalid)
     })
   )
 
@@ -119,9 +119,9 @@ onSharedService("a credential", (it) => {
       const key = yield* testKey
       expectFailure(yield* raw(`x-api-key: ${"a".repeat(100_000)}`), tooLarge)
       expectFailure(yield* raw(`x-api-key: ${key}`, `x-other: ${"a".repeat(100_000)}`), tooLarge)
-      expectFailure(yield* raw(`cookie: svc_session=${"a".repeat(100_000)}`), tooLarge)
+      expectFailure(yield* raw(`cookie: __Host-svc_session=${"a".repeat(100_000)}`), tooLarge)
       expectFailure(yield* raw(`x-api-key: ${"a".repeat(10_000)}`), keyInvalid)
-      expectFailure(yield* raw(`cookie: svc_session=${"a".repeat(10_000)}`), sessionInvalid)
+      expectFailure(yield* raw(`cookie: __Host-svc_session=${"a".repeat(10_000)}`), sessionInvalid)
       for (const character of ["\0", "\x01", "\x08", "\x7f", "\r"]) {
         const what = `0x${character.charCodeAt(0).toString(16)}`
         expectFailure(yield* raw(Buffer.from(`x-api-key: ${key}${character}`, "latin1")), notHttp, what)
@@ -139,15 +139,15 @@ onSharedService("a credential", (it) => {
         const name = Buffer.from("x-api-key: ")
         expectFailure(yield* raw(Buffer.concat([name, Buffer.from(bytes)])), keyInvalid, what)
         expectFailure(yield* raw(Buffer.concat([name, Buffer.from(key), Buffer.from(bytes)])), keyInvalid, what)
-        const cookie = Buffer.concat([Buffer.from("cookie: svc_session="), Buffer.from(bytes)])
+        const cookie = Buffer.concat([Buffer.from("cookie: __Host-svc_session="), Buffer.from(bytes)])
         expectFailure(yield* raw(cookie), sessionInvalid, what)
       }
       for (const cookie of [
-        "svc_session=%",
-        "svc_session=%ff%fe",
-        'svc_session="',
-        "svc_session=%00",
-        "svc_session=a=b"
+        "__Host-svc_session=%",
+        "__Host-svc_session=%ff%fe",
+        '__Host-svc_session="',
+        "__Host-svc_session=%00",
+        "__Host-svc_session=a=b"
       ]) {
         expectFailure(yield* raw(`cookie: ${cookie}`), sessionInvalid, cookie)
       }

@@ -149,7 +149,15 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
         const path = `${baseUrl}/v2/organizations/${owner.organizationId}`
         yield* Effect.promise(async () => {
           await browser.addCookies([
-            { name: name ?? "", value: value ?? "", url: baseUrl, httpOnly: true, secure: true, sameSite: "Lax" }
+            // A browser takes it from this machine over plain HTTP, but not by its protocol for tests
+            {
+              name: name ?? "",
+              value: value ?? "",
+              url: baseUrl.replace("http:", "https:"),
+              httpOnly: true,
+              secure: true,
+              sameSite: "Lax"
+            }
           ])
           const send = async (origin: string) => {
             const page = await browser.newPage()

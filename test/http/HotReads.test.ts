@@ -49,7 +49,7 @@ onSharedServiceWithMail("reads that the edge serves itself", (it) => {
           [200, pathOf(id), { key }],
           [200, pathOf(id, organization.id.toUpperCase()), { key }],
           [200, pathOf(id), { key, headers: { "service-workspace": "sandbox" } }],
-          [200, pathOf(id), { key, headers: { cookie: "svc_session=worthless" } }],
+          [200, pathOf(id), { key, headers: { cookie: "__Host-svc_session=worthless" } }],
           [404, pathOf(id), { key: organization.liveKey }],
           [404, pathOf(unknown), { key }],
           [404, pathOf(id, stranger.id), { key: stranger.testKey }],

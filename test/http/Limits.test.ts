@@ -143,7 +143,7 @@ onLimited("the request rate of a credential", (it) => {
         SELECT person_id AS id FROM payments.memberships WHERE organization_id = ${organization.id}`
       const sessions = Context.get(services, Sessions)
       const newSession = Effect.map(Effect.orDie(sessions.create(owner?.id ?? "", null)), ({ token }) => ({
-        headers: { cookie: `svc_session=${Redacted.value(token)}` }
+        headers: { cookie: `__Host-svc_session=${Redacted.value(token)}` }
       }))
       const [here, there] = [yield* newSession, yield* newSession]
       yield* listEndpoints(one)
@@ -168,7 +168,7 @@ onLimited("the request rate of a credential", (it) => {
       const [owner] = yield* sql<{ id: string }>`
         SELECT person_id AS id FROM payments.memberships WHERE organization_id = ${organization.id}`
       const session = yield* Effect.orDie(Context.get(services, Sessions).create(owner?.id ?? "", null))
-      const cookie = `svc_session=${Redacted.value(session.token)}`
+      const cookie = `__Host-svc_session=${Redacted.value(session.token)}`
       const base = `/v2/organizations/${organization.id}`
       const endpoints = `${base}/integrations/endpoints`
       const write = { key, headers: { "idempotency-key": randomUUID() } }
@@ -269,7 +269,7 @@ onService(api)("failed authentications", (it) => {
     Effect.gen(function* () {
       yield* forgetFailures
       for (let n = 0; n < 5; n++) {
-        const cookie = `svc_session=${"A".repeat(42)}${n}`
+        const cookie = `__Host-svc_session=${"A".repeat(42)}${n}`
         expectFailure(yield* listEndpoints({ headers: { cookie } }), { status: 401, code: "session_invalid" })
       }
       expectFailure(yield* guess(), slowedDown)
@@ -533,7 +533,7 @@ onLimited("a refusal", (it) => {
     Effect.gen(function* () {
       const { clock } = yield* TestService
       const key = `pk_test_${randomUUID()}`
-      const cookie = `svc_session=${"B".repeat(43)}`
+      const cookie = `__Host-svc_session=${"B".repeat(43)}`
       for (const options of [{ key }, { headers: { cookie } }]) {
         yield* passSeconds(60)
         clock.hold(true)

@@ -176,7 +176,7 @@ onSharedService("tenancy", (it) => {
           expect(personalOperations.length).toBeGreaterThan(10)
           for (const { method, path } of personalOperations) {
             const url = path.replaceAll(/:\w+/g, "0199c0de-0000-7000-8000-000000000001")
-            const cookie = `svc_session=${"A".repeat(43)}`
+            const cookie = `__Host-svc_session=${"A".repeat(43)}`
             const withKey = yield* request(method, url, { key: organization.testKey })
             expectFailure(withKey, { status: 401, code: "authentication_required" }, `${method} ${path}`)
             const withCookie = yield* request(method, url, { headers: { cookie } })

@@ -28,7 +28,7 @@ onSharedService("a key's own description", (it) => {
       const { organization, request, sql, makeKey } = yield* TestService
       const none = { status: 401, code: "authentication_required" } as const
       expectFailure(yield* request("GET", path), none)
-      const cookie = `svc_session=${"A".repeat(43)}`
+      const cookie = `__Host-svc_session=${"A".repeat(43)}`
       expectFailure(yield* request("GET", path, { headers: { cookie } }), none)
       const key = yield* makeKey(organization.id, ["products:read"])
       yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE key_hash = sha256(${key}::text::bytea)`

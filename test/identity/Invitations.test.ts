@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
+import { unlinked } from "../../src/identity/organizations/OrganizationName.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { RateLimits } from "../../src/kit/RateLimit.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
@@ -68,7 +69,7 @@ onServiceWithMail(api)("an invitation", (it) => {
       expect(days / 86_400_000).toBe(7)
       expect(answer.text).not.toContain(token)
       expect(mail.headers.get("subject")).toBe("Invitation to an organization on connected-payments")
-      expect(mail.text).toContain(`${owner.email} invites you to an organization on connected-payments`)
+      expect(mail.text).toContain(`${unlinked(owner.email)} invites you to an organization on connected-payments`)
       expect(mail.text).toContain("which its owner chose:\n\n    Bakery\n")
       expect(mail.text).toMatch(/once, within 7 days/)
       expect(mail.text).toContain(`${testPublicUrl}/identity/invitation#`)
@@ -241,6 +242,24 @@ onServiceWithMail(api)("an invitation", (it) => {
         expect(mail.text).toContain(`\n    ${shown}\n`)
         expect(mail.headers.get("subject")).not.toContain(name)
       }
+    })
+  )
+
+  it.effect("names its sender in a way that no mail program turns into a link", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const [, host = ""] = newEmail().split("@")
+      const owner = yield* signIn(`www.evil.com/account?verify${Date.now()}@${host}`)
+      yield* owner.request("POST", "/identity/organizations", { body: { name: "Stripe" } })
+      const email = newEmail()
+      expect((yield* invite(owner, { email, role: "viewer" })).status).toBe(201)
+      const { text } = yield* mailbox.mailTo(email)
+      const [sentence = ""] = text.split("\n")
+      expect(sentence.replaceAll("\u2060", "")).toBe(
+        `${owner.email} invites you to an organization on connected-payments, with the role viewer.`
+      )
+      expect(sentence).toMatch(/^www.*invites you to an organization/)
+      expect(sentence).not.toMatch(/[./@](?=[^\s\u2060])/)
     })
   )
 

@@ -9,7 +9,8 @@ import { expectFailure } from "../http/Refusals.ts"
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 
-const hashOf = (person: Person) => createHash("sha256").update(person.cookie.replace("svc_session=", "")).digest()
+const hashOf = (person: Person) =>
+  createHash("sha256").update(person.cookie.replace("__Host-svc_session=", "")).digest()
 
 onSharedServiceWithMail("the sessions of a person", (it) => {
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -31,7 +32,7 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
   const sessionsOf = (person: Person) =>
     Effect.map(person.request("GET", "/identity/sessions"), (answer) => {
       expect(answer.status, answer.text).toBe(200)
-      expect(answer.text).not.toContain(person.cookie.replace("svc_session=", ""))
+      expect(answer.text).not.toContain(person.cookie.replace("__Host-svc_session=", ""))
       return Array.from(Object(answer.json["data"]), (item): Readonly<Record<string, unknown>> => Object(item))
     })
 
@@ -90,7 +91,7 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
       expectFailure(yield* request("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
       const answer = yield* owner.request("DELETE", "/identity/sessions")
       expect(answer.status, answer.text).toBe(204)
-      expect(answer.headers.getSetCookie()[0]).toMatch(/^svc_session=; Max-Age=0/)
+      expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-svc_session=; Max-Age=0/)
       for (const person of [owner, ...others]) {
         expectFailure(yield* person.request("GET", "/identity/session"), invalid)
       }

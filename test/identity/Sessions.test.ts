@@ -59,7 +59,8 @@ const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 const workspace = { status: 403, code: "workspace_access_required", fields: [] }
 const foreign = { status: 403, code: "organization_access_denied", fields: [] }
 
-const hashOf = (person: Person) => createHash("sha256").update(person.cookie.replace("svc_session=", "")).digest()
+const hashOf = (person: Person) =>
+  createHash("sha256").update(person.cookie.replace("__Host-svc_session=", "")).digest()
 
 onSharedServiceWithMail("a session", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of a member", (it) => {
@@ -163,7 +164,7 @@ onSharedServiceWithMail("a session", (it) => {
         expectFailure(bad, { status: 401, code: "api_key_invalid", fields: [] })
         const good = yield* request("GET", path, {
           key: organization.testKey,
-          headers: { cookie: "svc_session=nonsense" }
+          headers: { cookie: "__Host-svc_session=nonsense" }
         })
         expect(good.status).toBe(200)
         // A key needs no origin, and brings the environment of its own
@@ -311,7 +312,12 @@ onSharedServiceWithMail("a session lasts", (it) => {
       const { request } = yield* TestService
       const owner = yield* signInOwner
       yield* shift(owner, "-1 second")
-      const cookies = [owner.cookie, `svc_session=${"A".repeat(43)}`, "svc_session=nonsense", "svc_session='--"]
+      const cookies = [
+        owner.cookie,
+        `__Host-svc_session=${"A".repeat(43)}`,
+        "__Host-svc_session=nonsense",
+        "__Host-svc_session='--"
+      ]
       for (const cookie of cookies) {
         for (const path of ["/identity/session", "/identity/api-keys", endpointsOf(owner.organizationId)]) {
           const answer = yield* request("GET", path, { headers: { cookie } })
@@ -319,6 +325,40 @@ onSharedServiceWithMail("a session lasts", (it) => {
           expect(answer.headers.getSetCookie()).toEqual([])
         }
       }
+    })
+  )
+
+  it.effect("is not chosen from two cookies, whichever comes first and whatever the request is", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const [one, other] = [yield* signInOwner, yield* signInOwner]
+      const both = [
+        `${one.cookie}; ${other.cookie}`,
+        `${other.cookie}; theme=dark; ${one.cookie}`,
+        `${one.cookie};${one.cookie}`,
+        `${one.cookie}; __Host-svc_session=nonsense`,
+        `__Host-svc_session=; ${one.cookie}`,
+        `__Host-svc_session =${other.cookie.split("=")[1]}; ${one.cookie}`
+      ]
+      const requests = [
+        ["GET", "/identity/session"],
+        ["PUT", "/identity/session/workspace"],
+        ["DELETE", "/identity/sessions"],
+        ["POST", "/identity/account/oauth"],
+        ["GET", endpointsOf(one.organizationId)],
+        ["POST", endpointsOf(one.organizationId)]
+      ] as const
+      for (const cookie of both) {
+        for (const [method, path] of requests) {
+          const answer = yield* request(method, path, { headers: { cookie, origin: testPublicUrl } })
+          expectFailure(answer, invalid, `${cookie} ${method} ${path}`)
+          expect(answer.json["error"]).toContain("more than one cookie")
+        }
+      }
+      // Others' cookies are none of it, with names that are nearly the same
+      const cookie = `svc_session=${"A".repeat(43)}; __host-svc_session=${"A".repeat(43)}; ${one.cookie}; x__Host-svc_session=1`
+      const answer = yield* request("GET", "/identity/session", { headers: { cookie } })
+      expect(answer.json).toMatchObject({ person: { email: one.email } })
     })
   )
 
@@ -366,7 +406,7 @@ onSharedServiceWithMail("a session lasts", (it) => {
       expect([answer.status, answer.text]).toEqual([204, ""])
       const cookies = answer.headers.getSetCookie()
       expect(cookies).toHaveLength(1)
-      expect(cookies[0]).toMatch(/^svc_session=; Max-Age=0; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
+      expect(cookies[0]).toMatch(/^__Host-svc_session=; Max-Age=0; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
       expect(yield* sql`SELECT 1 FROM payments.sessions WHERE token_hash = ${hashOf(first)}`).toEqual([])
       expectFailure(yield* first.request("GET", "/identity/session"), invalid)
       expectFailure(yield* first.request("DELETE", "/identity/session"), invalid)

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { BlockList } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
@@ -43,7 +44,7 @@ onServiceWithMail(api)("signing in", (it) => {
       const [cookie = "", ...others] = answer.headers.getSetCookie()
       expect(others).toEqual([])
       const [value, ...attributes] = cookie.split("; ")
-      expect(value).toMatch(/^svc_session=[A-Za-z0-9_-]{43}$/)
+      expect(value).toMatch(/^__Host-svc_session=[A-Za-z0-9_-]{43}$/)
       expect(attributes.toSorted()).toEqual(["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Lax", "Secure"])
       const person = personOf(service, cookieOf(answer), answer)
       expect((yield* person.request("GET", "/identity/session")).json).toMatchObject({
@@ -146,7 +147,7 @@ onServiceWithMail(api)("signing in", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* TestService
       const token = yield* mailedToken(newEmail())
-      const cookie = cookieOf(yield* redeem(token)).replace("svc_session=", "")
+      const cookie = cookieOf(yield* redeem(token)).replace("__Host-svc_session=", "")
       const rows = yield* sql<{ row: string }>`
         SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
         UNION ALL SELECT r::text FROM payments.rate_limits r`
@@ -421,7 +422,7 @@ onServiceWithMail({ ...api, console: false })("the button of that page", (it) =>
 })
 
 onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is limited", (it) => {
-  it.effect("to 5 links per address and 15 minutes, whoever asks, and to 8 requests a minute of one client", () =>
+  it.effect("to 5 links per address and 15 minutes of one client, and to 8 requests a minute", () =>
     Effect.gen(function* () {
       const email = newEmail()
       for (let n = 1; n <= 5; n++) {
@@ -454,6 +455,27 @@ onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is 
       expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
       expect((yield* redeem(token)).status).toBe(200)
+    })
+  )
+})
+
+const behindProxy = new BlockList()
+behindProxy.addAddress("127.0.0.1")
+
+onServiceWithMail({ ...api, trustedProxies: behindProxy })("signing in by link", (it) => {
+  it.effect("is left to a person whose links a stranger uses up, however the address is written", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const [name = "", host = ""] = email.split("@")
+      const ask = (client: string, to = email) => askForLink(to, { headers: { "x-forwarded-for": client } })
+      const stranger = Array.from({ length: 12 }, (_, n) => ask("203.0.113.9", `${name}+n${n}@${host}`))
+      const statuses = (yield* Effect.all(stranger)).map(({ status }) => status)
+      expect(statuses).toEqual(Array.from({ length: 12 }, (_, n) => (n < 5 ? 202 : 429)))
+      for (let n = 0; n < 5; n++) expect((yield* ask("198.51.100.7")).status).toBe(202)
+      // All together, a mailbox gets 10
+      const own = yield* ask("198.51.100.7")
+      expectFailure(own, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expectFailure(yield* ask("192.0.2.1"), { status: 429, code: "rate_limit_exceeded", fields: [] })
     })
   )
 })
@@ -506,7 +528,7 @@ layer(traced, { excludeTestServices: true, timeout: "60 seconds" })("traces of s
       expect(text).toContain("SignIn.redeem")
       // Not `toContain`: its failure would print every span
       expect(text.includes(token)).toBe(false)
-      expect(text.includes(person.cookie.replace("svc_session=", ""))).toBe(false)
+      expect(text.includes(person.cookie.replace("__Host-svc_session=", ""))).toBe(false)
     })
   )
 })

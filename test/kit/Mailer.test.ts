@@ -255,20 +255,23 @@ describe("queued mail", () => {
     })
   )
 
-  it.scoped("does not hold up a stop for more than 5 seconds", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* makeMailbox()
-      mailbox.refuse({ code: 451, message: () => "Try later" })
-      const scope = yield* Scope.make()
-      const mailer = yield* Scope.extend(makeMailer(Option.some(mailbox.url), { retryAfter: "1 hour" }), scope)
-      yield* mailer.queue(mail)
-      yield* eventuallyTrue("a first attempt", () => mailbox.offered() === 1)
-      const stop = yield* Effect.fork(Scope.close(scope, Exit.void))
-      yield* TestClock.adjust("4900 millis")
-      expect(Option.isNone(yield* Fiber.poll(stop))).toBe(true)
-      yield* TestClock.adjust("100 millis")
-      yield* Fiber.join(stop)
-    })
+  it.scoped("does not hold up a stop for more than 5 seconds, and is then reported as given up", () =>
+    withLog((lines) =>
+      Effect.gen(function* () {
+        const mailbox = yield* makeMailbox()
+        mailbox.refuse({ code: 451, message: () => "Try later" })
+        const scope = yield* Scope.make()
+        const mailer = yield* Scope.extend(makeMailer(Option.some(mailbox.url), { retryAfter: "1 hour" }), scope)
+        yield* mailer.queue(mail)
+        yield* eventuallyTrue("a first attempt", () => mailbox.offered() === 1)
+        const stop = yield* Effect.fork(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust("4900 millis")
+        expect(Option.isNone(yield* Fiber.poll(stop))).toBe(true)
+        yield* TestClock.adjust("100 millis")
+        yield* Fiber.join(stop)
+        expect(lines.filter((line) => line.includes("1 mail was given up: the service stopped"))).toHaveLength(1)
+      })
+    )
   )
 })
 

@@ -93,7 +93,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
         ["api_key_invalid", { key: "", headers: { authorization: `Bearer ${"x".repeat(10_000)}` } }],
         // The API's own header decides
         ["api_key_invalid", { key: `${key}x`, headers: { authorization: `Bearer ${key}` } }],
-        ["authentication_required", { key: "", headers: { cookie: "svc_session=abc" } }],
+        ["authentication_required", { key: "", headers: { cookie: "__Host-svc_session=abc" } }],
         ["api_key_invalid", { key: `${key}x` }],
         ["api_key_invalid", { key: key.replace("_test_", "_live_") }],
         ["api_key_invalid", { key: "x".repeat(1000) }],

@@ -83,6 +83,8 @@ export const operations = {
   "session.endAll": ["DELETE", "/identity/sessions", false],
   "session.endOne": ["DELETE", "/identity/sessions/:id", false],
   "organizations.create": ["POST", "/identity/organizations", false],
+  "organizations.rename": ["PATCH", "/identity/organizations/:organizationId", false],
+  "organizations.close": ["DELETE", "/identity/organizations/:organizationId", false],
   "members.list": ["GET", "/identity/members", false],
   "members.update": ["PATCH", "/identity/members/:personId", false],
   "members.remove": ["DELETE", "/identity/members/:personId", false],

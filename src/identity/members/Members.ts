@@ -69,7 +69,9 @@ const make = Effect.gen(function* () {
       (owners) =>
         owners.length > 0
           ? Effect.void
-          : new PermissionDenied({ message: "An organization keeps at least one owner; name another one first." })
+          : new PermissionDenied({
+              message: "An organization keeps at least one owner: name another one first, or close the organization."
+            })
     )
 
   /** Refuses to let people keep their own keys, since they would keep a right that they lose. */

@@ -1,11 +1,18 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../../errors/Errors.ts"
+import {
+  type OrganizationAlreadyExists,
+  type OrganizationNotEmpty,
+  PermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable
+} from "../../errors/Errors.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { newId, OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeClosing } from "./Closing.ts"
 
 /** An organization: the tenant of everything. */
 export interface Organization {
@@ -22,10 +29,24 @@ export interface NewOrganization {
   readonly author?: Author
 }
 
+/** An organization under its new name. */
+export interface ChangedOrganization extends Organization {
+  readonly author: Author
+}
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
+  const closing = yield* makeClosing
+
+  /** Requires that the author is an owner; nobody loses or gets a role until the end of the transaction. */
+  const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
+    yield* memberships.lock(id)
+    if ((yield* memberships.roleOf(id, author)) !== "owner") {
+      return yield* new PermissionDenied({ message: "Only owners may rename or close the organization." })
+    }
+  })
 
   const isThere = (id: OrganizationId) =>
     Effect.map(sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`, (rows) => rows.length > 0)
@@ -53,11 +74,7 @@ const make = Effect.gen(function* () {
     return { id, name }
   }, orUnavailable)
 
-  const adopt = Effect.fn("Organizations.adopt")(function* ({
-    author,
-    id,
-    name
-  }: Organization & { readonly author: Author }) {
+  const adopt = Effect.fn("Organizations.adopt")(function* ({ author, id, name }: ChangedOrganization) {
     yield* transaction(sql)(
       Effect.gen(function* () {
         const made = yield* sql`
@@ -71,6 +88,33 @@ const make = Effect.gen(function* () {
           VALUES (${id}, 'sandbox'), (${id}, 'production')`
         const target = { targetType: "organization", targetId: id }
         yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
+      })
+    )
+  }, orUnavailable)
+
+  const rename = Effect.fn("Organizations.rename")(function* ({ author, id, name }: ChangedOrganization) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireOwner(id, author)
+        const renamed = yield* sql`
+          UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`
+        if (renamed.length > 0) {
+          const target = { targetType: "organization", targetId: id }
+          yield* audit({ organizationId: id, environment: null, author, action: "organization.updated", ...target })
+        }
+      })
+    )
+    return { id, name }
+  }, orUnavailable)
+
+  const close = Effect.fn("Organizations.close")(function* (id: OrganizationId, author: Author) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireOwner(id, author)
+        yield* closing.requireEmpty(id)
+        yield* closing.end(id, author)
+        const target = { targetType: "organization", targetId: id }
+        yield* audit({ organizationId: id, environment: null, author, action: "organization.closed", ...target })
       })
     )
   }, orUnavailable)
@@ -95,7 +139,7 @@ const make = Effect.gen(function* () {
     return Option.map(Option.fromNullable(found), ({ id }) => id)
   }, orUnavailable)
 
-  return { create, adopt, get, list, exists, ofMember }
+  return { create, adopt, rename, close, get, list, exists, ofMember }
 })
 
 /** Organizations, each created with both of its workspaces (contract 14.3). */
@@ -113,9 +157,20 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
      * Creates an organization under an embedding team's own id, with both workspaces and without members. Does nothing
      * if it exists already.
      */
-    readonly adopt: (
-      organization: Organization & { readonly author: Author }
-    ) => Effect.Effect<void, ServiceUnavailable>
+    readonly adopt: (organization: ChangedOrganization) => Effect.Effect<void, ServiceUnavailable>
+    /** Renames an organization. Owners only. Audited. */
+    readonly rename: (
+      organization: ChangedOrganization
+    ) => Effect.Effect<Organization, PermissionDenied | ServiceUnavailable>
+    /**
+     * Closes an organization that has no connected account, no destination, no checkout page and no other member: revokes
+     * its keys and invitations, gives its disconnected accounts free, and ends the owner's membership. Its records stay.
+     * Owners only. Audited.
+     */
+    readonly close: (
+      id: OrganizationId,
+      author: Author
+    ) => Effect.Effect<void, OrganizationNotEmpty | PermissionDenied | ServiceUnavailable>
     readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
     /** Every organization, oldest first: for the operator. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>

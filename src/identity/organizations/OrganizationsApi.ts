@@ -1,6 +1,14 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, OrganizationAlreadyExists, ServiceUnavailable } from "../../errors/Errors.ts"
+import { Uuid } from "../../bounds/Text.ts"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  OrganizationAlreadyExists,
+  OrganizationNotEmpty,
+  PermissionDenied,
+  ServiceUnavailable
+} from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
@@ -22,7 +30,25 @@ export const CreatedOrganization = Schema.Struct({
   workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment }))
 }).annotations({ identifier: "CreatedOrganization" })
 
-/** Creation of organizations (contract 14.3). */
+/** Body of `PATCH /identity/organizations/:organizationId`. */
+export const RenameOrganization = strict(
+  Schema.Struct({ name: OrganizationName.annotations({ description: organizationNameRule }) }).annotations({
+    identifier: "RenameOrganization"
+  })
+)
+
+export const RenamedOrganization = Schema.Struct({ id: OrganizationId, name: Schema.String }).annotations({
+  identifier: "RenamedOrganization"
+})
+
+const OrganizationPath = Schema.Struct({
+  organizationId: Uuid.annotations({
+    description:
+      "The organization's id (UUID): it must be the signed-in person's, so that no other is changed by mistake"
+  })
+})
+
+/** Organizations of people: their creation (contract 14.3), name and end. */
 export class OrganizationsApi extends HttpApiGroup.make("organizations")
   .add(
     HttpApiEndpoint.post("create", "/identity/organizations")
@@ -32,6 +58,30 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
       .addError(errorSchema(OrganizationAlreadyExists))
       .annotate(OpenApi.Summary, "Create an organization, with both of its workspaces")
       .annotate(OpenApi.Description, "The signed-in person becomes its owner. A person has one organization.")
+  )
+  .add(
+    HttpApiEndpoint.patch("rename", "/identity/organizations/:organizationId")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setPayload(RenameOrganization)
+      .addSuccess(RenamedOrganization)
+      .addError(errorSchema(OrganizationAccessDenied))
+      .addError(errorSchema(PermissionDenied))
+      .annotate(OpenApi.Summary, "Rename your organization")
+      .annotate(OpenApi.Description, "Owners only.")
+  )
+  .add(
+    HttpApiEndpoint.del("close", "/identity/organizations/:organizationId")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(OrganizationAccessDenied))
+      .addError(errorSchema(OrganizationNotEmpty))
+      .addError(errorSchema(PermissionDenied))
+      .annotate(OpenApi.Summary, "Close your organization")
+      .annotate(
+        OpenApi.Description,
+        "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person tries that at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
+      )
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)

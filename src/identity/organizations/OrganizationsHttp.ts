@@ -1,21 +1,59 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
+import { OrganizationAccessDenied, RateLimitExceeded } from "../../errors/Errors.ts"
 import { environments } from "../../events/Environment.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
+import { RateLimits } from "../../kit/RateLimit.ts"
 import { CurrentSession } from "../Authentication.ts"
+import { currentMember } from "../members/CurrentMember.ts"
 import { Organizations } from "./Organizations.ts"
 import { OrganizationsApi } from "./OrganizationsApi.ts"
 
+/** The records of a closed organization stay: nobody should make them without end by creating and closing. */
+const closings = { limit: 20, per: Duration.days(1) }
+
+/** The signed-in person as a member of the organization that the path names. */
+const memberOf = ({ organizationId }: { readonly organizationId: string }) =>
+  Effect.filterOrFail(
+    currentMember,
+    (member) => member.organizationId === organizationId.toLowerCase(),
+    () => new OrganizationAccessDenied()
+  )
+
 /** Serves `OrganizationsApi`. */
 export const organizationsHttp = HttpApiBuilder.group(BaseApi.add(OrganizationsApi), "organizations", (handlers) =>
-  Effect.map(Organizations, (organizations) =>
-    handlers.handle(
-      "create",
-      Effect.fnUntraced(function* ({ payload }) {
-        const session = yield* CurrentSession
-        const { id, name } = yield* organizations.create({ name: payload.name, ownerEmail: session.email })
-        return { id, name, workspaces: environments.map((environment) => ({ environment })) }
-      })
-    )
-  )
+  Effect.gen(function* () {
+    const organizations = yield* Organizations
+    const limits = yield* RateLimits
+    return handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ payload }) {
+          const session = yield* CurrentSession
+          const { id, name } = yield* organizations.create({ name: payload.name, ownerEmail: session.email })
+          return { id, name, workspaces: environments.map((environment) => ({ environment })) }
+        })
+      )
+      .handle("rename", ({ path, payload }) =>
+        Effect.flatMap(memberOf(path), ({ author, organizationId }) =>
+          organizations.rename({ id: organizationId, name: payload.name, author })
+        )
+      )
+      .handle(
+        "close",
+        Effect.fnUntraced(function* ({ path }) {
+          const { author, organizationId } = yield* memberOf(path)
+          yield* Effect.catchTag(
+            limits.take(`organization-closings:${author.id}`, closings),
+            "BucketEmpty",
+            ({ retryAfter }) =>
+              new RateLimitExceeded({
+                message: `One person tries to close organizations at most ${closings.limit} times in a day; wait as long as Retry-After says.`,
+                retryAfter
+              })
+          )
+          yield* organizations.close(organizationId, author)
+        })
+      )
+  })
 )

@@ -8,8 +8,16 @@ import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 
 /** Limits on mail that anybody can cause: the service must neither fill a mailbox nor send mass mail for a tenant. */
 
-/** How many sign-in links one mailbox gets. */
-export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
+/**
+ * How many sign-in links one mailbox gets: those that one client asks for, and all. A stranger who asks for somebody's links
+ * leaves that person half of them.
+ */
+export const signInLinkLimits = {
+  perClientAndQuarterHour: 5,
+  perClientAndDay: 30,
+  perQuarterHour: 10,
+  perDay: 60
+} as const
 
 /**
  * How many invitations one organization, one of its inviters, and one organization to one mailbox may send. These
@@ -58,23 +66,26 @@ const takeFrom = (
     { discard: true }
   )
 
-/** Counts a sign-in link against its mailbox's limits. */
-export const takeSignInLink = (limits: RateLimits["Type"], email: string) => {
-  const { perDay, perQuarterHour } = signInLinkLimits
+/**
+ * Counts a sign-in link against its mailbox's limits.
+ *
+ * @param client the network of the client that asks for it
+ */
+export const takeSignInLink = (limits: RateLimits["Type"], email: string, client: string) => {
+  const { perClientAndDay, perClientAndQuarterHour, perDay, perQuarterHour } = signInLinkLimits
   const mailbox = mailboxOf(email)
+  const ofMailbox = (limit: number, period: "15 minutes" | "a day", whose: "of-client" | "of-all") => ({
+    bucket: `sign-in-links:${whose}:${period}:${mailbox}${whose === "of-client" ? `:${client}` : ""}`,
+    limit,
+    per: period === "a day" ? Duration.days(1) : Duration.minutes(15),
+    message: `At most ${limit} sign-in links are sent to one mailbox in ${period}${whose === "of-client" ? " for one network" : ""}`
+  })
+  // What all share comes last: who is beyond their own limits takes nothing from it
   return takeFrom(limits, [
-    {
-      bucket: `sign-in-link:${mailbox}`,
-      limit: perQuarterHour,
-      per: Duration.minutes(15),
-      message: `At most ${perQuarterHour} sign-in links are sent to one mailbox in 15 minutes`
-    },
-    {
-      bucket: `sign-in-links-of-day:${mailbox}`,
-      limit: perDay,
-      per: Duration.days(1),
-      message: `At most ${perDay} sign-in links are sent to one mailbox in a day`
-    }
+    ofMailbox(perClientAndQuarterHour, "15 minutes", "of-client"),
+    ofMailbox(perClientAndDay, "a day", "of-client"),
+    ofMailbox(perQuarterHour, "15 minutes", "of-all"),
+    ofMailbox(perDay, "a day", "of-all")
   ])
 }
 

@@ -55,7 +55,8 @@ export const invitationMail = (options: {
   sender: options.organizationId,
   // Without the name, which strangers chose: people read a subject before they know whose mail it is
   subject: "Invitation to an organization on connected-payments",
-  text: `${options.inviter ?? "The operator"} invites you to an organization on connected-payments, with the role ${options.role}.
+  // An address may be one that mail programs would turn into another link
+  text: `${options.inviter === null ? "The operator" : unlinked(options.inviter)} invites you to an organization on connected-payments, with the role ${options.role}.
 
 The organization's name, which its owner chose:
 

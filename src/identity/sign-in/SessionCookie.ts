@@ -1,4 +1,4 @@
-import { HttpApp, HttpServerResponse } from "@effect/platform"
+import { HttpApp, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Duration, Effect, Redacted } from "effect"
 import { sessionCookie } from "../Authentication.ts"
 import { sessionHours } from "./Sessions.ts"
@@ -18,3 +18,22 @@ export const setSessionCookie = (token: Redacted.Redacted) =>
 
 /** Removes the cookie with this request's response. */
 export const clearSessionCookie = withCookie("", Duration.zero)
+
+/**
+ * The values of all of a request's cookies of the session's name, in their order. A browser sends at most one; more than
+ * one means that somebody else set the others, and no rule says which one is the person's.
+ */
+export const sessionCookiesOf = ({ headers }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
+  (headers["cookie"] ?? "").split(";").flatMap((pair) => {
+    const at = pair.indexOf("=")
+    return pair.slice(0, Math.max(0, at)).trim() === sessionCookie ? [pair.slice(at + 1).trim()] : []
+  })
+
+/**
+ * Whether browsers keep the cookie of a service at this URL: they do over HTTPS, and over plain HTTP only from the machine
+ * that they run on. (Safari does not even then.)
+ */
+export const isKeptByBrowsers = (publicUrl: string): boolean => {
+  const { hostname, protocol } = new URL(publicUrl)
+  return protocol === "https:" || /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}

@@ -29,8 +29,10 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
     /**
      * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
      * person is created when their first link is redeemed. Within `signInLinkLimits`.
+     *
+     * @param client the network of the client that asks, as `clientNetwork` returns it
      */
-    readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
+    readonly requestLink: (email: string, client: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
     /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
     readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
     /**
@@ -61,8 +63,8 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const mailer = yield* Mailer
   const memberships = yield* makeMemberships
 
-  const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
-    yield* takeSignInLink(limits, email)
+  const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string, client: string) {
+    yield* takeSignInLink(limits, email, client)
     const token = newToken()
     yield* sql`
       INSERT INTO payments.login_tokens (token_hash, email, expires_at)

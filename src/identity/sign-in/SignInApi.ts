@@ -45,7 +45,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
       .annotate(
         OpenApi.Description,
-        "The answer is the same whether or not the person exists; a new person is created at the first sign-in. At most 5 links to one mailbox in 15 minutes, and 30 in a day."
+        "The answer is the same whether or not the person exists; a new person is created at the first sign-in. At most 5 links to one mailbox in 15 minutes and 30 in a day for one client's network, and twice as many for all together."
       )
   )
   .add(

@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
+import { Admissions } from "../Admissions.ts"
 import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"
 import { SignInApi } from "./SignInApi.ts"
@@ -11,12 +12,13 @@ export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(SignInApi), "signIn", (handlers) =>
     Effect.gen(function* () {
       const signIn = yield* SignIn
+      const { client } = yield* Admissions
       const { preview, redeem } = yield* makeRedemption(options)
       return handlers
         .handle(
           "requestLink",
           Effect.fnUntraced(function* ({ payload }) {
-            yield* signIn.requestLink(payload.email)
+            yield* signIn.requestLink(payload.email, yield* client)
             return { sent: true as const }
           })
         )

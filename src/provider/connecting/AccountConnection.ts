@@ -174,7 +174,10 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
       author: Author,
       sessionId: string
     ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
-    /** Finishes that, in the environment that it was begun for. The state works once. Audited if it links the account. */
+    /**
+     * Finishes that, in the environment that it was begun for, also if the caller is interrupted meanwhile. The state works
+     * once. Audited if it links the account.
+     */
     readonly finishAuthorization: (
       session: Session,
       returned: ReturnedAuthorization
@@ -204,5 +207,5 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
   }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
-    Layer.effect(AccountConnection, make(options.publicUrl))
+    Layer.scoped(AccountConnection, make(options.publicUrl))
 }

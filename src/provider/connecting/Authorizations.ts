@@ -1,8 +1,8 @@
 import type { SqlError } from "@effect/sql"
-import { Effect, Either, Option, Redacted } from "effect"
+import { Effect, Either, Fiber, FiberSet, Option, Redacted } from "effect"
 import { AccountAlreadyConnected, AccountOauthUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
-import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
+import { isToken, type Membership, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
 import type { Author, Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
@@ -30,8 +30,12 @@ export type AuthorizationOutcome =
   | "taken"
   /** The wrong mode or scope, or the person may not connect accounts any more. */
   | "refused"
-  /** Neither provider nor service could complete it. */
+  /** The provider sent no consent, or does not accept the one that was sent. */
+  | "unusable"
+  /** The provider did not answer as expected. */
   | "failed"
+  /** The service could not reach its database. */
+  | "unavailable"
 
 /** A finished authorization; the environment is null if it is not known which it was. */
 export interface FinishedAuthorization {
@@ -52,6 +56,9 @@ const maxCodeLength = 512
 /** How long a refusal waits for the access to end. */
 const patienceOfRefusals = "5 seconds"
 
+/** How long a stop waits for the authorizations that are being finished. */
+const patienceOfStop = "5 seconds"
+
 /** The provider's words for errors; anything else came from elsewhere and is not logged. */
 const errorWord = /^[a-z_]{1,64}$/
 
@@ -61,6 +68,11 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const admittance = yield* makeAdmittance
   const repo = yield* makeConnectingRepo
   const platforms = yield* makePlatforms
+  const underWay = yield* FiberSet.make<FinishedAuthorization>()
+  yield* Effect.addFinalizer(() =>
+    // Finalizers can't be interrupted, and so would outlast any time-out
+    FiberSet.awaitEmpty(underWay).pipe(Effect.interruptible, Effect.timeoutOption(patienceOfStop))
+  )
 
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
@@ -155,10 +167,14 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     }
     return yield* accounts.link(tenant, accountId, author, "oauth", admittance.requireManager(tenant, author)).pipe(
       Effect.as("connected" as const),
+      Effect.tapError((error) =>
+        error._tag === "AccountTaken" && error.reason === "another_organization"
+          ? Effect.void
+          : giveBack(tenant, accountId)
+      ),
       Effect.catchTags({
-        AccountTaken: ({ reason }) =>
-          Effect.as(reason === "another_organization" ? Effect.void : giveBack(tenant, accountId), "taken" as const),
-        PermissionDenied: () => Effect.as(giveBack(tenant, accountId), "refused" as const)
+        AccountTaken: () => Effect.succeed("taken" as const),
+        PermissionDenied: () => Effect.succeed("refused" as const)
       })
     )
   })
@@ -171,27 +187,30 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
       yield* Effect.logWarning("The provider returned no usable authorization").pipe(
         Effect.annotateLogs({ error: error !== undefined && errorWord.test(error) ? error : "none or unknown" })
       )
-      return "failed" as const
+      return "unusable" as const
     }
     yield* admittance.requireManagerNow(tenant, author)
-    return yield* accept(tenant, author, yield* provider.redeemAuthorization(tenant.environment, code))
+    return yield* provider.redeemAuthorization(tenant.environment, code).pipe(
+      Effect.flatMap((authorization) => accept(tenant, author, authorization)),
+      Effect.catchTag("ProviderRequestRefused", () => Effect.succeed("unusable" as const))
+    )
   })
 
-  const finish = Effect.fn("AccountConnection.finishAuthorization")(function* (
-    { id, membership, personId }: Session,
+  /** Takes the state, with which the code may be redeemed, and redeems it. */
+  const complete = Effect.fnUntraced(function* (
+    { organizationId }: Membership,
+    { id, personId }: Session,
+    state: Redacted.Redacted,
     returned: ReturnedAuthorization
   ): Effect.fn.Return<FinishedAuthorization> {
-    const state = returned.state ?? ""
-    if (membership === null || !isToken(state)) {
-      return { outcome: "expired", environment: null }
-    }
-    const { organizationId } = membership
-    const taken = yield* repo
-      .takeAuthorization(organizationId, id, tokenHash(Redacted.make(state)))
-      .pipe(orUnavailable, Effect.either)
+    const failed = (error: { readonly _tag: string; readonly cause?: unknown }) =>
+      Effect.as(
+        Effect.logWarning(`An authorized account could not be linked: ${error._tag}`, error.cause),
+        error._tag === "ServiceUnavailable" ? ("unavailable" as const) : ("failed" as const)
+      )
+    const taken = yield* repo.takeAuthorization(organizationId, id, tokenHash(state)).pipe(orUnavailable, Effect.either)
     if (Either.isLeft(taken)) {
-      yield* Effect.logWarning("An authorization could not be finished", taken.left.cause)
-      return { outcome: "failed", environment: null }
+      return { outcome: yield* failed(taken.left), environment: null }
     }
     if (Option.isNone(taken.right)) {
       return { outcome: "expired", environment: null }
@@ -199,16 +218,31 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     const environment = taken.right.value
     const outcome = yield* redeem({ organizationId, environment }, { kind: "person", id: personId }, returned).pipe(
       Effect.catchTag("PermissionDenied", () => Effect.succeed("refused" as const)),
-      Effect.catchAll((error) =>
-        Effect.as(
-          Effect.logWarning(`An authorized account could not be linked: ${error._tag}`, error.cause).pipe(
-            Effect.annotateLogs({ organizationId, environment })
-          ),
-          "failed" as const
-        )
-      )
+      Effect.catchAll(failed),
+      Effect.annotateLogs({ environment })
     )
     return { outcome, environment }
+  })
+
+  const finish = Effect.fn("AccountConnection.finishAuthorization")(function* (
+    session: Session,
+    returned: ReturnedAuthorization
+  ): Effect.fn.Return<FinishedAuthorization> {
+    const { membership } = session
+    const state = returned.state ?? ""
+    if (membership === null || !isToken(state)) {
+      return { outcome: "expired", environment: null }
+    }
+    // Not in the request's own fiber: whoever leaves the page or loads it again would lose a consent that can't be had twice
+    const finishing = complete(membership, session, Redacted.make(state), returned).pipe(
+      Effect.onInterrupt(() =>
+        Effect.logWarning(
+          "An authorization was not finished when the service stopped: its owner may have to consent again"
+        )
+      ),
+      Effect.annotateLogs({ organizationId: membership.organizationId })
+    )
+    return yield* Effect.flatMap(FiberSet.run(underWay, Effect.interruptible(finishing)), Fiber.join)
   })
 
   return {

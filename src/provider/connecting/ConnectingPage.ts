@@ -8,6 +8,8 @@ import type { AuthorizationOutcome } from "./Authorizations.ts"
 export type Visit =
   | { readonly of: "onboarding"; readonly ended: "returned" | "expired" }
   | { readonly of: "oauth"; readonly ended: AuthorizationOutcome | "signed_out" }
+  /** The address of the browser has asked too often. */
+  | { readonly of: "oauth"; readonly ended: "limited"; readonly retrySeconds: number }
 
 /** What a page says, and with which status. */
 interface Words {
@@ -29,13 +31,14 @@ const onboardingWords: Readonly<Record<"returned" | "expired", Words>> = {
   }
 }
 
-const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out", Words>> = {
+/** Only what is known: the same address may have connected the account a moment ago, in another tab or before a reload. */
+const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out" | "limited", Words>> = {
   connected: { status: 200, title: "The account is connected", text: "You can close this page." },
   denied: { status: 200, title: "Nothing was connected", text: "The access was declined at the payment provider." },
   expired: {
     status: 403,
     title: "This can't be finished here",
-    text: "The request is too old, was used already, or was begun in another browser. Nothing was connected. Begin again from your account."
+    text: "The request is too old, was finished already, or was begun in another browser. The account's status shows whether it is connected. If it is not, begin again there."
   },
   taken: {
     status: 409,
@@ -45,17 +48,32 @@ const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out", Words>> =
   refused: {
     status: 403,
     title: "The account was not connected",
-    text: "The access that was granted is not the one that was asked for, or you may not connect accounts any more. Nothing was connected."
+    text: "The access that was granted is not the one that was asked for, or you may not connect accounts any more."
+  },
+  unusable: {
+    status: 400,
+    title: "The account was not connected",
+    text: "The payment provider sent no consent that can be used: it may be too old, or not complete. Begin again from your account."
   },
   failed: {
     status: 502,
-    title: "The account was not connected",
-    text: "The payment provider did not answer as expected. Nothing was connected. Begin again from your account."
+    title: "This could not be finished",
+    text: "The payment provider did not answer as expected. The account's status shows whether it is connected. If it is not, begin again there."
+  },
+  unavailable: {
+    status: 503,
+    title: "This could not be finished yet",
+    text: "The service can't process requests at the moment; the payment provider is not the cause. Load this page again in a minute. If it can't be finished then, begin again from your account."
   },
   signed_out: {
     status: 401,
     title: "You are signed out",
-    text: "Nothing was connected. Sign in again, and begin again from your account."
+    text: "Sign in again. The account's status shows whether it is connected. If it is not, begin again there."
+  },
+  limited: {
+    status: 429,
+    title: "Too many requests",
+    text: "Too many requests came from your network. Wait a minute, and load this page again."
   }
 }
 
@@ -73,7 +91,11 @@ const headers = {
   "x-content-type-options": "nosniff"
 } as const
 
-const page = (environment: Environment | null, { status, text, title }: Words) =>
+const page = (
+  environment: Environment | null,
+  { status, text, title }: Words,
+  more: Readonly<Record<string, string>>
+) =>
   HttpServerResponse.raw(
     `<!doctype html>
 <html lang="en">
@@ -93,7 +115,10 @@ ${environment === "sandbox" ? '<p class="mode">Test mode</p>\n' : ""}<h1>${escap
 </body>
 </html>
 `,
-    { status, headers: { ...headers, "content-type": "text/html; charset=utf-8", "content-security-policy": policy } }
+    {
+      status,
+      headers: { ...headers, ...more, "content-type": "text/html; charset=utf-8", "content-security-policy": policy }
+    }
   )
 
 /** Where the console shows an environment's account. */
@@ -110,8 +135,8 @@ export const afterVisit = (
   environment: Environment | null,
   visit: Visit
 ): HttpServerResponse.HttpServerResponse =>
-  consoleUrl === null || environment === null || visit.ended === "signed_out"
-    ? page(environment, wordsOf(visit))
+  consoleUrl === null || environment === null || visit.ended === "signed_out" || visit.ended === "limited"
+    ? page(environment, wordsOf(visit), visit.ended === "limited" ? { "retry-after": String(visit.retrySeconds) } : {})
     : HttpServerResponse.empty({
         status: 303,
         headers: { ...headers, location: `${accountPage(consoleUrl, environment)}?${visit.of}=${visit.ended}` }

@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest } from "@effect/platform"
-import { Effect, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
+import { retrySeconds } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
-import { sessionCookie } from "../../identity/Authentication.ts"
 import { makeSessionAdmission } from "../../identity/AuthenticationLive.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { AccountConnection } from "./AccountConnection.ts"
@@ -38,31 +38,43 @@ export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
         )
 
       const finish = Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const query = queryOf(request)
+        const query = queryOf(yield* HttpServerRequest.HttpServerRequest)
         const code = query.get("code")
-        const session = yield* admitSession(request.cookies[sessionCookie] ?? "")
+        const session = yield* admitSession
         const { environment, outcome } = yield* connection.finishAuthorization(session, {
           state: query.get("state") ?? undefined,
           code: code === null ? undefined : Redacted.make(code),
           error: query.get("error") ?? undefined
         })
-        return afterVisit(consoleUrl, environment, { of: "oauth", ended: outcome })
+        // The console shows how the account is; which environment it was is not known of a state that is none
+        const shown = environment ?? (consoleUrl === null || outcome === "unavailable" ? null : session.environment)
+        return afterVisit(consoleUrl, shown, { of: "oauth", ended: outcome })
       })
+
+      const signedOut = () => Effect.succeed(afterVisit(consoleUrl, null, { of: "oauth", ended: "signed_out" }))
 
       return handlers
         .handleRaw("returned", () => afterOnboarding("returned"))
         .handleRaw("refresh", () => afterOnboarding("expired"))
         .handleRaw("authorized", () =>
           // A browser shows what it gets, so that a refusal is a page as well
-          Effect.catchAll(finish, (error) =>
-            Effect.succeed(
-              afterVisit(consoleUrl, null, {
-                of: "oauth",
-                ended: error._tag === "SessionInvalid" ? "signed_out" : "failed"
-              })
-            )
-          )
+          Effect.catchTags(finish, {
+            AuthenticationRequired: signedOut,
+            SessionInvalid: signedOut,
+            RateLimitExceeded: ({ retryAfter }) =>
+              Effect.succeed(
+                afterVisit(consoleUrl, null, {
+                  of: "oauth",
+                  ended: "limited",
+                  retrySeconds: retrySeconds(retryAfter ?? Duration.minutes(1))
+                })
+              ),
+            ServiceUnavailable: (error) =>
+              Effect.as(
+                Effect.logWarning("An authorization could not be finished", error.cause),
+                afterVisit(consoleUrl, null, { of: "oauth", ended: "unavailable" })
+              )
+          })
         )
     })
   )

@@ -83,7 +83,8 @@ const load = (
     (context) =>
       Effect.gen(function* () {
         const answer = yield* Effect.promise(async () => {
-          await context.addCookies([{ ...cookie, url: baseUrl, httpOnly: true, sameSite: "Lax" }])
+          const url = baseUrl.replace("http:", "https:")
+          await context.addCookies([{ ...cookie, url, httpOnly: true, secure: true, sameSite: "Lax" }])
           await context.addInitScript(watching(to))
           const page = await context.newPage()
           await page.goto(`${baseUrl}${to.path}`)

@@ -28,6 +28,7 @@ const ended = {
   expired: "This can&#39;t be finished here",
   taken: "The account can&#39;t be connected",
   unusable: "The account was not connected",
+  unfinished: "This could not be finished",
   signedOut: "You are signed out"
 }
 
@@ -86,12 +87,15 @@ onServiceOfFile("an existing account", (it) => {
       const signedOut = yield* comeBack(back)
       expect([signedOut.status, titleOf(signedOut)]).toEqual([401, ended.signedOut])
       expect(yield* read(stranger)).toMatchObject({ status: "not_connected" })
+      const tossed = yield* comeBack(back, { ...owner, cookie: `${stranger.cookie}; ${owner.cookie}` })
+      expect([tossed.status, titleOf(tossed)]).toEqual([401, ended.signedOut])
       // None of them has used it up
       const page = yield* comeBack(back, owner)
       expect([page.status, titleOf(page)]).toEqual([200, ended.connected])
       const { accountId } = yield* read(owner)
       const repeated = yield* comeBack(back, owner)
       expect([repeated.status, titleOf(repeated)]).toEqual([403, ended.expired])
+      expect(repeated.text).not.toContain("Nothing was connected")
       expect(yield* read(owner)).toMatchObject({ status: "connected", accountId })
 
       const late = yield* newOwner
@@ -228,6 +232,7 @@ onServiceOfFile("an existing account", (it) => {
         change(altered.searchParams)
         const answer = yield* comeBack(altered, owner)
         expect(titleOf(answer), altered.search).toBe(title)
+        expect(answer.status, altered.search).toBe(title === ended.expired ? 403 : 400)
         expect(answer.text).not.toContain("<script")
       }
       expect(yield* read(owner)).toMatchObject({ status: "not_connected" })
@@ -356,7 +361,7 @@ onServiceOfFile("an existing account", (it) => {
       const back = yield* consent(urlIn(yield* authorize(owner)), {})
       yield* emulator.addFault({ fault: "lost_answer", method: "POST", path: "/oauth/token" })
       const page = yield* comeBack(back, owner).pipe(Effect.ensuring(emulator.clearFaults))
-      expect([page.status, titleOf(page)]).toEqual([502, ended.unusable])
+      expect([page.status, titleOf(page)]).toEqual([502, ended.unfinished])
       expect(yield* read(owner)).toMatchObject({ status: "not_connected" })
       const next = yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
       expect(titleOf(next)).toBe(ended.connected)

@@ -1,6 +1,7 @@
 import { HttpServerResponse } from "@effect/platform"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { wordsOfVisit } from "../../../src/console/pages/account/visits.ts"
 import { afterVisit, type Visit } from "../../../src/provider/connecting/ConnectingPage.ts"
 
 const answered = (...visit: Parameters<typeof afterVisit>) => HttpServerResponse.toWeb(afterVisit(...visit))
@@ -10,7 +11,7 @@ const consoleUrl = "https://payments.example/console"
 const visits: ReadonlyArray<Visit> = [
   { of: "onboarding", ended: "returned" },
   { of: "onboarding", ended: "expired" },
-  ...(["connected", "denied", "expired", "taken", "refused", "failed"] as const).map(
+  ...(["connected", "denied", "expired", "taken", "refused", "unusable", "failed", "unavailable"] as const).map(
     (ended): Visit => ({ of: "oauth", ended })
   )
 ]
@@ -38,5 +39,23 @@ describe("after a visit to the provider", () => {
   it("it gets a page where the environment is not known, or nobody is signed in", () => {
     expect(answered(consoleUrl, null, { of: "onboarding", ended: "returned" }).status).toBe(200)
     expect(answered(consoleUrl, "sandbox", { of: "oauth", ended: "signed_out" }).status).toBe(401)
+    const limited = answered(consoleUrl, null, { of: "oauth", ended: "limited", retrySeconds: 7 })
+    expect([limited.status, limited.headers.get("retry-after")]).toEqual([429, "7"])
+  })
+
+  const claim = /not(hing was| be)? connected|can(&#39;|')t be connected/i
+  const isKnown = ({ ended, of }: Visit) => of === "oauth" && ["denied", "taken", "refused", "unusable"].includes(ended)
+
+  it.each([...visits, { of: "oauth", ended: "signed_out" } as const])(
+    "no page says that nothing was connected unless that is known ($of, $ended)",
+    async (visit) => {
+      expect(claim.test(await answered(null, "sandbox", visit).text())).toBe(isKnown(visit))
+    }
+  )
+
+  it.each(visits)("the console has words for it, which claim no more than is known ($of, $ended)", (visit) => {
+    const words = wordsOfVisit(visit.of, visit.ended)
+    expect(words).toBeDefined()
+    expect(claim.test(words?.text ?? "") && !isKnown(visit)).toBe(false)
   })
 })

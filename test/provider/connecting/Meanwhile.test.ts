@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import type { Tenant } from "../../../src/kit/Tenant.ts"
 import { Accounts } from "../../../src/provider/Accounts.ts"
 import { AccountConnection } from "../../../src/provider/connecting/AccountConnection.ts"
 import { Provider } from "../../../src/provider/Provider.ts"
+import { eventually } from "../../harness/Eventually.ts"
 import { onOneServiceWithMail, type Person, signInMember } from "../../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { authorize, consent, createdAccounts, hasAccess, newOwner, onboard, read, urlIn } from "./Connecting.ts"
@@ -41,6 +42,29 @@ const setUp = Effect.gen(function* () {
   return { owner, admin, tenant, demote }
 })
 
+/** Comes back from the provider, in the session that began. */
+const finishAs = (person: Person, { organizationId, environment }: Tenant, back: URL) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const [session] = yield* sql<{ id: string }>`
+      SELECT session_id AS id FROM payments.account_authorizations WHERE organization_id = ${organizationId}`
+    return [
+      {
+        id: session?.id ?? "",
+        personId: person.id,
+        email: person.email,
+        environment,
+        expiresAt: new Date(Date.now() + 60_000),
+        membership: { organizationId, role: "admin", environments: ["sandbox", "production"] }
+      },
+      {
+        state: back.searchParams.get("state") ?? "",
+        code: Redacted.make(back.searchParams.get("code") ?? ""),
+        error: undefined
+      }
+    ] as const
+  })
+
 const authorOf = ({ id }: Person) => ({ kind: "person", id }) as const
 
 onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("an account", (it) => {
@@ -63,31 +87,54 @@ onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("a
 
   it.scoped("whose owner consents is not linked by a person who loses the role meanwhile, and is given back", () =>
     Effect.gen(function* () {
-      const { emulator, sql } = yield* TestService
+      const { emulator } = yield* TestService
       const { admin, demote, owner, tenant } = yield* setUp
       const accountId = yield* emulator.ensureAccount()
-      const { searchParams } = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
-      const [session] = yield* sql<{ id: string }>`
-        SELECT session_id AS id FROM payments.account_authorizations WHERE organization_id = ${tenant.organizationId}`
+      const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
       const connection = yield* connectingWhile(demote)
-      const finished = yield* connection.finishAuthorization(
-        {
-          id: session?.id ?? "",
-          personId: admin.id,
-          email: admin.email,
-          environment: tenant.environment,
-          expiresAt: new Date(Date.now() + 60_000),
-          membership: { organizationId: tenant.organizationId, role: "admin", environments: ["sandbox", "production"] }
-        },
-        {
-          state: searchParams.get("state") ?? "",
-          code: Redacted.make(searchParams.get("code") ?? ""),
-          error: undefined
-        }
-      )
+      const finished = yield* connection.finishAuthorization(...(yield* finishAs(admin, tenant, back)))
       expect(finished).toEqual({ outcome: "refused", environment: "sandbox" })
       expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
       expect(yield* owner.audited).toEqual([])
+      expect(yield* hasAccess(accountId)).toBe(false)
+    })
+  )
+
+  it.scoped("whose owner consents is linked, whether or not the person waits for the page", () =>
+    Effect.gen(function* () {
+      const { admin, owner, tenant } = yield* setUp
+      const back = yield* consent(urlIn(yield* authorize(admin)), {})
+      const [asked, answers] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const connection = yield* connectingWhile(
+        Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answers))
+      )
+      const request = yield* Effect.fork(connection.finishAuthorization(...(yield* finishAs(admin, tenant, back))))
+      yield* Deferred.await(asked)
+      yield* Fiber.interrupt(request)
+      expect(yield* read(owner)).toMatchObject({ status: "not_connected" })
+      yield* Deferred.succeed(answers, undefined)
+      const connected = yield* eventually(
+        "the account is linked",
+        Effect.map(read(owner), (now) => (now["status"] === "connected" ? Option.some(now) : Option.none()))
+      )
+      expect(yield* hasAccess(String(connected["accountId"]))).toBe(true)
+    })
+  )
+
+  it.scoped("whose owner consents is given back if it can't be linked after all", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const { admin, owner, tenant } = yield* setUp
+      const accountId = yield* emulator.ensureAccount()
+      const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
+      const connection = yield* connectingWhile(
+        emulator.addFault({ fault: "html_502", method: "GET", path: `/v1/charges`, times: 1_000 })
+      )
+      const finished = yield* connection
+        .finishAuthorization(...(yield* finishAs(admin, tenant, back)))
+        .pipe(Effect.ensuring(emulator.clearFaults))
+      expect(finished).toEqual({ outcome: "failed", environment: "sandbox" })
+      expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
       expect(yield* hasAccess(accountId)).toBe(false)
     })
   )

@@ -12,7 +12,8 @@ import { useUrlState } from "../../state/UrlState.ts"
 import { ConnectButtons, Disconnect } from "./Connect.tsx"
 import { Payouts } from "./Payouts.tsx"
 import { ReturnUrls } from "./ReturnUrls.tsx"
-import { type Connection, linkedInWords, statusWords, wordsOfVisit } from "./status.ts"
+import { type Connection, linkedInWords, statusWords } from "./status.ts"
+import { wordsOfVisit } from "./visits.ts"
 
 const yesOrNo = (yes: boolean) => <Badge tone={yes ? "ok" : "warning"}>{yes ? "Yes" : "Not yet"}</Badge>
 

@@ -1,6 +1,8 @@
 /** The recorded actions in words. An action that a later version has added is shown as it is. */
 const words: Readonly<Record<string, string>> = {
   "organization.created": "Created the organization",
+  "organization.updated": "Renamed the organization",
+  "organization.closed": "Closed the organization",
   "member.added": "Added a member",
   "member.updated": "Changed a member",
   "member.removed": "Removed a member",

@@ -13,6 +13,7 @@ import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { EditMember, type Member, RemoveMember } from "./EditMember.tsx"
 import { Invite } from "./Invite.tsx"
+import { OrganizationSection } from "./OrganizationSection.tsx"
 import { entersAll, type Role, roleLabels } from "./roles.ts"
 import { workspacesInWords } from "./Workspaces.tsx"
 
@@ -177,6 +178,7 @@ export default function People() {
     >
       <Members onEdit={setEditing} onRemove={setRemoving} />
       {mayManageOrganization ? <Invitations onInvite={() => setInviting(true)} /> : null}
+      <OrganizationSection />
       <Invite open={inviting} onClose={() => setInviting(false)} />
       {editing === undefined ? null : <EditMember member={editing} onClose={() => setEditing(undefined)} />}
       {removing === undefined ? null : <RemoveMember member={removing} onClose={() => setRemoving(undefined)} />}
