@@ -110,12 +110,9 @@ const toHeader = (text: string): string => String.fromCharCode(...new TextEncode
 
 /** `Idempotency-Key`, as a header carries it. */
 const IdempotencyKeyHeader = Schema.transform(
-  Schema.String.pipe(
-    // At most four bytes a character
-    Schema.filter((value) => value.length <= 4 * 255, {
-      jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
-    })
-  ),
+  Schema.String.annotations({
+    jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
+  }),
   IdempotencyKey,
   { strict: true, decode: fromHeader, encode: toHeader }
 ).annotations(rule(keyRule))
