@@ -62,13 +62,16 @@ const MetadataPairs = Schema.Record({
     rule: "must be text of 1 to 500 characters, without the character U+0000"
   })
 }).pipe(
-  Schema.filter((pairs) => {
-    const count = Object.keys(pairs).length
-    return count > 10 ? "must have at most 10 pairs" : count > 0 || `must not be empty: ${toLift}`
-  }, {
-    description: "All pairs, 1 to 10, must be in the metadata of the origin object",
-    jsonSchema: { minProperties: 1, maxProperties: 10 }
-  })
+  Schema.filter(
+    (pairs) => {
+      const count = Object.keys(pairs).length
+      return count > 10 ? "must have at most 10 pairs" : count > 0 || `must not be empty: ${toLift}`
+    },
+    {
+      description: "All pairs, 1 to 10, must be in the metadata of the origin object",
+      jsonSchema: { minProperties: 1, maxProperties: 10 }
+    }
+  )
 )
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
