@@ -91,6 +91,12 @@ export const suggestion = (name: unknown, known: ReadonlyArray<string>): string 
   return nearest === undefined ? "" : `; did you mean ${nearest.other}?`
 }
 
+/** What the keys of a record must be, if the object of an issue is one. */
+const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined => {
+  const [keys] = issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast) ? issue.ast.indexSignatures : []
+  return keys === undefined ? undefined : takenBy(keys.parameter).words
+}
+
 /** The fields that the object of an issue may have. */
 const fieldsOf = (issue: ParseResult.ParseIssue | undefined): ReadonlyArray<string> =>
   issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast)
@@ -116,8 +122,12 @@ const lengthWords = (text: string): string => {
 const outside = (count: number, range: { readonly min: number; readonly max: number } | null): boolean =>
   range !== null && (count < range.min || count > range.max)
 
-/** What an error can say about a refused value: the value itself if it may be repeated, otherwise a fact about it. */
-const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
+/**
+ * What an error can say about a refused value: the value itself if it may be repeated, otherwise a fact about it.
+ *
+ * @param read the value as its bounds were applied to it: a header's bytes are one character each as they are sent
+ */
+const factOf = (ast: SchemaAST.AST, value: unknown, read: unknown, array: string): string => {
   const { items, kinds, lengths, options } = takenBy(ast)
   const kind = kindOf(value)
   const isOtherKind = kinds.size > 0 && !kinds.has(kind)
@@ -128,8 +138,9 @@ const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
   if (isOtherKind) return `; it is ${kind === "array" ? array : kindNames[kind]}`
   if (typeof value === "string") {
     if (value === "" && !options.includes("")) return "; it is empty"
-    return outside([...value.slice(0, 2 * countedCharacters + 2)].length, lengths)
-      ? `; ${lengthWords(value)}`
+    const text = typeof read === "string" ? read : value
+    return outside([...text.slice(0, 2 * countedCharacters + 2)].length, lengths)
+      ? `; ${lengthWords(text)}`
       : suggestion(value, options)
   }
   return Array.isArray(value) && outside(value.length, items)
@@ -162,7 +173,8 @@ export const reasonOf = (
   { array, name }: { readonly name: PropertyKey | undefined; readonly array: string }
 ): string => {
   if (issue._tag === "Unexpected") {
-    return `is not a field that is known here${suggestion(name, fieldsOf(parent))}`
+    // A record has any keys of the right form
+    return keyWords(parent) ?? `is not a field that is known here${suggestion(name, fieldsOf(parent))}`
   }
   const ast = astOf(field)
   const taken = ast === undefined ? "is not valid" : takenBy(ast).words
@@ -172,5 +184,5 @@ export const reasonOf = (
     const echo = ast === undefined ? undefined : echoOf(ast, field.actual)
     return echo === undefined ? broken : `${broken}${gotMark}${echo}`
   }
-  return ast === undefined ? taken : `${taken}${factOf(ast, field.actual, array)}`
+  return ast === undefined ? taken : `${taken}${factOf(ast, field.actual, issue.actual, array)}`
 }

@@ -7,6 +7,7 @@ import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Prices } from "../provider/prices/Prices.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
+import { CommandFailed } from "./Failure.ts"
 import {
   durationOrTime,
   environmentOption,
@@ -204,17 +205,19 @@ const showOne = described(
   }
 )
 
-const replayText = ({ deliveriesMade, events, outcome }: Replay) =>
-  deliveriesMade === 0
+const replayText = ({ changed, deliveriesMade, events, outcome }: Replay) =>
+  !changed
     ? `Nothing was missing: no delivery was created. The receipt's outcome: ${outcome}`
-    : [
-        `Deliveries created: ${deliveriesMade}`,
-        table(
-          ["EVENT", "TYPE", "DELIVERIES CREATED"],
-          events.map(({ deliveriesMade, id, type }) => [id, type, String(deliveriesMade)]),
-          ""
-        )
-      ].join("\n\n")
+    : deliveriesMade === 0
+      ? `Stored, but no delivery was created: no active endpoint takes it. The receipt's outcome: ${[outcome, ...events.map(({ id, type }) => `${type} ${id}`)].join("\n")}`
+      : [
+          `Deliveries created: ${deliveriesMade}`,
+          table(
+            ["EVENT", "TYPE", "DELIVERIES CREATED"],
+            events.map(({ deliveriesMade, id, type }) => [id, type, String(deliveriesMade)]),
+            ""
+          )
+        ].join("\n\n")
 
 const missing = described(
   Command.make(
@@ -230,25 +233,36 @@ const missing = described(
       Effect.gen(function* () {
         const receipts = yield* Receipts
         yield* Effect.transposeMapOption(organization, requireOrganization)
-        const data = yield* receipts.missing({
+        const { events, notAsked } = yield* receipts.missing({
           environment,
           since,
           ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
           ...Option.match(until, { onNone: () => ({}), onSome: (until) => ({ until }) })
         })
         yield* show(json, {
-          json: { data },
+          json: { data: events, notAsked },
           text: table(
             ["CREATED AT", "EVENT", "TYPE", "ORGANIZATION"],
-            data.map(({ organizationId, providerCreatedAt, providerEventId, type }) => [
+            events.map(({ organizationId, providerCreatedAt, providerEventId, type }) => [
               time(providerCreatedAt),
               providerEventId,
               type,
               organizationId
             ]),
-            "Every event of that time has its receipt."
+            notAsked.length === 0
+              ? "Every event of that time has its receipt."
+              : "Every event of that time has its receipt, of the accounts that could be asked."
           )
         })
+        yield* Effect.forEach(notAsked, ({ message, organizationId }) =>
+          Console.error(`Not asked: organization ${organizationId}. ${message}`)
+        )
+        if (notAsked.some(({ reason }) => reason === "failed")) {
+          return yield* new CommandFailed({
+            message:
+              "The provider could not be asked for the events of every account: run this again for those named above."
+          })
+        }
       })
   ).pipe(Command.provide(servicesWithProvider)),
   {

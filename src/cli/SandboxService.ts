@@ -1,5 +1,4 @@
 import { Effect, Redacted, Schema } from "effect"
-import { keyEnvironment } from "../identity/keys/Keys.ts"
 import { CommandFailed } from "./Failure.ts"
 
 /** A running service and a sandbox key of one organization in it: all that a developer's commands need. */
@@ -67,13 +66,16 @@ const ask = <A, I>(
     )
   })
 
+/** Whether a key looks like one of production. Only the service knows the prefix of one that it did not issue itself. */
+const looksLive = (key: string): boolean => !key.startsWith("pk_test_") && key.includes("_live_")
+
 /** The service at a URL, with the key's organization. A live key is refused, before it is sent anywhere. */
 export const sandboxService = (url: URL, key: Redacted.Redacted): Effect.Effect<SandboxService, CommandFailed> =>
   Effect.gen(function* () {
     const refused = new CommandFailed({
       message: "This is a live key. The command works in the sandbox only: use a key that begins with pk_test_."
     })
-    if (keyEnvironment(Redacted.value(key)) === "production") return yield* refused
+    if (looksLive(Redacted.value(key))) return yield* refused
     const { environment, organizationId } = yield* ask({ url, key }, currentKeyPath, CurrentKey)
     return environment === "sandbox" ? { url, key, organizationId } : yield* refused
   })

@@ -1,5 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { rule } from "../bounds/Rules.ts"
 import { PrintableText, text } from "../bounds/Text.ts"
 import {
@@ -57,9 +57,13 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/** Filters before they are checked key by key: their errors have codes of their own (contract 7). */
-const UnjudgedFilters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: filtersJsonSchema
+/**
+ * Filters before they are checked key by key: their errors have codes of their own (contract 7). Kept as they were
+ * parsed: a record would lose a key `__proto__` without a word.
+ */
+const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
+  jsonSchema: filtersJsonSchema,
+  arbitrary: () => (fc) => fc.dictionary(fc.string(), fc.anything())
 })
 
 /** A webhook destination as the API shows it. Only the answers to create and rotate have the signing secret. */
@@ -228,9 +232,12 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
     HttpApiEndpoint.patch("update", "/endpoints/:id")
       .setPath(EndpointPath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(UpdateEndpoint)
       .addSuccess(Endpoint)
       .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .addError(errorSchema(IntegrationFilterUnknown))
       .addError(errorSchema(IntegrationFilterInvalid))
       .annotate(RequiredPermission, "webhook-endpoints:write")
@@ -240,7 +247,10 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
     HttpApiEndpoint.del("delete", "/endpoints/:id")
       .setPath(EndpointPath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Delete an endpoint")
       .annotate(

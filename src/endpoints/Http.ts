@@ -1,4 +1,4 @@
-import { HttpApiBuilder } from "@effect/platform"
+import { Headers, HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../identity/Principal.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
@@ -6,6 +6,12 @@ import { makeSendTest } from "../publishing/SendTest.ts"
 import { EndpointsApi } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
 import { makeEndpointMutations } from "./Mutations.ts"
+
+/** A deletion is answered without a body; a refusal that was kept stays as it is. */
+const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
+  answer.status >= 400
+    ? answer
+    : HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
 
 /** Serves `EndpointsApi`. */
 export const endpointsHttp = HttpApiBuilder.group(BaseApi.add(EndpointsApi), "endpoints", (handlers) =>
@@ -19,10 +25,17 @@ export const endpointsHttp = HttpApiBuilder.group(BaseApi.add(EndpointsApi), "en
         Effect.flatMap(Principal, (principal) => mutations.create(principal, headers["idempotency-key"], payload))
       )
       .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)))
-      .handle("update", ({ path, payload }) =>
-        Effect.flatMap(Principal, (principal) => endpoints.update(principal, path.id, payload))
+      .handle("update", ({ headers, path, payload }) =>
+        Effect.flatMap(Principal, (principal) =>
+          mutations.update(principal, headers["idempotency-key"], path.id, payload)
+        )
       )
-      .handle("delete", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.delete(principal, path.id)))
+      .handle("delete", ({ headers, path }) =>
+        Effect.map(
+          Effect.flatMap(Principal, (principal) => mutations.delete(principal, headers["idempotency-key"], path.id)),
+          withoutBody
+        )
+      )
       .handle("rotateSecret", ({ headers, path }) =>
         Effect.flatMap(Principal, (principal) => mutations.rotateSecret(principal, headers["idempotency-key"], path.id))
       )

@@ -1,16 +1,18 @@
-import { randomUUID } from "node:crypto"
 import type { HttpServerResponse } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import type {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
+  IntegrationFilterInvalid,
+  IntegrationFilterUnknown,
   ResourceNotFound,
-  ServiceUnavailable
+  ServiceUnavailable,
+  ValidationFailed
 } from "../errors/Errors.ts"
 import type { PrincipalShape } from "../identity/Principal.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
-import type { EndpointId } from "../kit/Ids.ts"
-import { CreatedEndpoint, type CreateEndpoint, RotatedEndpoint } from "./Api.ts"
+import { EndpointId } from "../kit/Ids.ts"
+import { CreatedEndpoint, type CreateEndpoint, Endpoint, RotatedEndpoint, type UpdateEndpoint } from "./Api.ts"
 import { type CreateEndpointError, Endpoints } from "./Endpoints.ts"
 
 /**
@@ -24,14 +26,31 @@ export type MutationAnswer<E> = Effect.Effect<
   E | IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 >
 
+/** What is said of a deleted endpoint. */
+export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
+
+/** Without a key, each call counts as new. */
 export interface EndpointMutations {
   /** Returns a `CreatedEndpoint`. */
   readonly create: (
     principal: PrincipalShape,
-    key: string,
+    key: string | undefined,
     params: CreateEndpoint
   ) => MutationAnswer<CreateEndpointError>
-  /** Returns a `RotatedEndpoint`; without a key, each call rotates again. */
+  /** Returns an `Endpoint`. */
+  readonly update: (
+    principal: PrincipalShape,
+    key: string | undefined,
+    id: EndpointId,
+    change: UpdateEndpoint
+  ) => MutationAnswer<ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed>
+  /** Returns a `DeletedEndpoint`. */
+  readonly delete: (
+    principal: PrincipalShape,
+    key: string | undefined,
+    id: EndpointId
+  ) => MutationAnswer<ResourceNotFound>
+  /** Returns a `RotatedEndpoint`. */
   readonly rotateSecret: (
     principal: PrincipalShape,
     key: string | undefined,
@@ -56,11 +75,33 @@ export const makeEndpointMutations: Effect.Effect<EndpointMutations, never, Endp
           },
           endpoints.prepareCreate(principal, params)
         ),
+      update: (principal, key, id, change) =>
+        idempotency.runInTransaction(
+          {
+            tenant: principal,
+            key,
+            operation: "endpoints.update",
+            parameters: { id, ...change },
+            encode: Schema.encodeSync(Endpoint)
+          },
+          Effect.succeed(endpoints.update(principal, id, change))
+        ),
+      delete: (principal, key, id) =>
+        idempotency.runInTransaction(
+          {
+            tenant: principal,
+            key,
+            operation: "endpoints.delete",
+            parameters: id,
+            encode: Schema.encodeSync(DeletedEndpoint)
+          },
+          Effect.succeed(Effect.as(endpoints.delete(principal, id), { id, deleted: true as const }))
+        ),
       rotateSecret: (principal, key, id) =>
         idempotency.runInTransaction(
           {
             tenant: principal,
-            key: key ?? randomUUID(),
+            key,
             operation: "endpoints.rotate_secret",
             parameters: id,
             encode: Schema.encodeSync(RotatedEndpoint)

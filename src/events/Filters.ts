@@ -8,13 +8,18 @@ import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../b
 import { echoed, remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 
+/** An empty filter could be read as all events or as none, so there is none. */
+const toLift = "leave it out if the endpoint is not to be filtered by it"
+
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
   Schema.Array(item)
-    .pipe(Schema.maxItems(max))
-    .annotations({
-      description: `${description}, up to ${max}; an empty list is no filter`,
-      jsonSchema: { maxItems: max }
-    })
+    .pipe(
+      Schema.maxItems(max),
+      Schema.filter((items) => items.length > 0 || `must not be an empty list: ${toLift}`, {
+        jsonSchema: { minItems: 1 }
+      })
+    )
+    .annotations({ description: `${description}, 1 to ${max}`, jsonSchema: { minItems: 1, maxItems: max } })
 
 const Currency = text({
   min: 3,
@@ -57,10 +62,16 @@ const MetadataPairs = Schema.Record({
     rule: "must be text of 1 to 500 characters, without the character U+0000"
   })
 }).pipe(
-  Schema.filter((pairs) => Object.keys(pairs).length <= 10 || "must have at most 10 pairs", {
-    description: "All pairs, up to 10, must be in the metadata of the origin object; `{}` is no filter",
-    jsonSchema: { maxProperties: 10 }
-  })
+  Schema.filter(
+    (pairs) => {
+      const count = Object.keys(pairs).length
+      return count > 10 ? "must have at most 10 pairs" : count > 0 || `must not be empty: ${toLift}`
+    },
+    {
+      description: "All pairs, 1 to 10, must be in the metadata of the origin object",
+      jsonSchema: { minProperties: 1, maxProperties: 10 }
+    }
+  )
 )
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -101,19 +112,6 @@ const unknownFilter = (key: string): readonly [field: string, reason: string] =>
 
 const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all", onExcessProperty: "error" })
 
-/** Whether a list or metadata is not empty: an empty one means no filter. */
-const holdsSome = <A extends object>(value: A | undefined): value is A =>
-  value !== undefined && Object.keys(value).length > 0
-
-/** The filters without empty lists and metadata, which mean no filter. */
-const withoutEmpty = ({ currencies, metadata, prices, products, ...amounts }: Filters): Filters => ({
-  ...amounts,
-  ...(holdsSome(currencies) ? { currencies } : {}),
-  ...(holdsSome(products) ? { products } : {}),
-  ...(holdsSome(prices) ? { prices } : {}),
-  ...(holdsSome(metadata) ? { metadata } : {})
-})
-
 const amountsCrossed: Reasons = new Map([
   ["filters.amountMin", "must not be greater than filters.amountMax"],
   ["filters.amountMax", "must not be less than filters.amountMin"]
@@ -138,7 +136,7 @@ export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.E
   const { amountMax, amountMin } = decoded.right
   return amountMin !== undefined && amountMax !== undefined && amountMin > amountMax
     ? Either.left({ reason: "invalid", reasons: amountsCrossed })
-    : Either.right(withoutEmpty(decoded.right))
+    : Either.right(decoded.right)
 }
 
 /** What filters read besides `data`; null for "not applicable" in the contract's table. */
@@ -155,7 +153,7 @@ const principalAmount = (data: Readonly<Record<string, unknown>>): number | unde
   amountFields.map((field) => data[field]).find((value) => typeof value === "number")
 
 const oneOf = (wanted: ReadonlyArray<string> | undefined, present: ReadonlyArray<string> | null): boolean =>
-  !holdsSome(wanted) || present?.some((id) => wanted.includes(id)) === true
+  wanted === undefined || present?.some((id) => wanted.includes(id)) === true
 
 const withinAmounts = ({ amountMax, amountMin }: Filters, data: Readonly<Record<string, unknown>>): boolean => {
   if (amountMin === undefined && amountMax === undefined) {
@@ -166,10 +164,10 @@ const withinAmounts = ({ amountMax, amountMin }: Filters, data: Readonly<Record<
 }
 
 const ofCurrency = ({ currencies }: Filters, data: Readonly<Record<string, unknown>>): boolean =>
-  !holdsSome(currencies) || currencies.some((currency) => currency === data["currency"])
+  currencies === undefined || currencies.some((currency) => currency === data["currency"])
 
 const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"]): boolean =>
-  !holdsSome(metadata) ||
+  metadata === undefined ||
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 

@@ -25,7 +25,7 @@ import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { hotReads } from "./HotReads.ts"
-import { decodePart, fromDecodeError, operationsAt, refuseQuery } from "./RefusedRequest.ts"
+import { decodePart, fromDecodeError, operationsAt, refuseEmptyId, refuseQuery } from "./RefusedRequest.ts"
 import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
 /** The pages that are served besides the operations, by GET only. */
@@ -120,7 +120,7 @@ export const edge = (options: EdgeOptions) => {
               ? Effect.succeed(preflight)
               : hotRead !== undefined
                 ? hotRead.serve
-                : Effect.zipRight(refuseQuery(request), app)
+                : Effect.zipRight(Effect.zipRight(refuseEmptyId(request), refuseQuery(request)), app)
           const answered = answering(served, {
             url: request.url,
             requestId,

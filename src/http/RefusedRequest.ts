@@ -92,6 +92,20 @@ const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
 }
 
 /**
+ * Refuses an object's path without its id, which the router takes for its list's: `products/` is what a client asks for
+ * that has lost the id of a product.
+ */
+export const refuseEmptyId = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
+  const path = pathOf(request.url)
+  if (!path.endsWith("/") || operationsAt(path).length === 0) return Effect.void
+  const [ofOne] = operationsAt(`${path}-`)
+  const name = /:(\w+)$/.exec(ofOne?.operation.path ?? "")?.[1]
+  if (ofOne === undefined || name === undefined) return Effect.void
+  const params = Record.map({ ...ofOne.params, [name]: "" }, decodePart)
+  return new ValidationFailed(refusal(refusedBy(ofOne.operation.endpoint.pathSchema, params, inPath)))
+}
+
+/**
  * Refuses what the router would hide from the operation's schema: a query parameter `__proto__`, which it drops
  * silently, and too many parameters to check one by one.
  */

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Array, Clock, Effect } from "effect"
+import { Array, Clock, Effect, Either } from "effect"
 import type { Environment } from "../events/Environment.ts"
 import { type ProviderEvent, soldItemsReference, translatedProviderTypes } from "../events/stripe/Translate.ts"
 import { makeAudit } from "../kit/Audit.ts"
@@ -13,7 +13,7 @@ import { makeCompletion, untilConcluded } from "./Completion.ts"
 import { type Consequence, judge } from "./Consequences.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
-import type { FindMissing, MissingEvent, Replay } from "./Receipt.ts"
+import type { AccountNotAsked, FindMissing, FoundMissing, MissingEvent, Replay } from "./Receipt.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isRefundNews, refundNewsTypes } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
@@ -34,11 +34,15 @@ export const makeMissing = Effect.gen(function* () {
   const fetchEvent = yield* makeFetchEvent
 
   /** Of one organization, or of all. */
-  const tenantsOf = (environment: Environment, organizationId: OrganizationId | undefined) =>
-    sql<Pick<Tenant, "organizationId">>`
-      SELECT organization_id AS "organizationId" FROM payments.provider_accounts
-      WHERE environment = ${environment} AND status = 'connected'
-        AND ${organizationId === undefined ? sql`true` : sql`organization_id = ${organizationId}`}
+  const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
+    sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
+      SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
+      WHERE environment = ${environment}
+        AND ${
+          organizationId === undefined
+            ? sql`(status = 'connected' OR disconnected_at >= ${since.toISOString()}::timestamptz)`
+            : sql`organization_id = ${organizationId}`
+        }
       ORDER BY organization_id`
 
   /** Some thousands at a time: a statement's time is limited. */
@@ -55,31 +59,63 @@ export const makeMissing = Effect.gen(function* () {
       (rows) => new Set(rows.flat().map(({ id }) => id))
     )
 
-  const find = Effect.fnUntraced(function* ({ environment, organizationId, since, until }: FindMissing) {
-    const tenants = yield* tenantsOf(environment, organizationId)
-    const found = yield* Effect.forEach(tenants, (tenant) =>
-      Effect.gen(function* () {
-        const listed = yield* accounts.use({ ...tenant, environment }, (account) =>
-          provider.listEvents(account, { since, until })
-        )
-        const translated = listed.filter(({ type }) => knownTypes.has(type))
-        const missing = yield* withoutReceipt(
-          environment,
-          translated.map(({ id }) => id)
-        )
-        return translated
-          .filter(({ id }) => missing.has(id))
-          .map(
-            ({ created, id, type }): MissingEvent => ({
-              organizationId: tenant.organizationId,
-              providerEventId: id,
-              type,
-              providerCreatedAt: new Date(created * 1000)
+  const findOf = Effect.fnUntraced(function* (tenant: Tenant, { since, until }: FindMissing) {
+    const listed = yield* accounts.use(tenant, (account) => provider.listEvents(account, { since, until }))
+    const translated = listed.filter(({ type }) => knownTypes.has(type))
+    const missing = yield* withoutReceipt(
+      tenant.environment,
+      translated.map(({ id }) => id)
+    )
+    return translated
+      .filter(({ id }) => missing.has(id))
+      .map(
+        ({ created, id, type }): MissingEvent => ({
+          organizationId: tenant.organizationId,
+          providerEventId: id,
+          type,
+          providerCreatedAt: new Date(created * 1000)
+        })
+      )
+  })
+
+  const notConnected = (organizationId: OrganizationId): AccountNotAsked => ({
+    organizationId,
+    reason: "not_connected",
+    message: "No account is connected in this environment: the provider can't be asked for its events"
+  })
+
+  /** One account that can't be asked says nothing about the others. */
+  const find = Effect.fnUntraced(function* (query: FindMissing) {
+    const { environment, organizationId } = query
+    const found = yield* accountsOf(query)
+    const none = organizationId !== undefined && found.length === 0 ? [notConnected(organizationId)] : []
+    const asked = yield* Effect.forEach(found, ({ connected, organizationId }) =>
+      connected
+        ? findOf({ organizationId, environment }, query).pipe(
+            Effect.map(Either.right),
+            Effect.catchAll((error) => {
+              if (error._tag === "ProviderAccountNotConnected") {
+                return Effect.succeed(Either.left(notConnected(organizationId)))
+              }
+              return error._tag === "ServiceUnavailable" || error._tag === "SqlError"
+                ? Effect.fail(error)
+                : Effect.succeed(
+                    Either.left<AccountNotAsked>({
+                      organizationId,
+                      reason: "failed",
+                      message: `${error.code}: ${error.message}`
+                    })
+                  )
             })
           )
-      })
+        : Effect.succeed(Either.left(notConnected(organizationId)))
     )
-    return found.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime())
+    const [notAsked, events] = Array.separate(asked)
+    const foundMissing: FoundMissing = {
+      events: events.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime()),
+      notAsked: [...none, ...notAsked]
+    }
+    return foundMissing
   })
 
   /** Whose event it is, as of now. */
@@ -125,6 +161,7 @@ export const makeMissing = Effect.gen(function* () {
       deliveriesMade: first ? matching.filter(({ active }) => active).length : 0
     }))
     const replay: Replay = {
+      changed: first,
       outcome,
       deliveriesMade: events.reduce((sum, { deliveriesMade }) => sum + deliveriesMade, 0),
       events

@@ -90,6 +90,8 @@ export interface ReceiptKey {
 
 /** What a replay made. */
 export interface Replay {
+  /** Whether anything was stored: deliveries, events, or what the receipt says. */
+  readonly changed: boolean
   /** What the receipt says now. */
   readonly outcome: ReceiptOutcome
   /** How many deliveries were missing and are queued now. */
@@ -118,6 +120,20 @@ export interface MissingEvent {
   readonly providerCreatedAt: Date
 }
 
+/** An account whose events could not be asked for. */
+export interface AccountNotAsked {
+  readonly organizationId: OrganizationId
+  /** `not_connected`: our access ended in that time, or before it was asked for; or there never was an account. */
+  readonly reason: "not_connected" | "failed"
+  readonly message: string
+}
+
+/** The events without a receipt, newest first, and whose could not be asked for. */
+export interface FoundMissing {
+  readonly events: ReadonlyArray<MissingEvent>
+  readonly notAsked: ReadonlyArray<AccountNotAsked>
+}
+
 /** No receipt under this provider event id in this environment. For operators. */
 export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   ReceiptKey & {
@@ -130,10 +146,17 @@ export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and
    * connected. `another_organization`: its account belongs to another organization by now, or its receipt to another one
-   * than was named. `event_expired`: the provider no longer has the event, 30 days after it was made. `malformed`: this
-   * version can't read it either; the message says which fields.
+   * than was named. `event_expired`: the provider no longer has the event, 30 days after it was made.
+   * `deliveries_expired`: it was delivered, and to whom is not kept any more. `malformed`: this version can't read it
+   * either; the message says which fields.
    */
-  readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired" | "malformed"
+  readonly reason:
+    | "wrong_mode"
+    | "account_not_linked"
+    | "another_organization"
+    | "event_expired"
+    | "deliveries_expired"
+    | "malformed"
   readonly message: string
   readonly cause?: unknown
 }> {}

@@ -13,8 +13,8 @@ import { preferReplica } from "../storage/ReadReplica.ts"
 import { makeMissing } from "./Missing.ts"
 import {
   type FindMissing,
+  type FoundMissing,
   type ListReceipts,
-  type MissingEvent,
   type ReceiptDetail,
   type ReceiptKey,
   ReceiptNotFound,
@@ -26,7 +26,9 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReplay } from "./Replay.ts"
 
 export {
+  type AccountNotAsked,
   type FindMissing,
+  type FoundMissing,
   type ListReceipts,
   type MissingEvent,
   type Receipt,
@@ -56,21 +58,21 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
      * Asks the provider for the events of connected accounts, and answers those that left no receipt, newest first: a
-     * notification may never have come, or the database may have lost what it had stored. Fails if an account has more
-     * than 100,000 events in that time.
+     * notification may never have come, or the database may have lost what it had stored. Names the accounts that could
+     * not be asked: those that the provider fails for, as for more than 100,000 events in that time, and those that are
+     * not connected, if they were at some moment since then.
      */
-    readonly missing: (
-      query: FindMissing
-    ) => Effect.Effect<ReadonlyArray<MissingEvent>, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+    readonly missing: (query: FindMissing) => Effect.Effect<FoundMissing, ServiceUnavailable>
     /**
      * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
      * active, subscribed and let the event pass their filters now. The event is fetched again from the provider, which
      * keeps it for 30 days; that of an account's status is never made anew, since it reported a moment that is over.
-     * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once.
-     * Audited if something was made.
+     * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once: one
+     * that was delivered is refused once its deliveries are no longer kept. Audited if something was made.
      *
      * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
-     * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now.
+     * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now. So does one
+     * whose account was nobody's (`unlinked`), once it is linked.
      *
      * If there is no receipt, but the organization is known, its event is stored as if its notification came now. A
      * receipt of another organization than the named one is refused.

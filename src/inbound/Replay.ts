@@ -67,7 +67,8 @@ export const makeReplay = Effect.gen(function* () {
     author: Author
   ) {
     const { made, outcome } = yield* repo.insertMissing(tenant, receipt, consequence)
-    if (made.length > 0 || outcome !== receipt.outcome) {
+    const changed = made.length > 0 || outcome !== receipt.outcome
+    if (changed) {
       yield* audit({
         ...tenant,
         author,
@@ -77,6 +78,7 @@ export const makeReplay = Effect.gen(function* () {
       })
     }
     const replayed: Replay = {
+      changed,
       outcome,
       deliveriesMade: made.length,
       events: consequence.events.map(({ id, type }) => ({
@@ -105,6 +107,17 @@ export const makeReplay = Effect.gen(function* () {
     return { _tag: "Concluded", value: yield* store(tenant, receipt, consequence, author) } as const
   })
 
+  /**
+   * Refuses what was delivered before deliveries are kept: they are removed with their events, and with them what says
+   * which endpoints have had it.
+   */
+  const requireDeliveries = (receipt: Receipt, tenant: Tenant) =>
+    receipt.outcome !== "delivered"
+      ? Effect.void
+      : Effect.flatMap(records.storedEvents(tenant, receipt), (events) =>
+          events.length === 0 ? refuse("deliveries_expired") : Effect.void
+        )
+
   /** The events of a snapshot, translated from what the provider has of it. */
   const replaySnapshot = Effect.fnUntraced(function* (
     receipt: Receipt,
@@ -112,6 +125,7 @@ export const makeReplay = Effect.gen(function* () {
     context: InboundContext,
     author: Author
   ) {
+    yield* requireDeliveries(receipt, tenant)
     const event = yield* fetchEvent(tenant, receipt.providerEventId)
     if (isRefundNews(event)) {
       yield* Effect.flatMap(takeRefundNews(tenant.environment, event, context), requireReadable)

@@ -8,6 +8,8 @@ const refusals = {
   wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
   account_not_linked: "The event's account is not linked and connected in this environment",
   another_organization: "The event's account is linked to another organization by now",
+  deliveries_expired:
+    "The event was delivered, and its deliveries are no longer kept: it could reach an endpoint twice",
   event_expired: "The provider does not have the event any more; it keeps events for 30 days"
 } as const
 

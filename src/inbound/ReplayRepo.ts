@@ -15,20 +15,25 @@ export interface StoredReplay {
   readonly outcome: ReceiptOutcome
 }
 
+/** Of these nothing was made: the notification could not be read, or its account was nobody's. */
+const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
+
 /** The SQL of replays; nothing outside the slice imports this. */
 export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
    * Makes the deliveries that are missing of a notification's events, and the events themselves if they are gone, in
-   * one statement. What exists stays as it is. The receipt says `delivered` from then on. One that said `malformed`
-   * says what has become of it by now, and what paused endpoints missed is noted for them: nothing of it was made
-   * before.
+   * one statement. What exists stays as it is. The receipt says `delivered` from then on. One that said `malformed` or
+   * `unlinked` says what has become of it by now, and what paused endpoints missed is noted for them: nothing of it was
+   * made before.
    */
   insertMissing: (
     tenant: Tenant,
     receipt: Receipt,
     { events, outcome, unreadable }: Consequence
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
-    const wasMalformed = receipt.outcome === "malformed"
+    const wasNothing = madeNothing.includes(receipt.outcome)
+    // The events of an account's status are not made anew
+    const becomesMore = sql`outcome = ANY (${madeNothing}::text[]) AND NOT ${madeNothing.includes(outcome)}`
     const { providerEventId, receivedAt } = receipt
     const of = parametersFor(sql, publicationValues([{ events, receivedAt }]))
     const admits = unlessMilestoneIsTaken(sql)
@@ -37,10 +42,10 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           UPDATE payments.receipts
           SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
             outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
-              WHEN outcome <> 'malformed' THEN outcome
+              WHEN NOT (${becomesMore}) THEN outcome
               WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
           WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
-            AND (${wasMalformed} OR EXISTS (SELECT 1 FROM delivery))
+            AND (EXISTS (SELECT 1 FROM delivery) OR ${becomesMore})
           RETURNING outcome
         )`
     const insert = sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
@@ -52,7 +57,7 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
           RETURNING 1
         ), ${sourcePart(sql, tenant, { providerEventId, receivedAt, sourceEventId: providerEventId, traceparent: null })},
-        ${matchingPart(sql, of, { admits })}, ${storingParts(sql, of, { skippedIf: sql`${wasMalformed}`, admits })},
+        ${matchingPart(sql, of, { admits })}, ${storingParts(sql, of, { skippedIf: sql`${wasNothing}`, admits })},
         ${newReceipt}
         SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
           (SELECT outcome FROM new_receipt) AS outcome`

@@ -180,6 +180,9 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
 const notWellFormed = /\p{Cs}/u
 const halfPair = "has half of a surrogate pair, which is no character; send text in UTF-8"
 
+/** Whether an object's keys are all checked by a parser of its own, whose error has a code of its own: see `Filters.ts`. */
+const isJudgedByKey = (path: ReadonlyArray<string>): boolean => path.length === 1 && path[0] === "filters"
+
 /**
  * The paths of what no operation accepts anywhere: `__proto__` as a key, which the schemas would drop silently, and
  * half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. Yielded one by one, so that the
@@ -195,7 +198,7 @@ function* refusedParts(
   }
   if (typeof value !== "object" || value === null) return
   for (const [key, part] of Object.entries(value)) {
-    if (key === "__proto__") {
+    if (key === "__proto__" && !isJudgedByKey(path)) {
       yield [[...path, key], "is a key that no field has"]
     } else if (notWellFormed.test(key)) {
       yield [[...path, key], halfPair]

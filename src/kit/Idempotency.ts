@@ -265,12 +265,17 @@ const make = Effect.gen(function* () {
       )
     )
 
-  const runInTransaction: Idempotency["Type"]["runInTransaction"] = (operation, prepare) =>
-    withKey(operation, forget, (lease) =>
-      Effect.flatMap(prepare, (effect) =>
-        transaction(sql)(Effect.flatMap(effect, (result) => answer(operation, lease, result)))
-      )
-    )
+  const runInTransaction: Idempotency["Type"]["runInTransaction"] = ({ key, ...operation }, prepare) =>
+    key === undefined
+      ? Effect.flatMap(prepare, transaction(sql)).pipe(
+          Effect.map((result) => json(operation.status ?? 200, JSON.stringify(operation.encode(result)))),
+          orUnavailable
+        )
+      : withKey({ ...operation, key }, forget, (lease) =>
+          Effect.flatMap(prepare, (effect) =>
+            transaction(sql)(Effect.flatMap(effect, (result) => answer({ ...operation, key }, lease, result)))
+          )
+        )
 
   const kept: Idempotency["Type"]["kept"] = ({ environment, organizationId }, keys) =>
     sql<{ readonly key: string }>`
@@ -309,10 +314,11 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R>
     /**
      * Runs an operation whose effect is in the database: it and its answer are stored together or not at all. `prepare`
-     * does slow work without the database (a look-up, a hash), before the transaction.
+     * does slow work without the database (a look-up, a hash), before the transaction. Without a key no answer is kept,
+     * since nobody could ask for it.
      */
     readonly runInTransaction: <A, E, R, E2, R2>(
-      operation: IdempotentOperation<A>,
+      operation: Omit<IdempotentOperation<A>, "key" | "onSuccess"> & { readonly key: string | undefined },
       prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2>
     /** Which of these keys of a tenant were taken within 24 hours, and not forgotten since. */

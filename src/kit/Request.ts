@@ -116,12 +116,9 @@ const toHeader = (text: string): string => String.fromCharCode(...new TextEncode
 
 /** `Idempotency-Key`, as a header carries it. */
 const IdempotencyKeyHeader = Schema.transform(
-  Schema.String.pipe(
-    // At most four bytes a character
-    Schema.filter((value) => value.length <= 4 * 255, {
-      jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
-    })
-  ),
+  Schema.String.annotations({
+    jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
+  }),
   IdempotencyKey,
   { strict: true, decode: fromHeader, encode: toHeader }
 ).annotations(rule(keyRule))
@@ -131,6 +128,14 @@ export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": Idempotency
 
 /** The header of other changes: with a key, a repeat is safe; none is required. */
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
+
+/** The same of a call that has no headers, as the tool server's. */
+export const OptionalIdempotencyKey = optional(
+  IdempotencyKey.annotations({
+    description:
+      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
+  })
+)
 
 /** A whole number in a query, in decimal digits only: no signs, exponents, spaces or other bases. */
 const integerFromQuery = (minimum: number, maximum: number, description: string, unit = "") =>

@@ -1,13 +1,13 @@
 import { Effect, Schema } from "effect"
 import { remark } from "../bounds/Rules.ts"
 import { Delivery, DeliveryDetail, DeliveryList } from "../deliveries/api/Api.ts"
-import { Deliveries } from "../deliveries/api/Deliveries.ts"
-import { Recoveries } from "../deliveries/api/Recoveries.ts"
+import { Deliveries, makeRetry } from "../deliveries/api/Deliveries.ts"
+import { makeStartRecovery, Recoveries } from "../deliveries/api/Recoveries.ts"
 import { Recovery, RecoveryList, StartRecovery } from "../deliveries/api/RecoveriesApi.ts"
 import { EventType } from "../events/Catalog.ts"
 import { DeliveryState } from "../events/DeliveryState.ts"
 import { DeliveryId, EndpointId, RecoveryId } from "../kit/Ids.ts"
-import { optional, strict } from "../kit/Request.ts"
+import { OptionalIdempotencyKey, optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
 /** Tools for deliveries (contract 9.10). */
@@ -45,10 +45,16 @@ const RecoveriesArguments = strict(
 )
 
 /** The tools for deliveries. */
-export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Deliveries | Recoveries> = Effect.zipWith(
-  Deliveries,
-  Recoveries,
-  (deliveries, recoveries) => [
+export const makeDeliveryTools: Effect.Effect<
+  ReadonlyArray<Tool>,
+  never,
+  Effect.Effect.Context<typeof makeRetry> | Effect.Effect.Context<typeof makeStartRecovery>
+> = Effect.gen(function* () {
+  const deliveries = yield* Deliveries
+  const recoveries = yield* Recoveries
+  const retry = yield* makeRetry
+  const recover = yield* makeStartRecovery
+  return [
     makeTool({
       name: "list_webhook_deliveries",
       title: "List an endpoint's deliveries",
@@ -77,9 +83,9 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
         "Queues a failed delivery for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
-      input: strict(Schema.Struct({ deliveryId })),
+      input: strict(Schema.Struct({ deliveryId, idempotencyKey: OptionalIdempotencyKey })),
       output: Delivery,
-      run: (principal, { deliveryId }) => deliveries.retry(principal, deliveryId)
+      run: (principal, { deliveryId, idempotencyKey: key }) => retry(principal, key, deliveryId)
     }),
     makeTool({
       name: "recover_webhook_endpoint",
@@ -88,9 +94,11 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
         "Queues every delivery that failed for good at an endpoint since a time (`since`, at most 72 hours back) for one more attempt, in the background, except test events. Only do this once the endpoint works again. An endpoint has one running recovery: a repeated call returns it. Follow its progress with list_webhook_recoveries.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
-      input: strict(Schema.extend(Schema.Struct({ endpointId }), StartRecovery)),
+      input: strict(
+        Schema.extend(Schema.Struct({ endpointId, idempotencyKey: OptionalIdempotencyKey }), StartRecovery)
+      ),
       output: Recovery,
-      run: (principal, { endpointId, since }) => recoveries.start(principal, endpointId, since)
+      run: (principal, { endpointId, idempotencyKey: key, ...params }) => recover(principal, key, endpointId, params)
     }),
     makeTool({
       name: "list_webhook_recoveries",
@@ -104,4 +112,4 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       run: (principal, { endpointId, ...query }) => recoveries.list(principal, endpointId, query)
     })
   ]
-)
+})

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto"
 import { Effect, Schema } from "effect"
 import {
   CreatedEndpoint,
@@ -12,21 +11,14 @@ import {
   UpdateEndpoint
 } from "../endpoints/Api.ts"
 import { Endpoints } from "../endpoints/Endpoints.ts"
-import { makeEndpointMutations } from "../endpoints/Mutations.ts"
+import { DeletedEndpoint, makeEndpointMutations } from "../endpoints/Mutations.ts"
 import { EventType, eventTypes } from "../events/Catalog.ts"
 import { EndpointId } from "../kit/Ids.ts"
-import { IdempotencyKey, optional, strict } from "../kit/Request.ts"
+import { OptionalIdempotencyKey, optional, strict } from "../kit/Request.ts"
 import { makeSendTest } from "../publishing/SendTest.ts"
 import { makeTool, NoArguments, type Tool } from "./Tool.ts"
 
 /** Tools for webhook destinations (contract 5.7). */
-
-const idempotencyKey = optional(
-  IdempotencyKey.annotations({
-    description:
-      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
-  })
-)
 
 const endpointId = EndpointId.annotations({ description: "The endpoint's id, from list_webhook_endpoints" })
 
@@ -47,10 +39,9 @@ const SkippedArguments = strict(
   })
 )
 
-/** The answer about a deleted endpoint. */
-const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
+const Keyed = Schema.Struct({ idempotencyKey: OptionalIdempotencyKey })
 
-const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ idempotencyKey })))
+const CreateArguments = strict(Schema.extend(CreateEndpoint, Keyed))
 
 /** The tools for endpoints. */
 export const makeEndpointTools: Effect.Effect<
@@ -92,7 +83,7 @@ export const makeEndpointTools: Effect.Effect<
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: CreateArguments,
       output: CreatedEndpoint,
-      run: (principal, { idempotencyKey: key = randomUUID(), ...params }) => mutations.create(principal, key, params)
+      run: (principal, { idempotencyKey: key, ...params }) => mutations.create(principal, key, params)
     }),
     makeTool({
       name: "set_webhook_endpoint_active",
@@ -104,11 +95,13 @@ export const makeEndpointTools: Effect.Effect<
       input: strict(
         Schema.Struct({
           endpointId,
-          active: Schema.Boolean.annotations({ description: "true activates, false pauses" })
+          active: Schema.Boolean.annotations({ description: "true activates, false pauses" }),
+          ...Keyed.fields
         })
       ),
       output: Endpoint,
-      run: (principal, { active, endpointId }) => endpoints.update(principal, endpointId, { active })
+      run: (principal, { active, endpointId, idempotencyKey: key }) =>
+        mutations.update(principal, key, endpointId, { active })
     }),
     makeTool({
       name: "update_webhook_endpoint",
@@ -117,9 +110,10 @@ export const makeEndpointTools: Effect.Effect<
         "Changes an endpoint's name, subscribed events or filters, or whether it is active; absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-      input: strict(Schema.extend(Schema.Struct({ endpointId }), UpdateEndpoint)),
+      input: strict(Schema.extend(Schema.Struct({ endpointId, ...Keyed.fields }), UpdateEndpoint)),
       output: Endpoint,
-      run: (principal, { endpointId, ...change }) => endpoints.update(principal, endpointId, change)
+      run: (principal, { endpointId, idempotencyKey: key, ...change }) =>
+        mutations.update(principal, key, endpointId, change)
     }),
     makeTool({
       name: "delete_webhook_endpoint",
@@ -128,10 +122,9 @@ export const makeEndpointTools: Effect.Effect<
         "Deletes an endpoint for good: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-      input: strict(Schema.Struct({ endpointId })),
+      input: strict(Schema.Struct({ endpointId, ...Keyed.fields })),
       output: DeletedEndpoint,
-      run: (principal, { endpointId }) =>
-        Effect.as(endpoints.delete(principal, endpointId), { id: endpointId, deleted: true as const })
+      run: (principal, { endpointId, idempotencyKey: key }) => mutations.delete(principal, key, endpointId)
     }),
     makeTool({
       name: "list_skipped_webhook_events",
@@ -155,12 +148,11 @@ export const makeEndpointTools: Effect.Effect<
         Schema.Struct({
           endpointId,
           type: EventType.annotations({ description: "A type that the endpoint subscribes to" }),
-          idempotencyKey
+          ...Keyed.fields
         })
       ),
       output: QueuedTest,
-      run: (principal, { endpointId, idempotencyKey: key = randomUUID(), type }) =>
-        sendTest(principal, key, endpointId, { type })
+      run: (principal, { endpointId, idempotencyKey: key, type }) => sendTest(principal, key, endpointId, { type })
     }),
     makeTool({
       name: "rotate_webhook_secret",
@@ -169,7 +161,7 @@ export const makeEndpointTools: Effect.Effect<
         "Issues a new signing secret for an endpoint, shown only this once as `signingSecret`, and as `standardWebhooksSecret` in the form of Standard Webhooks libraries. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
-      input: strict(Schema.Struct({ endpointId, idempotencyKey })),
+      input: strict(Schema.Struct({ endpointId, ...Keyed.fields })),
       output: RotatedEndpoint,
       run: (principal, { endpointId, idempotencyKey: key }) => mutations.rotateSecret(principal, key, endpointId)
     })

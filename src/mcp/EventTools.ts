@@ -1,14 +1,13 @@
-import { randomUUID } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { remark } from "../bounds/Rules.ts"
 import { EventIdText } from "../deliveries/api/EventIdText.ts"
 import { EventReplay, EventReplayList, StartEventReplay } from "../deliveries/api/EventReplay.ts"
-import { EventReplays, makeStartReplay } from "../deliveries/api/EventReplays.ts"
+import { EventReplays, makeCancelReplay, makeStartReplay } from "../deliveries/api/EventReplays.ts"
 import { Events } from "../deliveries/api/Events.ts"
 import { StoredEventDetail, StoredEventList } from "../deliveries/api/EventsApi.ts"
 import { EventType } from "../events/Catalog.ts"
 import { EndpointId, EventReplayId } from "../kit/Ids.ts"
-import { IdempotencyKey, optional, ProviderId, strict } from "../kit/Request.ts"
+import { OptionalIdempotencyKey, optional, ProviderId, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
 /** Tools for events and their replays. */
@@ -37,14 +36,7 @@ const ListArguments = strict(
 const ReplayArguments = strict(
   Schema.extend(
     Schema.extend(Schema.Struct({ endpointId }), StartEventReplay),
-    Schema.Struct({
-      idempotencyKey: optional(
-        IdempotencyKey.annotations({
-          description:
-            "8 to 255 characters; repeating a call with the same key and arguments starts one replay, not two"
-        })
-      )
-    })
+    Schema.Struct({ idempotencyKey: OptionalIdempotencyKey })
   )
 )
 
@@ -57,6 +49,7 @@ export const makeEventTools: Effect.Effect<
   const events = yield* Events
   const replays = yield* EventReplays
   const start = yield* makeStartReplay
+  const cancel = yield* makeCancelReplay
   return [
     makeTool({
       name: "list_webhook_events",
@@ -88,8 +81,7 @@ export const makeEventTools: Effect.Effect<
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: ReplayArguments,
       output: EventReplay,
-      run: (principal, { endpointId, idempotencyKey: key = randomUUID(), ...params }) =>
-        start(principal, key, endpointId, params)
+      run: (principal, { endpointId, idempotencyKey: key, ...params }) => start(principal, key, endpointId, params)
     }),
     makeTool({
       name: "list_webhook_replays",
@@ -115,9 +107,9 @@ export const makeEventTools: Effect.Effect<
         "Cancels a running replay: it creates no more deliveries, and those that it has created are sent. One that has ended stays as it is.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-      input: strict(Schema.Struct({ endpointId, replayId })),
+      input: strict(Schema.Struct({ endpointId, replayId, idempotencyKey: OptionalIdempotencyKey })),
       output: EventReplay,
-      run: (principal, { endpointId, replayId }) => replays.cancel(principal, endpointId, replayId)
+      run: (principal, { endpointId, idempotencyKey: key, replayId }) => cancel(principal, key, endpointId, replayId)
     })
   ]
 })

@@ -31,7 +31,8 @@ export interface OutboundEvent extends Tenant {
   readonly data: Readonly<Record<string, unknown>>
   /**
    * The team's own id for what happened, 1 to 255 printable characters; `source.event_id` of the envelope. Publishing
-   * again under the same id and type changes nothing, so a repeat is safe. Default: a new id.
+   * again under the same id and type changes nothing, so a repeat is safe, as long as deliveries are kept
+   * (`settings.delivery.retention`, 30 days by default): after that it is a new event. Default: a new id.
    */
   readonly id?: string
   /** When it happened. Default: now. */
@@ -63,7 +64,7 @@ export interface Published {
   readonly deliveries: number
   /** How many paused endpoints would have received it. */
   readonly skipped: number
-  /** Whether this id and type had been published before. */
+  /** Whether this id and type had been published before, and that is still known. */
   readonly duplicate: boolean
 }
 

@@ -9,7 +9,7 @@ import { type SendTestError, SyntheticTests } from "./SyntheticTests.ts"
 /** Queues a synthetic test under an `Idempotency-Key` and wakes the workers. Returns a `QueuedTest`. */
 export type SendTestMutation = (
   principal: PrincipalShape,
-  key: string,
+  key: string | undefined,
   id: EndpointId,
   params: SendTest
 ) => MutationAnswer<SendTestError>

@@ -442,7 +442,8 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
     yield* refused("EventTypeNotSubscribed", "endpoints.test", test("another-test", "payout.paid"))
 
     // What comes while it is paused is skipped
-    yield* recorder.send(operationNamed("endpoints.update"), { ...at({ id }), body: { active: false } })
+    const pause = { ...at({ id }), headers: { "idempotency-key": "pause-shop" }, body: { active: false } }
+    yield* recorder.send(operationNamed("endpoints.update"), pause)
     yield* refused("EndpointPaused", "endpoints.test", test("test-of-paused", "payment.succeeded"))
     yield* call("eventTriggers.create", { ...at(), body: { type: "payment.succeeded" } })
     yield* eventually(
@@ -455,7 +456,8 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
     const after = String((Date.now() - 60_000) * 1000)
     yield* call("eventStream.open", at({ types: "payment.refunded", after, follow: "false" }))
     yield* call("endpoints.delete", at({ id }))
-    yield* refused("EndpointDeleted", "recoveries.start", { ...at({ id }), body: { since } })
+    const late = { ...at({ id }), headers: { "idempotency-key": "recover-deleted" }, body: { since } }
+    yield* refused("EndpointDeleted", "recoveries.start", late)
     yield* call("audit.list", at({ limit: 2 }))
     return { paymentIntentId, refundId: textIn(refund, "id") }
   })

@@ -9,6 +9,7 @@ import {
 } from "../../src/bounds/Refusals.ts"
 import { anyForm } from "../../src/bounds/Rules.ts"
 import { Filters } from "../../src/events/Filters.ts"
+import { IdempotencyHeaders } from "../../src/kit/Request.ts"
 import { requestParts } from "./RequestParts.ts"
 
 /** What a refusal says of each field of each operation: which one it is, what is right, and what was sent if it may. */
@@ -222,6 +223,23 @@ describe("a refusal", () => {
   })
 })
 
+describe("a length in a reason", () => {
+  it("counts the characters of a header, whose bytes arrive as one character each", () => {
+    const lengthOf = (key: string) =>
+      /it has (\d+) characters/.exec(
+        reasonsOf(IdempotencyHeaders, { "idempotency-key": Buffer.from(key).toString("latin1") }).get(
+          "idempotency-key"
+        ) ?? ""
+      )?.[1]
+    for (const character of ["a", "é", "€", "🎁"]) {
+      for (const count of [2, 7, 256, 1021, 5000]) {
+        expect(lengthOf(character.repeat(count)), `${count} × ${character}`).toBe(String(count))
+      }
+    }
+    expect(lengthOf("é".repeat(255))).toBeUndefined()
+  })
+})
+
 describe("a refused field", () => {
   const endpoint = parts.find(({ name }) => name.startsWith("POST") && name.endsWith("/endpoints body"))
   const price = parts.find(({ name }) => name.startsWith("POST") && name.endsWith("/prices body"))
@@ -245,6 +263,7 @@ describe("a refused field", () => {
       "nickname",
       /^must be a string of 1 to 250 characters; it has 251 characters$/
     ],
+    [price, { nickname: "🎁".repeat(251) }, "nickname", /; it has 251 characters$/],
     [price, { nickname: "" }, "nickname", /; it is empty$/],
     [price, { currency: "BRL" }, "currency", /^must be a lowercase ISO 4217 code, such as brl; got "BRL"$/],
     [price, { tax_behavior: "Inclusive" }, "tax_behavior", /; got "Inclusive"; did you mean inclusive\?$/],

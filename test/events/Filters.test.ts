@@ -210,6 +210,10 @@ describe("filters that are refused", () => {
   it.each([
     ["currencies", "brl"],
     ["currencies", ["BRL"]],
+    ["currencies", []],
+    ["products", []],
+    ["prices", []],
+    ["metadata", {}],
     ["currencies", Array.from({ length: 11 }, () => "brl")],
     ["amountMin", "5"],
     ["amountMin", 1.5],
@@ -236,6 +240,28 @@ describe("filters that are refused", () => {
     ).toBe(true)
   })
 
+  it("are empty: one can't see whether that would be all events or none", () => {
+    expect(refusal({ products: [], metadata: {} })).toEqual({
+      reason: "invalid",
+      reasons: new Map([
+        ["filters.products", "must not be an empty list: leave it out if the endpoint is not to be filtered by it"],
+        ["filters.metadata", "must not be empty: leave it out if the endpoint is not to be filtered by it"]
+      ])
+    })
+  })
+
+  it("have a key of metadata that breaks the rule of keys", () => {
+    expect(refusal({ metadata: { "a b": "1", ["🔑".repeat(41)]: "1", good: "1" } })).toEqual({
+      reason: "invalid",
+      reasons: new Map(
+        ["a b", "🔑".repeat(41)].map((key) => [
+          `filters.metadata.${key}`,
+          "must have a key of 1 to 40 characters, without spaces, [ and ]"
+        ])
+      )
+    })
+  })
+
   it.each([
     [{}],
     [{ currencies: ["brl", "usd"], amountMin: 0, amountMax: 0 }],
@@ -244,20 +270,5 @@ describe("filters that are refused", () => {
     [{ metadata: { ["🔑".repeat(40)]: "🎁".repeat(500) } }]
   ])("are none of these: %j", (input) => {
     expect(refusal(input)).toBe("accepted")
-  })
-})
-
-describe("empty lists and empty metadata", () => {
-  const empty = { currencies: [], products: [], prices: [], metadata: {} }
-
-  it("mean no filter, and are not kept", () => {
-    expect(Either.getOrThrow(parseFilters(empty))).toEqual({})
-    expect(Either.getOrThrow(parseFilters({ ...empty, amountMin: 5 }))).toEqual({ amountMin: 5 })
-  })
-
-  it("let every event pass where they were kept, of events without the filtered field, too", () => {
-    const subjects = { priceIds: null, productIds: null, metadata: null }
-    expect(passes(empty, { data: {}, subjects })).toBe(true)
-    expect(passes({ ...empty, currencies: ["brl"] }, { data: { currency: "usd" }, subjects })).toBe(false)
   })
 })

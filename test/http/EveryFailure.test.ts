@@ -370,6 +370,28 @@ onSharedService("every failure", (it) => {
     })
   )
 
+  it.effect("of every object's path without its id is a refusal of the id, and not the list", () =>
+    Effect.gen(function* () {
+      const { endpoints, key, send } = yield* caller
+      const { request } = yield* TestService
+      const created = yield* tenantData(yield* TestService)
+      const ofOne = operations.filter(
+        ({ path }) => /:\w+$/.test(path) && operations.some((other) => other.path === path.replace(/\/:\w+$/, ""))
+      )
+      expect(ofOne.length).toBeGreaterThan(15)
+      for (const { method, path } of ofOne) {
+        const [, name = ""] = /:(\w+)$/.exec(path) ?? []
+        const url = endpoints.replace(/\/integrations.*/, path.slice("/v2/organizations/:organizationId".length))
+        const target = path.startsWith("/v2/organizations/:organizationId/") ? url : path
+        const answer = yield* request(method, target.replace(/:\w+$/, "").replaceAll(/:\w+/g, randomUUID()), { key })
+        expectFailure(answer, validation([name]), `${method} ${path}`)
+        expect(answer.json["error"], `${method} ${path}`).toContain("in the path must be")
+      }
+      expect(yield* tenantData(yield* TestService)).toEqual(created)
+      expect((yield* send("GET", `${endpoints}/?limit=1`)).status).toBe(422)
+    })
+  )
+
   it.effect("of a path that is spelled with escapes, or in absolute form, is the one of the plain path", () =>
     Effect.gen(function* () {
       const { baseUrl, endpoints, key, products, send } = yield* caller
@@ -449,11 +471,14 @@ onSharedService("every failure", (it) => {
       )
       yield* post(products, `{"__proto__":{"name":"a"}}`, ["__proto__"])
       yield* post(products, `{"name":"a","metadata":{"\\u005f_proto__":"x"}}`, ["metadata.__proto__"])
-      yield* post(
-        endpoints,
-        `{"name":"a","url":"http://localhost:1/x","events":["payment.failed"],"filters":{"__proto__":{"x":1}}}`,
-        ["filters.__proto__"]
+      expectFailure(
+        yield* send("POST", endpoints, {
+          raw: `{"name":"a","url":"http://localhost:1/x","events":["payment.failed"],"filters":{"__proto__":{"x":1}}}`,
+          headers: json
+        }),
+        { status: 422, code: "integration_filter_unknown", fields: ["filters.__proto__"] }
       )
+      yield* post(products, `{"name":"a","filters":{"__proto__":{"x":1}}}`, ["filters"])
       yield* post(products, `{"name":"half a pair \\ud83d"}`, ["name"])
       yield* post(products, `{"name":"a","metadata":{"k":"\\udc00"}}`, ["metadata.k"])
       for (const amount of [

@@ -26,9 +26,12 @@ const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
 
 const path = (tenant: Pick<Tenant, "id">, rest: string) => `/v2/organizations/${tenant.id}/integrations${rest}`
 
-const retry = (tenant: Pick<Tenant, "id" | "key">, id: string) =>
+const retry = (tenant: Pick<Tenant, "id" | "key">, id: string, key?: string) =>
   Effect.flatMap(TestService, ({ request }) =>
-    request("POST", path(tenant, `/deliveries/${id}/retry`), { key: tenant.key })
+    request("POST", path(tenant, `/deliveries/${id}/retry`), {
+      key: tenant.key,
+      ...(key === undefined ? {} : { headers: { "idempotency-key": key } })
+    })
   )
 
 /** As its rows say it: the history's, and the queue's where it waits. */
@@ -101,6 +104,43 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
       const read = yield* request("GET", path(tenant, `/deliveries/${id}`), { key: tenant.key })
       expect(read.json).toMatchObject(answer.json)
+    })
+  )
+
+  it.effect("is done once under a key, whatever became of the delivery since", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      const first = yield* retry(tenant, id, "send-it-again")
+      expect(first.status, first.text).toBe(200)
+      yield* endQueued(sql, sql`id = ${id}`, "failed")
+      const repeated = yield* retry(tenant, id, "send-it-again")
+      expect([repeated.status, repeated.text]).toEqual([200, first.text])
+      expect(repeated.headers.get("idempotent-replayed")).toBe("true")
+      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+      expect(yield* recordsOf(id)).toHaveLength(1)
+
+      const other = yield* retry(tenant, randomUUID(), "send-it-again")
+      expectFailure(other, { status: 409, code: "idempotency_key_reused", fields: [] })
+      const short = yield* retry(tenant, id, "short")
+      expectFailure(short, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
+      expect((yield* retry(tenant, id, "and-once-more")).status).toBe(200)
+      expect(yield* recordsOf(id)).toHaveLength(2)
+    })
+  )
+
+  it.effect("without a key counts as new each time, and keeps no answer", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      const kept = sql`SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id}`
+      const before = yield* kept
+      for (const _ of [1, 2]) {
+        expect((yield* retry(tenant, id)).status).toBe(200)
+        yield* endQueued(sql, sql`id = ${id}`, "failed")
+      }
+      expect(yield* recordsOf(id)).toHaveLength(2)
+      expect(yield* kept).toEqual(before)
     })
   )
 

@@ -235,7 +235,7 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a refund that fails 
         since,
         until: new Date(Date.now() + 60_000)
       })
-      expect(missing.map(({ providerEventId }) => providerEventId)).toContain(id)
+      expect(missing.events.map(({ providerEventId }) => providerEventId)).toContain(id)
       yield* receipts.replay({ environment: "sandbox", providerEventId: id, organizationId: shop.id })
       expect(yield* sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toHaveLength(1)
     })

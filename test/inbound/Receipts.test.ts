@@ -1,10 +1,12 @@
 import { setTimeout } from "node:timers/promises"
-import type { SqlClient, Statement } from "@effect/sql"
+import { SqlClient, type Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { AuditRetention } from "../../src/identity/audit/AuditRetention.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
@@ -191,6 +193,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       const later = yield* subscribe(tenant)
       const [event] = (yield* get(key(id))).events
       expect(yield* replay(key(id), operator)).toEqual({
+        changed: true,
         outcome: "delivered",
         deliveriesMade: 2,
         events: [{ id: event?.id, type: "payment.succeeded", deliveriesMade: 2 }]
@@ -217,6 +220,23 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       yield* subscribe(tenant)
       expect((yield* replay(key(id))).deliveriesMade).toBe(1)
       expect(yield* payloads).toEqual(stored)
+      expect(yield* outcomeOf(id)).toBe("delivered")
+    })
+  )
+
+  it.effect("that were delivered are not replayed once their deliveries are no longer kept", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { replay } = yield* receipts
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const id = yield* pay(tenant)
+      expect(yield* outcomeOf(id)).toBe("delivered")
+      // As their retention removes them, of which the provider's may be longer
+      yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
+      yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
+      expect(yield* Effect.flip(replay(key(id)))).toMatchObject({ _tag: "ReplayRefused", reason: "deliveries_expired" })
+      expect(yield* deliveriesOf(tenant)).toEqual([])
       expect(yield* outcomeOf(id)).toBe("delivered")
     })
   )
@@ -255,6 +275,33 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       yield* accounts.unlink(place, operator)
       yield* sql`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
       expect(yield* Effect.flip(replay(key(id)))).toMatchObject({ reason: "another_organization" })
+    })
+  )
+
+  it.effect("of an account that was linked later are its organization's after a replay, though nobody subscribes", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const { get, replay } = yield* receipts
+      const tenant = yield* makeTenant
+      const paused = yield* subscribe(tenant)
+      yield* setActive(tenant, paused, false)
+      const accounts = Context.get(services, Accounts)
+      const place = { organizationId: tenant.id, environment: "sandbox" } as const
+      yield* accounts.unlink(place, operator)
+      const id = yield* pay(tenant)
+      expect(yield* get(key(id))).toMatchObject({ outcome: "unlinked", organizationId: null, events: [] })
+      yield* accounts.link(place, tenant.accountId, operator)
+      const stored = { outcome: "no_subscriber", deliveriesMade: 0, events: [{ type: "payment.succeeded" }] }
+      expect(yield* replay(key(id), operator)).toMatchObject({ ...stored, changed: true })
+      expect(yield* get(key(id))).toMatchObject({
+        outcome: "no_subscriber",
+        organizationId: tenant.id,
+        events: [{ type: "payment.succeeded", skipped: 1 }]
+      })
+      expect(yield* auditedReplays(tenant)).toMatchObject([{ target: id }])
+      expect(yield* replay(key(id), operator)).toMatchObject({ ...stored, changed: false })
+      expect(yield* auditedReplays(tenant)).toHaveLength(1)
+      expect(yield* sql`SELECT 1 FROM payments.skipped_events WHERE organization_id = ${tenant.id}`).toHaveLength(1)
     })
   )
 
@@ -298,7 +345,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
           yield* sql`UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE organization_id = ${id}`
         }
         const since = new Date(Date.now() - 60_000)
-        const found = (yield* missing({ environment: "sandbox", since })).filter(({ providerEventId }) =>
+        const found = (yield* missing({ environment: "sandbox", since })).events.filter(({ providerEventId }) =>
           lost.some(({ id }) => id === providerEventId)
         )
         expect(found.map(({ providerEventId }) => providerEventId)).toEqual(lost.map(({ id }) => id).toReversed())
@@ -307,6 +354,36 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
         }
         expect(yield* milestoneOf(tenant)).toEqual(told)
       })
+  )
+
+  it.effect("that are missing are found though some accounts can't be asked, and those are named", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const { missing } = Context.get(services, Receipts)
+      const [failing, gone, long, tenant] = [yield* makeTenant, yield* makeTenant, yield* makeTenant, yield* makeTenant]
+      const id = yield* pay(tenant)
+      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
+      const disconnect = (of: Tenant, ago: string) => sql`
+        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now() - ${ago}::interval
+        WHERE organization_id = ${of.id}`
+      yield* disconnect(gone, "1 minute")
+      yield* disconnect(long, "1 day")
+      const since = new Date(Date.now() - 3_600_000)
+      const found = yield* withoutProvider(failing.accountId, missing({ environment: "sandbox", since }))
+      expect(found.events.map(({ providerEventId }) => providerEventId)).toContain(id)
+      const reasons = new Map(found.notAsked.map(({ organizationId, reason }) => [organizationId, reason]))
+      expect([failing, gone, long, tenant].map(({ id }) => reasons.get(id))).toEqual([
+        "failed",
+        "not_connected",
+        // It was nobody's in all of that time
+        undefined,
+        undefined
+      ])
+      const of = (organizationId: Tenant["id"]) => missing({ environment: "sandbox", since, organizationId })
+      expect(yield* of(long.id)).toMatchObject({ events: [], notAsked: [{ reason: "not_connected" }] })
+      const elsewhere = { environment: "production", since, organizationId: tenant.id } as const
+      expect(yield* missing(elsewhere)).toMatchObject({ events: [], notAsked: [{ organizationId: tenant.id }] })
+    })
   )
 
   it.effect("that are missing of an account's status lead to a reading of it, as if the notification came now", () =>
@@ -336,6 +413,59 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       expect(yield* again).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
       expect(yield* auditedReplays(tenant)).toHaveLength(1)
     })
+  )
+
+  it.effect(
+    "of live events that came as the sandbox's are mended: they are missing in production, and replayed there",
+    () =>
+      Effect.gen(function* () {
+        const { services, sql } = yield* TestService
+        const tenant = yield* makeTenant
+        yield* subscribe(tenant)
+        const id = yield* pay(tenant)
+        // As a live event was once stored that came under the sandbox's secret, of an account that is linked in production
+        yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
+        yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
+        yield* sql`
+        UPDATE payments.receipts SET outcome = 'wrong_mode', livemode = true WHERE provider_event_id = ${id}`
+        yield* sql`UPDATE payments.provider_accounts SET environment = 'production' WHERE organization_id = ${tenant.id}`
+        yield* sql`
+        INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events, filters)
+        SELECT organization_id, 'production', gen_random_uuid(), name, url, events, filters
+        FROM payments.endpoints WHERE organization_id = ${tenant.id}`
+        yield* sql`
+        INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
+        SELECT s.organization_id, 'production', gen_random_uuid(), e.id, s.master_key_id, s.ciphertext
+        FROM payments.endpoint_secrets s JOIN payments.endpoints e USING (organization_id)
+        WHERE s.organization_id = ${tenant.id} AND e.environment = 'production'`
+
+        // The local provider has no live mode: its sandbox stands for it
+        const local = Context.get(services, Provider)
+        const inSandbox = (account: ConnectedAccount): ConnectedAccount => ({ ...account, environment: "sandbox" })
+        const live = Receipts.layer({ receiptRetention: Duration.infinity }).pipe(
+          Layer.provide(
+            Layer.succeed(Provider, {
+              ...local,
+              listEvents: (account, range) => local.listEvents(inSandbox(account), range),
+              retrieveEvent: (account, eventId) =>
+                Effect.map(local.retrieveEvent(inSandbox(account), eventId), (event) => ({ ...event, livemode: true }))
+            })
+          ),
+          Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+        )
+        yield* Effect.gen(function* () {
+          const { get, missing, replay } = yield* Receipts
+          const production = { environment: "production", providerEventId: id } as const
+          const place = { environment: "production", organizationId: tenant.id } as const
+          expect(yield* Effect.flip(replay(key(id)))).toMatchObject({ reason: "wrong_mode" })
+          const since = new Date(Date.now() - 60_000)
+          expect((yield* missing({ ...place, since })).events).toMatchObject([{ providerEventId: id }])
+          const replayed = yield* replay({ ...production, organizationId: tenant.id }, operator)
+          expect(replayed).toMatchObject({ outcome: "delivered", deliveriesMade: 1 })
+          expect(yield* get(production)).toMatchObject({ livemode: true, organizationId: tenant.id })
+          expect((yield* missing({ ...place, since })).events).toEqual([])
+        }).pipe(Effect.provide(live), Effect.scoped)
+      })
   )
 
   it.effect("are not replayed where nothing may be made of them, or the provider can't be asked", () =>

@@ -383,7 +383,7 @@ onSharedService("the tools for payments", (it) => {
         ["create_checkout_page", { title: "", items: [], slug: "mine" }, ["title", "items", "slug"]],
         [
           "update_checkout_page",
-          { id: tenant.id, active: "no", idempotencyKey: "no-such-key" },
+          { id: tenant.id, active: "no", idempotencyKey: "short" },
           ["active", "idempotencyKey"]
         ],
         ["create_refund", { payment_intent: "pi_any", charge: "ch_any" }, ["charge"]],

@@ -317,6 +317,18 @@ onService()("the tool server", (it) => {
     })
   )
 
+  it.scoped("takes an idempotency key wherever it changes something", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+      const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)
+      expect(changing.length).toBeGreaterThan(20)
+      expect(
+        changing.filter(({ inputSchema }) => !Object.hasOwn(inputSchema.properties ?? {}, "idempotencyKey"))
+      ).toEqual([])
+    })
+  )
+
   it.scoped("says every bound of its arguments, as the HTTP API's document does", () =>
     Effect.gen(function* () {
       const { mcp } = yield* start
@@ -475,6 +487,33 @@ onService()("the tool server", (it) => {
         expect([tool, once.isError]).toEqual([tool, false])
         expect((yield* mcp.call(tool, args)).json).toEqual(once.json)
       }
+
+      const endpointId = first.id
+      const paused = { endpointId, active: false, idempotencyKey: "mcp-pause-1" }
+      expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
+      yield* mcp.call("update_webhook_endpoint", { endpointId, active: true })
+      expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
+      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
+      expect((yield* service.request("GET", path, { key: organization.testKey })).json["active"]).toBe(true)
+
+      const since = new Date(Date.now() - 60_000).toISOString()
+      const range = { endpointId, since, types: ["payout.paid"] }
+      const { json: replay } = yield* mcp.call("replay_webhook_events", range)
+      for (const [tool, args] of [
+        ["update_webhook_endpoint", { endpointId, name: "Renamed", idempotencyKey: "mcp-update-1" }],
+        ["recover_webhook_endpoint", { endpointId, since, idempotencyKey: "mcp-recover-1" }],
+        ["cancel_webhook_replay", { endpointId, replayId: replay["id"], idempotencyKey: "mcp-cancel-1" }],
+        ["delete_webhook_endpoint", { endpointId, idempotencyKey: "mcp-delete-1" }]
+      ] as const) {
+        const once = yield* mcp.call(tool, args)
+        expect([tool, once.isError]).toEqual([tool, false])
+        expect(yield* mcp.call(tool, args)).toEqual({ ...once, meta: { "connected-payments/replayed": true } })
+      }
+      const deleted = { key: organization.testKey, headers: { "idempotency-key": "mcp-delete-1" } }
+      const overRestToo = yield* service.request("DELETE", path, deleted)
+      expect([overRestToo.status, overRestToo.text]).toEqual([204, ""])
+      expect(overRestToo.headers.get("idempotent-replayed")).toBe("true")
+
       // Without a key each call is a new one
       const again = yield* create(mcp, consumer.url, body)
       expect(again.id).not.toBe(first.id)

@@ -6,6 +6,8 @@ import {
   DeliveryWindowExpired,
   EndpointDeleted,
   errorSchema,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
   RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable
@@ -16,7 +18,15 @@ import { EventTypeName } from "../../events/EventCatalog.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, OrganizationPath, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import {
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  OrganizationPath,
+  optional,
+  pageFields,
+  strict,
+  UnixSecondsFromQuery
+} from "../../kit/Request.ts"
 import { AttemptErrorCode } from "../Attempt.ts"
 import { EventIdText } from "./EventIdText.ts"
 
@@ -132,11 +142,14 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
     HttpApiEndpoint.post("retry", "/deliveries/:id/retry")
       .setPath(DeliveryPath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(Delivery)
       .addError(errorSchema(DeliveryNotFailed))
       .addError(errorSchema(EndpointDeleted))
       .addError(errorSchema(DeliveryRetryLimitReached))
       .addError(errorSchema(DeliveryWindowExpired))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Re-send a failed delivery")
       .annotate(

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
+import type { MutationAnswer } from "../../endpoints/Mutations.ts"
 import {
   type RateLimitExceeded,
   ResourceNotFound,
@@ -9,6 +10,7 @@ import {
 } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
+import { Idempotency } from "../../kit/Idempotency.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import { SlowReads } from "../../kit/SlowReads.ts"
@@ -18,7 +20,7 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
-import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
+import { Delivery, type DeliveryDetail, type DeliveryList, type ListAllDeliveries, type ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import { makeEventsRepo } from "./EventsRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
@@ -86,7 +88,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     }
   }, orUnavailable)
 
-  const queueAgain = Effect.fnUntraced(function* (principal: PrincipalShape, id: DeliveryId) {
+  const again = Effect.fnUntraced(function* (principal: PrincipalShape, id: DeliveryId) {
     const was = yield* Effect.flatMap(repo.resend(principal, id), Effect.catchTag("NoSuchElementException", noDelivery))
     const refusal = resendRefusal(was)
     if (Option.isSome(refusal)) {
@@ -103,13 +105,19 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     return yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
   })
 
-  const retry = Effect.fn("Deliveries.retry")(function* (principal: PrincipalShape, id: DeliveryId) {
-    const delivery = yield* transaction(sql)(queueAgain(principal, id))
-    yield* wakeUp.announce
-    return delivery
-  }, orUnavailable)
+  const queueAgain = Effect.fn("Deliveries.queueAgain")(
+    (principal: PrincipalShape, id: DeliveryId) => transaction(sql)(again(principal, id)),
+    orUnavailable
+  )
 
-  return { list, listAll, get, retry, rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable) }
+  return {
+    list,
+    listAll,
+    get,
+    queueAgain,
+    announce: wakeUp.announce,
+    rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable)
+  }
 })
 
 /** The history of deliveries, and their re-send (contract 9). */
@@ -134,12 +142,15 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     /**
      * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
      * secrets that it was bound to if any of them still signs, otherwise with the endpoint's current secret. A paused
-     * endpoint's deliveries can be re-sent: a pause only affects new events.
+     * endpoint's deliveries can be re-sent: a pause only affects new events. The caller has to `announce` it after the
+     * commit.
      */
-    readonly retry: (
+    readonly queueAgain: (
       principal: PrincipalShape,
       id: DeliveryId
     ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
+    /** Wakes the workers. */
+    readonly announce: Effect.Effect<void>
     /**
      * After a long outage, binds queued deliveries whose secrets have all ended to their endpoint's current secret. One
      * statement, run from time to time.
@@ -151,3 +162,29 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     options: RetentionOptions
   ): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> => Layer.effect(Deliveries, make(options))
 }
+
+/** Re-sends a delivery, once per key if there is one, for both HTTP and the tool server. Returns a `Delivery`. */
+export type RetryMutation = (
+  principal: PrincipalShape,
+  key: string | undefined,
+  id: DeliveryId
+) => MutationAnswer<ResourceNotFound | ResendRefusal>
+
+/** Creates a `RetryMutation`. */
+export const makeRetry: Effect.Effect<RetryMutation, never, Deliveries | Idempotency> = Effect.gen(function* () {
+  const deliveries = yield* Deliveries
+  const idempotency = yield* Idempotency
+  return (principal, key, id) =>
+    idempotency
+      .runInTransaction(
+        {
+          tenant: principal,
+          key,
+          operation: "deliveries.retry",
+          parameters: id,
+          encode: Schema.encodeSync(Delivery)
+        },
+        Effect.succeed(deliveries.queueAgain(principal, id))
+      )
+      .pipe(Effect.zipLeft(deliveries.announce))
+})

@@ -294,10 +294,37 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
 /** Starts a replay under an `Idempotency-Key`, for both HTTP and the tool server. Returns an `EventReplay`. */
 export type StartReplayMutation = (
   principal: PrincipalShape,
-  key: string,
+  key: string | undefined,
   endpointId: EndpointId,
   params: StartEventReplay
 ) => MutationAnswer<StartReplayError>
+
+/** Cancels a replay, once per key if there is one, for both HTTP and the tool server. Returns an `EventReplay`. */
+export type CancelReplayMutation = (
+  principal: PrincipalShape,
+  key: string | undefined,
+  endpointId: EndpointId,
+  id: EventReplayId
+) => MutationAnswer<ResourceNotFound>
+
+/** Creates a `CancelReplayMutation`. */
+export const makeCancelReplay: Effect.Effect<CancelReplayMutation, never, EventReplays | Idempotency> = Effect.gen(
+  function* () {
+    const replays = yield* EventReplays
+    const idempotency = yield* Idempotency
+    return (principal, key, endpointId, id) =>
+      idempotency.runInTransaction(
+        {
+          tenant: principal,
+          key,
+          operation: "endpoints.cancel_replay",
+          parameters: { endpointId, id },
+          encode: Schema.encodeSync(EventReplay)
+        },
+        Effect.succeed(replays.cancel(principal, endpointId, id))
+      )
+  }
+)
 
 /** Creates a `StartReplayMutation`. */
 export const makeStartReplay: Effect.Effect<StartReplayMutation, never, EventReplays | Idempotency> = Effect.gen(

@@ -16,7 +16,14 @@ import {
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, EventReplayId, OrganizationId } from "../../kit/Ids.ts"
-import { IdempotencyHeaders, NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import {
+  IdempotencyHeaders,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  optional,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
 import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 
 /** The query of an endpoint's replays. */
@@ -73,7 +80,10 @@ export class EventReplaysApi extends HttpApiGroup.make("eventReplays")
     HttpApiEndpoint.post("cancel", "/endpoints/:id/replays/:replayId/cancel")
       .setPath(ReplayPath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(EventReplay)
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Cancel a replay")
       .annotate(

@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { EventReplays, makeStartReplay } from "./EventReplays.ts"
+import { EventReplays, makeCancelReplay, makeStartReplay } from "./EventReplays.ts"
 import { EventReplaysApi } from "./EventReplaysApi.ts"
 
 /** Serves `EventReplaysApi`. */
@@ -10,6 +10,7 @@ export const eventReplaysHttp = HttpApiBuilder.group(BaseApi.add(EventReplaysApi
   Effect.gen(function* () {
     const replays = yield* EventReplays
     const start = yield* makeStartReplay
+    const cancel = yield* makeCancelReplay
     return handlers
       .handle("start", ({ headers, path, payload }) =>
         Effect.flatMap(Principal, (principal) => start(principal, headers["idempotency-key"], path.id, payload))
@@ -20,8 +21,8 @@ export const eventReplaysHttp = HttpApiBuilder.group(BaseApi.add(EventReplaysApi
       .handle("get", ({ path }) =>
         Effect.flatMap(Principal, (principal) => replays.get(principal, path.id, path.replayId))
       )
-      .handle("cancel", ({ path }) =>
-        Effect.flatMap(Principal, (principal) => replays.cancel(principal, path.id, path.replayId))
+      .handle("cancel", ({ headers, path }) =>
+        Effect.flatMap(Principal, (principal) => cancel(principal, headers["idempotency-key"], path.id, path.replayId))
       )
   })
 )

@@ -4,12 +4,13 @@ import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import type { DeliveryDetail } from "./Api.ts"
 import { DeliveriesApi } from "./Api.ts"
-import { Deliveries } from "./Deliveries.ts"
+import { Deliveries, makeRetry } from "./Deliveries.ts"
 
 /** Serves `DeliveriesApi`. */
 export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "deliveries", (handlers) =>
   Effect.gen(function* () {
     const deliveries = yield* Deliveries
+    const retry = yield* makeRetry
     return handlers
       .handle("list", ({ path, urlParams }) =>
         Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams))
@@ -25,6 +26,8 @@ export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "
           (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
         )
       )
-      .handle("retry", ({ path }) => Effect.flatMap(Principal, (principal) => deliveries.retry(principal, path.id)))
+      .handle("retry", ({ headers, path }) =>
+        Effect.flatMap(Principal, (principal) => retry(principal, headers["idempotency-key"], path.id))
+      )
   })
 )

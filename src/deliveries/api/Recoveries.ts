@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Schema } from "effect"
+import type { MutationAnswer } from "../../endpoints/Mutations.ts"
 import {
   EndpointDeleted,
   RecoveryInProgress,
@@ -10,6 +11,7 @@ import {
 } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
+import { Idempotency } from "../../kit/Idempotency.ts"
 import { type EndpointId, newId, RecoveryId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
@@ -17,7 +19,7 @@ import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { deliveryWindow } from "../RetryPolicy.ts"
 import { makeEndpointRows } from "./EndpointRows.ts"
-import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
+import { type ListRecoveries, Recovery, type RecoveryList, StartRecovery } from "./RecoveriesApi.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 import { stepPause, steppingLayer } from "./Stepping.ts"
 
@@ -71,19 +73,16 @@ const make = Effect.gen(function* () {
     Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
   )
 
-  const start = Effect.fn("Recoveries.start")(function* (
+  const queue = Effect.fn("Recoveries.queue")(function* (
     principal: PrincipalShape,
     endpointId: EndpointId,
     since: Date
   ) {
     yield* checkSince(since)
-    const recovery = yield* transaction(sql)(begin(principal, endpointId, since))
-    yield* wakeUp.announce
-    if (recovery.state === "running") {
-      yield* Mailbox.offer(started, undefined)
-    }
-    return recovery
+    return yield* transaction(sql)(begin(principal, endpointId, since))
   }, orUnavailable)
+
+  const announce = Effect.zipRight(wakeUp.announce, Effect.asVoid(Mailbox.offer(started, undefined)))
 
   const get = Effect.fn("Recoveries.get")(function* (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) {
     return yield* Effect.flatMap(
@@ -105,7 +104,7 @@ const make = Effect.gen(function* () {
     return pageOf(rows, limit)
   }, orUnavailable)
 
-  return { start, get, list, step, await: Mailbox.take(started) }
+  return { queue, announce, get, list, step, await: Mailbox.take(started) }
 })
 
 /**
@@ -118,9 +117,10 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
   {
     /**
      * Starts a recovery of everything that failed between `since` and now, and takes its first step, so that a small
-     * one is finished in the answer. If a recovery is running that reaches back as far, that one is returned.
+     * one is finished in the answer. If a recovery is running that reaches back as far, that one is returned. The caller
+     * has to `announce` it after the commit.
      */
-    readonly start: (
+    readonly queue: (
       principal: PrincipalShape,
       endpointId: EndpointId,
       since: Date
@@ -128,6 +128,8 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
       Recovery,
       ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
     >
+    /** Wakes the workers, and whoever takes the steps. */
+    readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
       endpointId: EndpointId,
@@ -155,4 +157,34 @@ export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = steppingLa
     step: Effect.map(recoveries.step, Option.as(stepPause)),
     await: recoveries.await
   }))
+)
+
+/** Starts a recovery, once per key if there is one, for both HTTP and the tool server. Returns a `Recovery`. */
+export type StartRecoveryMutation = (
+  principal: PrincipalShape,
+  key: string | undefined,
+  endpointId: EndpointId,
+  params: StartRecovery
+) => MutationAnswer<ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed>
+
+/** Creates a `StartRecoveryMutation`. */
+export const makeStartRecovery: Effect.Effect<StartRecoveryMutation, never, Recoveries | Idempotency> = Effect.gen(
+  function* () {
+    const recoveries = yield* Recoveries
+    const idempotency = yield* Idempotency
+    return (principal, key, endpointId, params) =>
+      idempotency
+        .runInTransaction(
+          {
+            tenant: principal,
+            key,
+            operation: "endpoints.recover",
+            parameters: { id: endpointId, ...Schema.encodeSync(StartRecovery)(params) },
+            encode: Schema.encodeSync(Recovery),
+            status: 202
+          },
+          Effect.succeed(recoveries.queue(principal, endpointId, params.since))
+        )
+        .pipe(Effect.zipLeft(recoveries.announce))
+  }
 )

@@ -5,6 +5,8 @@ import { Schema } from "effect"
 import {
   EndpointDeleted,
   errorSchema,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
   RecoveryInProgress,
   ResourceNotFound,
   ServiceUnavailable
@@ -13,7 +15,7 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { mostCounted, NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { mostCounted, NoQuery, OptionalIdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
 
 /**
  * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
@@ -67,10 +69,13 @@ export class RecoveriesApi extends HttpApiGroup.make("recoveries")
     HttpApiEndpoint.post("start", "/endpoints/:id/recover")
       .setPath(EndpointPath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(StartRecovery)
       .addSuccess(Recovery, { status: 202 })
       .addError(errorSchema(EndpointDeleted))
       .addError(errorSchema(RecoveryInProgress))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Re-send all that failed at an endpoint since a time")
       .annotate(

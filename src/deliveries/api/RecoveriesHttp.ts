@@ -2,16 +2,17 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { Recoveries } from "./Recoveries.ts"
+import { makeStartRecovery, Recoveries } from "./Recoveries.ts"
 import { RecoveriesApi } from "./RecoveriesApi.ts"
 
 /** Serves `RecoveriesApi`. */
 export const recoveriesHttp = HttpApiBuilder.group(BaseApi.add(RecoveriesApi), "recoveries", (handlers) =>
   Effect.gen(function* () {
     const recoveries = yield* Recoveries
+    const start = yield* makeStartRecovery
     return handlers
-      .handle("start", ({ path, payload }) =>
-        Effect.flatMap(Principal, (principal) => recoveries.start(principal, path.id, payload.since))
+      .handle("start", ({ headers, path, payload }) =>
+        Effect.flatMap(Principal, (principal) => start(principal, headers["idempotency-key"], path.id, payload))
       )
       .handle("list", ({ path, urlParams }) =>
         Effect.flatMap(Principal, (principal) => recoveries.list(principal, path.id, urlParams))

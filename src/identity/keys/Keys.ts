@@ -62,10 +62,11 @@ export interface NewKey {
   readonly author: Author
 }
 
-const prefixes = { test: "pk_test_", live: "pk_live_" } as const
-
-/** The environment of a key by its form: `_live_` in the prefix means production, every other form the sandbox. */
-export const keyEnvironment = (key: string): Environment => (/^[a-z]+_live_/.test(key) ? "production" : "sandbox")
+/** What new keys begin with. Any prefix with `_live_` is of production and no other is: the table's check. */
+const forms = {
+  test: { prefix: "pk_test_", environment: "sandbox" },
+  live: { prefix: "pk_live_", environment: "production" }
+} as const
 
 /**
  * How many API keys an organization may have, in both environments together. Revoked ones don't count; expired ones do,
@@ -89,14 +90,13 @@ export interface PresentedKey {
   readonly hash: Buffer
   /** The hash as base64url. */
   readonly hashText: string
-  /** By its form, see `keyEnvironment`. */
-  readonly environment: Environment
+  readonly startsWith: (prefix: string) => boolean
 }
 
 /** A key as a request carries it; at most `maxKeyLength` characters. */
 export const presentedKey = (text: string): PresentedKey => {
   const hash = hashOf(text)
-  return { hash, hashText: hash.toString("base64url"), environment: keyEnvironment(text) }
+  return { hash, hashText: hash.toString("base64url"), startsWith: (prefix) => text.startsWith(prefix) }
 }
 
 /**
@@ -117,14 +117,18 @@ interface KeyRow {
   readonly id: string
   readonly organizationId: OrganizationId
   readonly environment: Environment
+  readonly prefix: string
   readonly permissions: ReadonlyArray<Grant>
   /** Milliseconds until it expires; null if it does not. */
   readonly expiresIn: number | null
 }
 
-/** The caller of a key's row. The row has the environment; a key whose form says another is refused. */
-const toPrincipal = (form: Environment, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
-  row.environment !== form
+/**
+ * The caller of a key's row. The row has the environment, which the table's check holds against the recorded prefix; a
+ * key that does not begin with that prefix is refused.
+ */
+const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
+  !key.startsWith(row.prefix)
     ? new ApiKeyInvalid()
     : Effect.succeed({
         organizationId: row.organizationId,
@@ -148,7 +152,7 @@ const make = Effect.gen(function* () {
   const isUsable = sql`revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 
   const usable = (hash: Buffer | Statement.Fragment) => sql`
-    SELECT id, organization_id AS "organizationId", environment, permissions,
+    SELECT id, organization_id AS "organizationId", environment, key_prefix AS prefix, permissions,
       (extract(epoch FROM expires_at - now()) * 1000)::float8 AS "expiresIn"
     FROM payments.api_keys
     WHERE key_hash = ${hash} AND ${isUsable}`
@@ -181,11 +185,11 @@ const make = Effect.gen(function* () {
   })
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {
-    const prefix = prefixes[options.mode ?? "test"]
+    const { environment, prefix } = forms[options.mode ?? "test"]
     const text = `${prefix}${randomBytes(32).toString("base64url")}`
     const key = Redacted.make(text)
     const id = yield* newId
-    const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
+    const tenant = { organizationId: options.organizationId, environment }
     const insert = sql<KeyRecord>`
       INSERT INTO payments.api_keys
         (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at,
@@ -218,11 +222,12 @@ const make = Effect.gen(function* () {
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
     }
-    const [row] = yield* sql<KeyRow>`${usable(keyHash(key))}`
+    const presented = presentedKey(Redacted.value(key))
+    const [row] = yield* sql<KeyRow>`${usable(presented.hash)}`
     if (row === undefined) {
       return yield* new ApiKeyInvalid()
     }
-    return yield* toPrincipal(keyEnvironment(Redacted.value(key)), row)
+    return yield* toPrincipal(presented, row)
   }, orUnavailable)
 
   /** The statements of `admit`, prepared once: requests differ in the hash and in how much they take. */
@@ -264,7 +269,7 @@ const make = Effect.gen(function* () {
       remembered.delete(key.hashText)
       return yield* new ApiKeyInvalid()
     }
-    const principal = yield* toPrincipal(key.environment, row)
+    const principal = yield* toPrincipal(key, row)
     if (revocations === revocationsBefore) {
       const until = startedAt + Math.min(rememberedMillis, row.expiresIn ?? rememberedMillis)
       remembered.set(key.hashText, { principal, until })

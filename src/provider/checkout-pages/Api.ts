@@ -11,6 +11,7 @@ import {
   BooleanFromQuery,
   IdempotencyHeaders,
   NoQuery,
+  OptionalIdempotencyHeaders,
   OrganizationPath,
   optional,
   pageFields,
@@ -246,6 +247,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
     HttpApiEndpoint.patch("update", "/checkout-pages/:id")
       .setPath(CheckoutPagePath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(UpdateCheckoutPage)
       .addSuccess(CheckoutPage)
       .addError(errorSchema(PermissionDenied))

@@ -109,14 +109,14 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
       id: CheckoutPageId
     ) => Effect.Effect<CheckoutPage, ResourceNotFound | ServiceUnavailable>
     /**
-     * Changes a page; absent fields stay as they are, and an empty text removes one. Selling at a recurring price needs
+     * Changes a page, in two steps as `prepareCreate`; absent fields stay as they are, and an empty text removes one. Selling at a recurring price needs
      * `subscriptions:write`: with new items, and when a closed page is opened. Audited.
      */
-    readonly update: (
+    readonly prepareUpdate: (
       principal: PrincipalShape,
       id: CheckoutPageId,
       changes: UpdateCheckoutPage
-    ) => Effect.Effect<CheckoutPage, ResourceNotFound | WriteFailure>
+    ) => Effect.Effect<Effect.Effect<CheckoutPage, ResourceNotFound | WriteFailure>, ResourceNotFound | WriteFailure>
     /** Deletes a page for good; its slug is never used again. Audited. */
     readonly delete: (
       principal: PrincipalShape,
@@ -239,7 +239,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     return shown(yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound)))
   }, orUnavailable)
 
-  const update = Effect.fn("CheckoutPages.update")(function* (
+  const prepareUpdate = Effect.fn("CheckoutPages.prepareUpdate")(function* (
     principal: PrincipalShape,
     id: CheckoutPageId,
     { collect, imageUrl, items: wanted, successText, text, ...changes }: UpdateCheckoutPage
@@ -249,24 +249,22 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     const made = wanted === undefined ? undefined : yield* itemsOf(principal, wanted)
     const image =
       imageUrl === undefined ? {} : { imageFile: imageUrl === "" ? null : yield* imageFileOf(principal, imageUrl) }
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        const before = yield* Effect.flatMap(repo.lock(principal, id), Effect.mapError(notFound))
-        const opens = changes.active === true && !before.active
-        yield* opens ? requireToSell(principal, made ?? before.items) : Effect.void
-        yield* repo.replace(principal, id, {
-          ...before,
-          ...changes,
-          ...(collect === undefined ? {} : { collect: shownCollection(collect) }),
-          ...(text === undefined ? {} : { text: orNull(text) }),
-          ...(successText === undefined ? {} : { successText: orNull(successText) }),
-          ...image,
-          ...(made === undefined ? {} : { items: made })
-        })
-        yield* record(principal, "checkout_page.updated", id)
-        return shown(yield* Effect.flatMap(repo.find(principal, id), Effect.orDie))
+    return Effect.gen(function* () {
+      const before = yield* Effect.flatMap(repo.lock(principal, id), Effect.mapError(notFound))
+      const opens = changes.active === true && !before.active
+      yield* opens ? requireToSell(principal, made ?? before.items) : Effect.void
+      yield* repo.replace(principal, id, {
+        ...before,
+        ...changes,
+        ...(collect === undefined ? {} : { collect: shownCollection(collect) }),
+        ...(text === undefined ? {} : { text: orNull(text) }),
+        ...(successText === undefined ? {} : { successText: orNull(successText) }),
+        ...image,
+        ...(made === undefined ? {} : { items: made })
       })
-    )
+      yield* record(principal, "checkout_page.updated", id)
+      return shown(yield* Effect.flatMap(repo.find(principal, id), Effect.orDie))
+    }).pipe(transaction(sql), orUnavailable)
   }, orUnavailable)
 
   const remove = Effect.fn("CheckoutPages.delete")(function* (principal: PrincipalShape, id: CheckoutPageId) {
@@ -318,7 +316,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     prepareCreate,
     list,
     get,
-    update,
+    prepareUpdate,
     delete: remove,
     find,
     startSession,

@@ -27,7 +27,19 @@ export const checkoutPagesOperations = Effect.gen(function* () {
       ),
     list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => pages.list(principal, urlParams)),
     get: ({ path }) => Effect.flatMap(Principal, (principal) => pages.get(principal, path.id)),
-    update: ({ path, payload }) => Effect.flatMap(Principal, (principal) => pages.update(principal, path.id, payload)),
+    update: ({ headers, path, payload }) =>
+      Effect.flatMap(Principal, (principal) =>
+        idempotency.runInTransaction(
+          {
+            tenant: principal,
+            key: headers["idempotency-key"],
+            operation: "checkout_pages.update",
+            parameters: { id: path.id, ...payload },
+            encode: Schema.encodeSync(CheckoutPage)
+          },
+          pages.prepareUpdate(principal, path.id, payload)
+        )
+      ),
     delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
   })
 })

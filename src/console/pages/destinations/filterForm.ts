@@ -85,7 +85,8 @@ const pairsOf = (
       if (!keyForm.test(key))
         return `The key “${key.slice(0, 40)}” must have 1 to 40 characters, without spaces, [ and ]`
       if (value === "") return `The key “${key}” needs a value of 1 to 500 characters`
-      if (value.length > 500) return `The value of “${key}” has ${value.length} characters; at most 500 are allowed`
+      const { length } = [...value]
+      if (length > 500) return `The value of “${key}” has ${length} characters; at most 500 are allowed`
     }
     return Object.keys(metadata).length < filled.length ? "A key is there twice" : undefined
   })()
