@@ -46,7 +46,10 @@ const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
     why: "Any other failure on the way, or an answer that is not HTTP.",
     remedy: "Check what listens at the address."
   },
-  interrupted: { why: "A process of ours ended during the attempt; the event may have arrived.", remedy: ours },
+  interrupted: {
+    why: "A process of ours ended during the attempt; the event may have arrived. It is none of the six automatic attempts.",
+    remedy: ours
+  },
   endpoint_deleted: {
     why: "The endpoint was deleted while the delivery waited. Only in a delivery's `lastErrorCode`.",
     remedy: "Read the event from the delivery."

@@ -190,11 +190,12 @@ const deletionStatements = (sql: Sql) => {
                 SELECT q.tid FROM payments.endpoints e CROSS JOIN LATERAL (
                   SELECT ctid AS tid FROM payments.delivery_queue
                   WHERE (endpoint_id, next_attempt_at) >= (e.id, '-infinity'::timestamptz)
-                    AND (endpoint_id, next_attempt_at) <= (e.id, 'infinity'::timestamptz) AND ${isFree}
+                    AND (endpoint_id, next_attempt_at) <= (e.id, 'infinity'::timestamptz)
+                    AND CASE WHEN ${isFree} THEN organization_id = e.organization_id AND environment = e.environment END
                   ORDER BY endpoint_id, next_attempt_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
                 ) q
                 WHERE e.deleted_at IS NOT NULL
-                  AND ${of === "all deleted" ? sql`true` : sql`${inTenant(sql, of.tenant)} AND e.id = ${of.id}`}
+                  AND ${of === "all deleted" ? sql`true` : sql`e.organization_id = ${of.tenant.organizationId} AND e.environment = ${of.tenant.environment} AND e.id = ${of.id}`}
                 LIMIT ${batchSize}
               ))
               AND CASE WHEN ${isFree} THEN true END

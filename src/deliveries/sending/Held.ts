@@ -1,11 +1,12 @@
 import { performance } from "node:perf_hooks"
 import { Array, type Context, Duration, Effect } from "effect"
 import { turnOfEventLoop } from "../../fibers/EventLoop.ts"
+import type { DeliveryId } from "../../kit/Ids.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
+import type { NextStep } from "./FinishedAttempt.ts"
 import type { Queue } from "./Queue.ts"
-import type { Recording } from "./Recording.ts"
 
 /** How long deliveries rest that were claimed but could not be begun. */
 const notBegunDelay = Duration.seconds(1)
@@ -74,7 +75,10 @@ interface BeginParts {
   readonly held: Held
   readonly attempts: Pick<Attempts, "start">
   readonly destinations: Pick<Destinations, "load">
-  readonly recording: Pick<Recording, "unrecorded">
+  readonly recording: {
+    /** What is to become of those whose outcome is not recorded yet, by id. */
+    readonly unrecorded: (deliveries: ReadonlyArray<ClaimedDelivery>) => ReadonlyMap<DeliveryId, NextStep>
+  }
   /** How long after its claim an attempt may still begin. */
   readonly startWithin: Duration.Duration
 }
