@@ -118,14 +118,10 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             "notification.type": type,
             "notification.outcome": received
           })
-          const told = Effect.succeed(received)
-          const announced = waits ? Effect.zipRight(wakeUp.announce, told) : told
-          return stored && unreadable !== null
-            ? Effect.zipRight(
-                reportUnreadable({ ...unreadable, environment, organizationId, providerEventId, type, apiVersion }),
-                announced
-              )
-            : announced
+          const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
+          if (!stored || unreadable === null) return announced
+          const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
+          return Effect.zipRight(reportUnreadable(reported), announced)
         })
 
       /** Judges a notification and stores what it leads to; if it concerns somebody, `lead` says what that is. */

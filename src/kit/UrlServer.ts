@@ -13,3 +13,12 @@ export const serverAttributes = (url: URL): { readonly "server.address": string;
   const { host, port } = serverOf(url)
   return { "server.address": host, "server.port": port }
 }
+
+/**
+ * Whether browsers keep the session's cookie of a service at this URL: they do over HTTPS, and over plain HTTP only from the machine
+ * that they run on. (Safari does not even then.)
+ */
+export const isKeptByBrowsers = (publicUrl: string): boolean => {
+  const { hostname, protocol } = new URL(publicUrl)
+  return protocol === "https:" || /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}

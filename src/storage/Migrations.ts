@@ -4,6 +4,7 @@ import { isWithoutLock, reservedConnections, withSqlErrors } from "./Database.ts
 import { addDays, lockPatience, shortLockTimeout } from "./DayPartitions.ts"
 import initial from "./migrations/0001_initial.ts"
 import { addReceiptMonths } from "./ReceiptMonths.ts"
+import { requireSession } from "./SessionSettings.ts"
 
 /** By `<id>_<name>`. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>>
@@ -85,13 +86,14 @@ const rootOf = (error: unknown): unknown =>
 /**
  * Brings the schema `payments` up to date with these migrations, and adds the tables for the days and months that begin. Safe when any number
  * of processes start at once: one migrates while it holds a session-level advisory lock, the others wait and find nothing
- * to do.
+ * to do. Fails if the database or its connections can't be worked with: see `requireSession`.
  */
 export const migrateTo = (
   migrations: Migrations
 ): Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.scoped(
     Effect.gen(function* () {
+      yield* requireSession
       // One holds the lock, another migrates, for as long as the tables' sizes require, and the third cancels that if this
       // process is told to stop
       const sql = yield* reservedConnections(3, { unbounded: true })

@@ -4,9 +4,10 @@ import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Chunk, Effect, Option, Redacted, Stream } from "effect"
 import { type LineItem, makeClient, type Price, type RetryOptions } from "../../src/client/index.ts"
 import { Api } from "../../src/contract/Api.ts"
-import { DeliveryId } from "../../src/contract/index.ts"
 import { resourceOf } from "../../src/contract/ProviderResources.ts"
+import { CheckoutPageId } from "../../src/kit/Ids.ts"
 import { ProviderObject, ProviderPage } from "../../src/provider/Schemas.ts"
+import { eventKey } from "../../src/publishing/EventKey.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 const clientOf = (service: TestService["Type"], apiKey = service.organization.testKey) =>
@@ -187,13 +188,16 @@ onService()("the client of a running service", (it) => {
       const ids = ["1", "2", "3"].map((digit) => `svc_evt_${digit.repeat(64)}`)
       const tenant = { organization_id: service.organization.id, environment: "sandbox" }
       const type = "payout.created"
+      const now = new Date()
+      const keyOf = (id: string) => eventKey(id, now)
       yield* Effect.forEach(ids, (id) =>
         Effect.zipRight(
-          service.sql`INSERT INTO payments.events ${service.sql.insert({ ...tenant, id, type, payload: "{}" })}`,
+          service.sql`INSERT INTO payments.events ${service.sql.insert({ ...tenant, id: keyOf(id), public_id: id, type, payload: "{}" })}`,
           service.sql`INSERT INTO payments.skipped_events ${service.sql.insert({
             ...tenant,
             endpoint_id: endpoint.id,
             event_id: id,
+            event_key: keyOf(id),
             type,
             provider_event_id: id
           })}`
@@ -350,8 +354,8 @@ describe("the client's repeats", () => {
   it.scopedLive("are not made of a mutation that takes no key, unless it was not begun", () =>
     Effect.gen(function* () {
       const { asked, client } = yield* scripted([unavailable])
-      const path = { id: DeliveryId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
-      expect((yield* Effect.flip(client.deliveries.retry({ path })))._tag).toBe("ServiceUnavailable")
+      const path = { id: CheckoutPageId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
+      expect((yield* Effect.flip(client.checkoutPages.delete({ path })))._tag).toBe("ServiceUnavailable")
       expect(asked).toHaveLength(1)
     })
   )

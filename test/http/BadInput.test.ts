@@ -49,6 +49,8 @@ const kindOf = (ast: SchemaAST.AST): Kind => {
     case "TupleType":
       return "array"
     case "TypeLiteral":
+    // Such as filters, which are judged after the rest of the body
+    case "Declaration":
       return "object"
     case "Literal":
       return kindOf(typeof ast.literal === "string" ? SchemaAST.stringKeyword : SchemaAST.numberKeyword)

@@ -586,7 +586,7 @@ onLimited("a refusal", (it) => {
       const migrated = `sk_other_${randomUUID()}`
       expect((yield* listEndpoints({ key: migrated })).status).toBe(401)
       yield* sql`
-        UPDATE payments.api_keys SET revoked_at = NULL, key_hash = sha256(${migrated}::text::bytea)
+        UPDATE payments.api_keys SET revoked_at = NULL, key_hash = sha256(${migrated}::text::bytea), key_prefix = 'sk_other_'
         WHERE organization_id = ${organization.id} AND id = ${record?.id ?? ""}`
       yield* passSeconds(1)
       expect((yield* listEndpoints({ key: migrated })).status).toBe(200)

@@ -351,6 +351,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const { services, sql } = yield* TestService
       const { endpoint, id: young } = yield* failedDelivery()
       const bound = yield* secretsOf(endpoint.id)
+      yield* sql`SELECT payments.add_day(payments.day_of(uuidv7(interval '-73 hours')))`
       const [old] = yield* sql<{ id: string }>`
         UPDATE payments.deliveries SET created_at = now() - interval '73 hours', id = uuidv7(interval '-73 hours')
         WHERE id = ${young} RETURNING id`

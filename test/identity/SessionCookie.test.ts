@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { isKeptByBrowsers } from "../../src/identity/sign-in/SessionCookie.ts"
+import { isKeptByBrowsers } from "../../src/kit/UrlServer.ts"
 
 describe("the session's cookie", () => {
   it.each([

@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Schema } from "effect"
-import type { MutationAnswer } from "../../endpoints/Mutations.ts"
+import { Context, Effect, Layer, Option } from "effect"
 import {
   type RateLimitExceeded,
   ResourceNotFound,
@@ -10,7 +9,6 @@ import {
 } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import { SlowReads } from "../../kit/SlowReads.ts"
@@ -20,7 +18,7 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
 import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
-import { Delivery, type DeliveryDetail, type DeliveryList, type ListAllDeliveries, type ListDeliveries } from "./Api.ts"
+import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import { makeEventsRepo } from "./EventsRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
@@ -162,29 +160,3 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     options: RetentionOptions
   ): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> => Layer.effect(Deliveries, make(options))
 }
-
-/** Re-sends a delivery, once per key if there is one, for both HTTP and the tool server. Returns a `Delivery`. */
-export type RetryMutation = (
-  principal: PrincipalShape,
-  key: string | undefined,
-  id: DeliveryId
-) => MutationAnswer<ResourceNotFound | ResendRefusal>
-
-/** Creates a `RetryMutation`. */
-export const makeRetry: Effect.Effect<RetryMutation, never, Deliveries | Idempotency> = Effect.gen(function* () {
-  const deliveries = yield* Deliveries
-  const idempotency = yield* Idempotency
-  return (principal, key, id) =>
-    idempotency
-      .runInTransaction(
-        {
-          tenant: principal,
-          key,
-          operation: "deliveries.retry",
-          parameters: id,
-          encode: Schema.encodeSync(Delivery)
-        },
-        Effect.succeed(deliveries.queueAgain(principal, id))
-      )
-      .pipe(Effect.zipLeft(deliveries.announce))
-})

@@ -4,7 +4,8 @@ import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import type { DeliveryDetail } from "./Api.ts"
 import { DeliveriesApi } from "./Api.ts"
-import { Deliveries, makeRetry } from "./Deliveries.ts"
+import { Deliveries } from "./Deliveries.ts"
+import { makeRetry } from "./Mutations.ts"
 
 /** Serves `DeliveriesApi`. */
 export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "deliveries", (handlers) =>

@@ -1,6 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Schema } from "effect"
-import type { MutationAnswer } from "../../endpoints/Mutations.ts"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
 import {
   EndpointDeleted,
   RecoveryInProgress,
@@ -11,7 +10,6 @@ import {
 } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
 import { type EndpointId, newId, RecoveryId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
@@ -19,7 +17,7 @@ import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { deliveryWindow } from "../RetryPolicy.ts"
 import { makeEndpointRows } from "./EndpointRows.ts"
-import { type ListRecoveries, Recovery, type RecoveryList, StartRecovery } from "./RecoveriesApi.ts"
+import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 import { stepPause, steppingLayer } from "./Stepping.ts"
 
@@ -157,34 +155,4 @@ export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = steppingLa
     step: Effect.map(recoveries.step, Option.as(stepPause)),
     await: recoveries.await
   }))
-)
-
-/** Starts a recovery, once per key if there is one, for both HTTP and the tool server. Returns a `Recovery`. */
-export type StartRecoveryMutation = (
-  principal: PrincipalShape,
-  key: string | undefined,
-  endpointId: EndpointId,
-  params: StartRecovery
-) => MutationAnswer<ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed>
-
-/** Creates a `StartRecoveryMutation`. */
-export const makeStartRecovery: Effect.Effect<StartRecoveryMutation, never, Recoveries | Idempotency> = Effect.gen(
-  function* () {
-    const recoveries = yield* Recoveries
-    const idempotency = yield* Idempotency
-    return (principal, key, endpointId, params) =>
-      idempotency
-        .runInTransaction(
-          {
-            tenant: principal,
-            key,
-            operation: "endpoints.recover",
-            parameters: { id: endpointId, ...Schema.encodeSync(StartRecovery)(params) },
-            encode: Schema.encodeSync(Recovery),
-            status: 202
-          },
-          Effect.succeed(recoveries.queue(principal, endpointId, params.since))
-        )
-        .pipe(Effect.zipLeft(recoveries.announce))
-  }
 )

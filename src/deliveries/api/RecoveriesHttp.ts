@@ -2,7 +2,8 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { makeStartRecovery, Recoveries } from "./Recoveries.ts"
+import { makeStartRecovery } from "./Mutations.ts"
+import { Recoveries } from "./Recoveries.ts"
 import { RecoveriesApi } from "./RecoveriesApi.ts"
 
 /** Serves `RecoveriesApi`. */

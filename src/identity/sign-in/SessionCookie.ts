@@ -28,12 +28,3 @@ export const sessionCookiesOf = ({ headers }: HttpServerRequest.HttpServerReques
     const at = pair.indexOf("=")
     return pair.slice(0, Math.max(0, at)).trim() === sessionCookie ? [pair.slice(at + 1).trim()] : []
   })
-
-/**
- * Whether browsers keep the cookie of a service at this URL: they do over HTTPS, and over plain HTTP only from the machine
- * that they run on. (Safari does not even then.)
- */
-export const isKeptByBrowsers = (publicUrl: string): boolean => {
-  const { hostname, protocol } = new URL(publicUrl)
-  return protocol === "https:" || /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-}

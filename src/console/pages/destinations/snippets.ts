@@ -43,9 +43,11 @@ createServer((request, response) => {
 }).listen(9000, "127.0.0.1")
 `
 
-const pythonVerifier = `import hashlib, hmac, re, time
+const pythonVerifier = String.raw`import hashlib, hmac, re, time
 
 def verify_webhook(body: bytes, header: str, secrets: list[str], tolerance: int = 300) -> bool:
+    if any(re.search("[\\s\"']", secret) for secret in secrets):
+        raise ValueError("a signing secret has a space, a line break or a quote in it")
     parts = [part.split("=", 1) for part in header.split(",") if "=" in part]
     times = [value for name, value in parts if name == "t"]
     if len(times) != 1 or not re.fullmatch("[0-9]{1,12}", times[0]) or abs(time.time() - int(times[0])) > tolerance:
@@ -72,7 +74,12 @@ def receive(body: bytes, header: str) -> int:
     return 204
 `
 
-const goVerifier = `func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64) bool {
+const goVerifier = String.raw`func VerifyWebhook(body []byte, header string, secrets []string, tolerance int64) (bool, error) {
+	for _, secret := range secrets {
+		if strings.ContainsAny(secret, " \t\r\n\"'") {
+			return false, errors.New("a signing secret has a space, a line break or a quote in it")
+		}
+	}
 	parts := strings.Split(header, ",")
 	timestamp, times := "", 0
 	for _, part := range parts {
@@ -82,7 +89,7 @@ const goVerifier = `func VerifyWebhook(body []byte, header string, secrets []str
 	}
 	seconds, err := strconv.ParseUint(timestamp, 10, 40)
 	if off := time.Now().Unix() - int64(seconds); err != nil || times != 1 || off > tolerance || off < -tolerance {
-		return false
+		return false, nil
 	}
 	genuine := false
 	for _, secret := range secrets {
@@ -95,7 +102,7 @@ const goVerifier = `func VerifyWebhook(body []byte, header string, secrets []str
 			}
 		}
 	}
-	return genuine
+	return genuine, nil
 }
 `
 
@@ -106,6 +113,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -128,7 +136,11 @@ type Event struct {
 func Receive(body []byte, header string) int {
 	secrets := []string{os.Getenv("WEBHOOK_SECRET")} // two secrets while one is rotated
 	var event Event
-	if !VerifyWebhook(body, header, secrets, 300) || json.Unmarshal(body, &event) != nil {
+	genuine, err := VerifyWebhook(body, header, secrets, 300)
+	if err != nil {
+		return 500 // the secret of this program is not as the service shows it
+	}
+	if !genuine || json.Unmarshal(body, &event) != nil {
 		return 400
 	}
 	mine := event.OrganizationID == "${organizationId}" && ${livemode ? "" : "!"}event.Livemode
@@ -146,6 +158,7 @@ func Receive(body []byte, header string) int {
 const rubyVerifier = String.raw`require "openssl"
 
 def verify_webhook(body, header, secrets, tolerance = 300)
+  raise ArgumentError, "a signing secret has a space, a line break or a quote in it" if secrets.any?(/[\s"']/)
   parts = header.b.split(",").map { |part| part.split("=", 2) }
   times = parts.filter_map { |name, value| value if name == "t" }
   return false unless times.size == 1 && times[0].match?(/\A[0-9]{1,12}\z/)
@@ -173,6 +186,7 @@ end
 
 const phpVerifier = String.raw`function verify_webhook(string $body, string $header, array $secrets, int $tolerance = 300): bool
 {
+    if (preg_grep('/[\s"\']/', $secrets)) throw new InvalidArgumentException('a signing secret has a space, a line break or a quote in it');
     $parts = array_map(fn (string $part): array => explode('=', $part, 2) + ['', ''], explode(',', $header));
     $times = array_values(array_filter($parts, fn (array $part): bool => $part[0] === 't'));
     if (count($times) !== 1 || !preg_match('/\A[0-9]{1,12}\z/', $times[0][1])) return false;
