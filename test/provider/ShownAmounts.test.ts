@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { digitsOf } from "../../src/console/components/amounts.ts"
 import { amountForm, amountIn, amountText, money } from "../../src/emulator/Money.ts"
-import { formatAmount } from "../../src/provider/checkout-pages/PayPage.ts"
+import { formatAmount } from "../../src/kit/Amounts.ts"
 
 /** The slices that show amounts stand apart, and still have to agree on what an amount is. */
 
