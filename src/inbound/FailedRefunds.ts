@@ -7,7 +7,7 @@ import { entersEverything, Members } from "../identity/members/Members.ts"
 import { housekeepingLayer } from "../kit/Housekeeping.ts"
 import { Mailer, type MailNotSent } from "../kit/Mailer.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import { batchSize, inBatches } from "../storage/Batches.ts"
+import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type Consequence, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
@@ -148,21 +148,17 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
     )
   })
 
-  const removeOld = sql`
-    WITH old AS MATERIALIZED (
-      SELECT organization_id, environment, refund_id FROM payments.failed_refunds
-      WHERE recorded_at < now() - interval '91 days' ORDER BY recorded_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM payments.failed_refunds f USING old
-    WHERE (f.organization_id, f.environment, f.refund_id) = (old.organization_id, old.environment, old.refund_id)
-    RETURNING 1`
-
   return {
     tell: Effect.flatMap(due, (tenants) => Effect.forEach(tenants, tellOne, { discard: true })).pipe(
       orUnavailable,
       Effect.withSpan("FailedRefunds.tell")
     ),
-    clean: inBatches(Effect.map(removeOld, (rows) => rows.length)).pipe(Effect.asVoid, orUnavailable)
+    clean: removeOld(sql, {
+      table: "failed_refunds",
+      key: ["organization_id", "environment", "refund_id"],
+      old: sql`r.recorded_at < now() - interval '91 days'`,
+      by: "recorded_at"
+    }).pipe(orUnavailable)
   }
 })
 

@@ -8,7 +8,7 @@ import { deliveryId, type EndpointId, type OrganizationId } from "../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { eventKey } from "../publishing/EventKey.ts"
-import { batchSize, inBatches } from "../storage/Batches.ts"
+import { removeOld } from "../storage/Batches.ts"
 import { boundedRead } from "../storage/BoundedReads.ts"
 import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../storage/ReceiptMonths.ts"
 import type { ListReceipts, Receipt, ReceiptEvent, ReceiptKey, ReceiptPage } from "./Receipt.ts"
@@ -166,21 +166,13 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.forEach(
       environments,
       (environment) =>
-        inBatches(
-          Effect.map(
-            sql`
-              WITH old AS MATERIALIZED (
-                SELECT environment, provider_event_id FROM payments.receipts_undated
-                WHERE environment = ${environment}
-                  AND received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'
-                ORDER BY received_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-              )
-              DELETE FROM payments.receipts_undated r USING old
-              WHERE r.environment = old.environment AND r.provider_event_id = old.provider_event_id
-              RETURNING 1`,
-            (rows) => rows.length
-          )
-        ),
+        removeOld(sql, {
+          table: "receipts_undated",
+          key: ["environment", "provider_event_id"],
+          old: sql`r.environment = ${environment}
+            AND r.received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'`,
+          by: "received_at"
+        }),
       { discard: true }
     )
 

@@ -84,9 +84,9 @@ const rootOf = (error: unknown): unknown =>
   Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
 
 /**
- * Brings the schema `payments` up to date with these migrations, and adds the tables for the days and months that begin. Safe when any number
- * of processes start at once: one migrates while it holds a session-level advisory lock, the others wait and find nothing
- * to do. Fails if the database or its connections can't be worked with: see `requireSession`.
+ * Brings the schema `payments` up to date with these migrations, and adds the tables for the days and months that begin.
+ * Any number of processes may start at once: one migrates while it holds a session-level advisory lock, the others wait and
+ * find nothing to do. Fails if the database or its connections can't be worked with: see `requireSession`.
  */
 export const migrateTo = (
   migrations: Migrations

@@ -2,38 +2,19 @@ import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Warnings } from "../../src/deliveries/api/Warnings.ts"
-import { Members } from "../../src/identity/members/Members.ts"
-import type { Role } from "../../src/identity/Principal.ts"
 import { mostCounted } from "../../src/kit/Request.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { newEmail, onServiceWithMail } from "../harness/SignIn.ts"
+import { membersOf } from "../harness/Members.ts"
+import { onServiceWithMail } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
 import { makeTenant, subscribe } from "../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
 /** An organization with a member of every role, and an endpoint. */
 const makeShop = Effect.gen(function* () {
-  const { request, services, sql } = yield* TestService
+  const { request } = yield* TestService
   const tenant = yield* makeTenant
-  // The owner that comes with the organization is none of these tests'
-  yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${tenant.id}`
-  const member = Effect.fnUntraced(function* (role: Role) {
-    const email = newEmail()
-    yield* Context.get(services, Members).add({
-      organizationId: tenant.id,
-      email,
-      role,
-      environments: role === "developer" || role === "viewer" ? ["sandbox"] : [],
-      author: { kind: "operator", id: "test" }
-    })
-    return email
-  })
-  const people = {
-    owner: yield* member("owner"),
-    admin: yield* member("admin"),
-    developer: yield* member("developer"),
-    viewer: yield* member("viewer")
-  }
+  const people = yield* membersOf(tenant)
   const { id } = yield* subscribe(tenant, ["payment.succeeded"], "http://localhost:9/secret-path")
   yield* request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
     key: tenant.key,

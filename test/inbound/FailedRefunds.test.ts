@@ -1,40 +1,20 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { Members } from "../../src/identity/members/Members.ts"
-import type { Role } from "../../src/identity/Principal.ts"
 import { FailedRefunds } from "../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { newEmail, onServiceWithMail } from "../harness/SignIn.ts"
+import { membersOf } from "../harness/Members.ts"
+import { onServiceWithMail } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
 import { newTenant } from "../provider/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
 
 /** An organization with a member of every role. */
 const makeShop = Effect.gen(function* () {
-  const { services, sql } = yield* TestService
   const tenant = yield* newTenant
-  // The owner that comes with the organization is none of these tests'
-  yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${tenant.id}`
-  const member = Effect.fnUntraced(function* (role: Role) {
-    const email = newEmail()
-    yield* Context.get(services, Members).add({
-      organizationId: tenant.id,
-      email,
-      role,
-      environments: role === "developer" || role === "viewer" ? ["sandbox"] : [],
-      author: { kind: "operator", id: "test" }
-    })
-    return email
-  })
-  const people = {
-    owner: yield* member("owner"),
-    admin: yield* member("admin"),
-    developer: yield* member("developer"),
-    viewer: yield* member("viewer")
-  }
+  const people = yield* membersOf(tenant)
   return { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]), people }
 }).pipe(Effect.orDie)
 

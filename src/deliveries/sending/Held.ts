@@ -76,7 +76,7 @@ interface BeginParts {
   readonly attempts: Pick<Attempts, "start">
   readonly destinations: Pick<Destinations, "load">
   readonly recording: {
-    /** What is to become of those whose outcome is not recorded yet, by id. */
+    /** The next step of each delivery whose outcome is not recorded yet, by id. */
     readonly unrecorded: (deliveries: ReadonlyArray<ClaimedDelivery>) => ReadonlyMap<DeliveryId, NextStep>
   }
   /** How long after its claim an attempt may still begin. */

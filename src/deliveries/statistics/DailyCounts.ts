@@ -5,7 +5,7 @@ import { housekeepingLayer } from "../../kit/Housekeeping.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
-import { batchSize, inBatches } from "../../storage/Batches.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { timedRead } from "../../storage/BoundedReads.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
@@ -121,48 +121,27 @@ const make = Effect.gen(function* () {
     (read, tenant) => inTurn(tenant)(read)
   )
 
-  const removeOld = (table: "payment_counts" | "delivery_counts", key: string) => {
-    const columns = sql.literal(`organization_id, environment, day, pass, slot, ${key}`)
-    return inBatches(
-      Effect.map(
-        sql`
-          WITH old AS MATERIALIZED (
-            SELECT ${columns} FROM payments.${sql.literal(table)}
-            WHERE day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int ORDER BY day LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-          )
-          DELETE FROM payments.${sql.literal(table)} k USING old
-          WHERE (${sql.literal(`k.organization_id, k.environment, k.day, k.pass, k.slot, k.${key.replace(", ", ", k.")}`)})
-            = (${sql.literal(`old.organization_id, old.environment, old.day, old.pass, old.slot, old.${key.replace(", ", ", old.")}`)})
-          RETURNING 1`,
-        (rows) => rows.length
-      )
-    )
-  }
-
-  /** A charge can be refunded for as long as its provider lets it, which is months: far less than this. */
-  const removeOldRefunds = inBatches(
-    Effect.map(
-      sql`
-        WITH old AS MATERIALIZED (
-          SELECT organization_id, environment, charge_key FROM payments.refunded_in_part
-          WHERE counted_at < now() - ${rememberedRefunds}::interval ORDER BY counted_at LIMIT ${batchSize}
-          FOR UPDATE SKIP LOCKED
-        )
-        DELETE FROM payments.refunded_in_part k USING old
-        WHERE (k.organization_id, k.environment, k.charge_key)
-          = (old.organization_id, old.environment, old.charge_key)
-        RETURNING 1`,
-      (rows) => rows.length
-    )
-  )
+  const removeOldDays = (table: "payment_counts" | "delivery_counts", ...key: ReadonlyArray<string>) =>
+    removeOld(sql, {
+      table,
+      key: ["organization_id", "environment", "day", "pass", "slot", ...key],
+      old: sql`r.day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int`,
+      by: "day"
+    })
 
   return {
     read,
     count: counting.run.pipe(orUnavailable),
     clean: Effect.all([
-      removeOld("payment_counts", "currency, kind"),
-      removeOld("delivery_counts", "endpoint_id"),
-      removeOldRefunds
+      removeOldDays("payment_counts", "currency", "kind"),
+      removeOldDays("delivery_counts", "endpoint_id"),
+      // A charge can be refunded for as long as its provider lets it, which is months: far less than this
+      removeOld(sql, {
+        table: "refunded_in_part",
+        key: ["organization_id", "environment", "charge_key"],
+        old: sql`r.counted_at < now() - ${rememberedRefunds}::interval`,
+        by: "counted_at"
+      })
     ]).pipe(Effect.asVoid, orUnavailable)
   }
 })

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
-import { batchSize, inBatches } from "../../storage/Batches.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 
 /** The retention of the audit log (contract 9.6). */
@@ -21,18 +21,10 @@ export class AuditRetention extends Context.Tag("connected-payments/identity/Aud
 
 const make = (auditRetention: Duration.Duration) =>
   Effect.map(SqlClient.SqlClient, (sql) => ({
-    clean: inBatches(
-      Effect.map(
-        sql`
-          WITH old AS MATERIALIZED (
-            SELECT organization_id, id FROM payments.audit_log
-            WHERE at < now() - ${Duration.toSeconds(auditRetention)} * interval '1 second'
-            ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-          )
-          DELETE FROM payments.audit_log a USING old
-          WHERE a.organization_id = old.organization_id AND a.id = old.id
-          RETURNING 1`,
-        (rows) => rows.length
-      )
-    ).pipe(Effect.asVoid, orUnavailable)
+    clean: removeOld(sql, {
+      table: "audit_log",
+      key: ["organization_id", "id"],
+      old: sql`r.at < now() - ${Duration.toSeconds(auditRetention)} * interval '1 second'`,
+      by: "at"
+    }).pipe(orUnavailable)
   }))

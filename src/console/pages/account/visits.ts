@@ -42,6 +42,6 @@ const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitW
   })
 }
 
-/** What the address says about a visit to the provider that has just ended; undefined for words that are none of them. */
+/** What the address says about a visit to the provider that has just ended; undefined if it says nothing of the kind. */
 export const wordsOfVisit = (kind: "onboarding" | "oauth", ended: string): VisitWords | undefined =>
   visits[kind].get(ended)
