@@ -46,7 +46,7 @@ export const contents = [
   },
   {
     reader: "Change it",
-    names: ["contributing", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
+    names: ["contributing", "glossary", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
   }
 ] as const
 
