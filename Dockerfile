@@ -17,6 +17,8 @@ COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --omit=optional
 
 FROM ${NODE_IMAGE}
+LABEL org.opencontainers.image.title=connected-payments org.opencontainers.image.version=0.1.0 \
+  org.opencontainers.image.licenses=MIT
 ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
 # What the bundles in dist leave outside: OpenTelemetry's packages

@@ -74,7 +74,8 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(InboundApi)
   .add(HealthApi)
   .annotate(OpenApi.Title, "connected-payments")
-  .annotate(OpenApi.Version, "2")
+  // The package's version: the API's own is in its paths
+  .annotate(OpenApi.Version, "0.1.0")
   .annotate(OpenApi.Description, introduction) {}
 
 /** Every operation of the contract, with the permission that it needs. */

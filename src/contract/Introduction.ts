@@ -13,4 +13,4 @@ export const introduction = `Payments on top of one connected provider account p
 
 **Errors.** Every failure answers \`{error, code, fields, requestId}\`. Decide by \`code\`; [the error reference](/docs/errors) says what to do about each.
 
-**Growth.** Answers and events may get further fields; accept them. Unknown fields in requests are refused.`
+**Growth.** Answers and events may get further fields; accept them. Unknown fields in requests are refused. The API's version is in its paths, \`/v2\`; this document's is the service's.`

@@ -40,6 +40,7 @@ export const contents = [
       "accounts-and-people",
       "operating",
       "failover",
+      "growth",
       "telemetry",
       "local-provider"
     ]

@@ -1,6 +1,7 @@
 import { createServer, type Socket } from "node:net"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { version } from "../../src/settings/Version.ts"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
@@ -79,7 +80,7 @@ onService(quickAttempts)("an attempt", (it) => {
           "service-delivery-id": delivery["id"],
           "service-signature": expect.stringMatching(/^t=\d+,v1=[0-9a-f]{64}$/)
         })
-        expect(received.headers["user-agent"]).toMatch(/^connected-payments\/\d+\.\d+\.\d+$/)
+        expect(received.headers["user-agent"]).toBe(`connected-payments/${version}`)
         expect(delivery["id"]).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
         const event = verifyWebhook({
           body: received.body,

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Data, Effect, Redacted, type Scope } from "effect"
 import { Client, escapeIdentifier } from "pg"
 import { inject } from "vitest"
-import { copyCluster } from "./Cluster.ts"
+import { copyCluster, emptyTemplate } from "./Cluster.ts"
 
 /** A test database could not be made or dropped. */
 export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
@@ -55,7 +55,7 @@ export const createTestDatabase = (options?: {
     Effect.suspend(() => {
       const name = `test_${randomUUID().replaceAll("-", "")}`
       // Copying files is several times faster than logging every page, and the run's server does not force to disk.
-      const template = escapeIdentifier(options?.template ?? "template0")
+      const template = options?.template === undefined ? emptyTemplate : escapeIdentifier(options.template)
       return administer(`CREATE DATABASE ${escapeIdentifier(name)} TEMPLATE ${template} STRATEGY FILE_COPY`).pipe(
         Effect.as({ name, url: urlOf(name) })
       )

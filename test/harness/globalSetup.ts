@@ -2,12 +2,13 @@ import { chmod, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Cause, Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Client } from "pg"
 import type { TestProject } from "vitest/node"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
 import { migrationsLayer } from "../../src/storage/Migrations.ts"
 import { buildInto } from "./Build.ts"
-import { copyCluster } from "./Cluster.ts"
+import { copyCluster, emptyTemplate, locale } from "./Cluster.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -70,10 +71,27 @@ const runDirectory = (base: string) =>
 const migrate = (url: Redacted.Redacted<string>) =>
   Effect.scoped(Layer.build(Layer.provide(migrationsLayer, databaseLayer({ url, poolSize: 2 }))))
 
+/** Makes the server's database anew, with the locale of `TEST_LOCALE`. */
+const recreate = (url: Redacted.Redacted<string>) =>
+  Effect.promise(async () => {
+    const admin = new URL(Redacted.value(url))
+    const name = admin.pathname.slice(1)
+    admin.pathname = "/postgres"
+    const client = new Client({ connectionString: admin.href })
+    await client.connect()
+    await client.query(`DROP DATABASE ${name}`)
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${emptyTemplate}`)
+    await client.end()
+  })
+
 /** The database that comes with the server gets the schema; nobody stays connected to it. */
 const startPostgres = Effect.fnUntraced(function* (directory: string, clusterDirectory: string) {
   const start = startEmbeddedPostgres({ directory, durable: false })
-  yield* Effect.scoped(Effect.flatMap(start, ({ url }) => migrate(url)))
+  yield* Effect.scoped(
+    Effect.flatMap(start, ({ url }) =>
+      Effect.zipRight(locale === undefined ? Effect.void : recreate(url), migrate(url))
+    )
+  )
   yield* copyCluster(directory, clusterDirectory)
   const { url } = yield* start
   const adminUrl = new URL(Redacted.value(url))

@@ -25,6 +25,10 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 const folder = join(root, "src/operating/kubernetes")
 const overlay = join(folder, "overlays/example")
 const manifests = build(overlay)
+
+/** The same with its database beside it, on CloudNativePG. */
+const overlayWithDatabase = join(folder, "overlays/cloudnative-pg")
+const manifestsWithDatabase = build(overlayWithDatabase)
 const text = (file: string) => readFileSync(join(root, file), "utf8")
 
 /** The manifests of a kind; the schemas, which a test of its own applies, say that they have its form. */
@@ -55,13 +59,20 @@ const schemas = createGenerator({
   skipTypeCheck: true
 }).createSchema("KubernetesManifests")
 
+// A quantity is a class in the types of CloudNativePG's resource, with its value inside
+for (const definition of Object.values(schemas.definitions ?? {})) {
+  if (typeof definition !== "object" || Object.keys(definition.properties ?? {}).join() !== "value") continue
+  for (const field of ["properties", "required", "additionalProperties"] as const) delete definition[field]
+  definition.type = ["number", "string"]
+}
+
 const kustomize = ["kustomize", "kubectl"].find(
   (file) => spawnSync(file, ["version", "--client"], { stdio: "ignore" }).status === 0
 )
 
 describe("the manifests for Kubernetes", () => {
   it("have the form that Kubernetes requires, and no field that it does not know", () => {
-    const ajv = new Ajv({ strict: false, allErrors: true }).addSchema({
+    const ajv = new Ajv({ strict: false, allErrors: true, formats: { "date-time": true } }).addSchema({
       $id: "kubernetes",
       definitions: schemas.definitions ?? {}
     })
@@ -75,25 +86,37 @@ describe("the manifests for Kubernetes", () => {
           )
     }
     expect(manifests.length).toBeGreaterThan(12)
-    expect(manifests.flatMap(problemsOf)).toEqual([])
+    expect(manifestsWithDatabase.length).toBe(manifests.length + 1)
+    expect([...manifests, ...manifestsWithDatabase].flatMap(problemsOf)).toEqual([])
 
-    // It would find a misspelt field, a wrong type and a missing one
-    const [deployment] = manifests.filter(({ kind }) => kind === "Deployment")
-    const broken = (change: (container: Record<string, unknown>) => void) => {
-      const copy: Manifest = structuredClone(deployment ?? { apiVersion: "", kind: "", metadata: { name: "" } })
+    // It would find a misspelt field, a wrong type, a missing one and a value that there is not
+    const broken = (of: string, part: string, change: (object: Record<string, unknown>) => void) => {
+      const original = manifestsWithDatabase.find(({ kind }) => kind === of)
+      const copy: Manifest = structuredClone(original ?? { apiVersion: "", kind: "", metadata: { name: "" } })
       forEachObject(copy, (object) => {
-        if ("livenessProbe" in object) change(object)
+        if (part in object) change(object)
       })
       return problemsOf(copy)
     }
-    expect(broken(() => {})).toEqual([])
-    expect(broken((container) => Object.assign(container, { readinesProbe: {} }))).not.toEqual([])
-    expect(broken((container) => Object.assign(container, { ports: "8080" }))).not.toEqual([])
-    expect(broken((container) => delete container["name"])).not.toEqual([])
+    expect(broken("Deployment", "livenessProbe", () => {})).toEqual([])
+    const container = (change: (object: Record<string, unknown>) => void) =>
+      broken("Deployment", "livenessProbe", change)
+    expect(container((object) => Object.assign(object, { readinesProbe: {} }))).not.toEqual([])
+    expect(container((object) => Object.assign(object, { ports: "8080" }))).not.toEqual([])
+    expect(container((object) => delete object["name"])).not.toEqual([])
+    const cluster = (change: (object: Record<string, unknown>) => void) => broken("Cluster", "method", change)
+    expect(cluster(() => {})).toEqual([])
+    expect(cluster((object) => Object.assign(object, { numbers: 1 }))).not.toEqual([])
+    expect(cluster((object) => Object.assign(object, { number: "1" }))).not.toEqual([])
+    expect(cluster((object) => delete object["number"])).not.toEqual([])
+    expect(cluster((object) => Object.assign(object, { method: "some" }))).not.toEqual([])
   })
 
-  it.skipIf(kustomize === undefined)("are what kustomize makes of them (skipped where it is not installed)", () => {
-    const args = kustomize === "kustomize" ? ["build", overlay] : ["kustomize", overlay]
+  it.skipIf(kustomize === undefined).each([
+    [overlay, manifests],
+    [overlayWithDatabase, manifestsWithDatabase]
+  ])("are what kustomize makes of them (skipped where it is not installed): %s", (directory, ours) => {
+    const args = kustomize === "kustomize" ? ["build", directory] : ["kustomize", directory]
     const { status, stderr, stdout } = spawnSync(kustomize ?? "", args, { encoding: "utf8" })
     expect(status, stderr).toBe(0)
     const hash = /(?<="name":"connected-payments)-[a-z0-9]{10}(?=")/g
@@ -103,7 +126,7 @@ describe("the manifests for Kubernetes", () => {
         .map((json) => JSON.parse(json) as Manifest)
         .toSorted((a, b) => (`${a.kind} ${a.metadata.name}` < `${b.kind} ${b.metadata.name}` ? -1 : 1))
     const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as unknown)
-    expect(byName(manifests)).toEqual(byName(theirs))
+    expect(byName(ours)).toEqual(byName(theirs))
   })
 
   it("give each process every setting that production requires, and no setting that there is not", () => {
@@ -227,6 +250,22 @@ describe("the manifests for Kubernetes", () => {
       expect(limits?.["cpu"]).toBeUndefined()
       expect(mebibytes(limits?.["memory"])).toBeGreaterThan(Number(heap) * 1.2)
     }
+  })
+})
+
+describe("the overlay with CloudNativePG", () => {
+  it("reaches the database that it creates, and checks its certificate", () => {
+    const [cluster] = manifestsWithDatabase.filter(({ kind }) => kind === "Cluster")
+    const name = cluster?.metadata.name
+    const own = JSON.stringify(manifestsWithDatabase)
+    expect(own).toContain(`"podSelector":{"matchLabels":{"cnpg.io/cluster":"${name}"}}`)
+    expect(own.match(new RegExp(`"secretName":"${name}-ca"`, "g"))).toHaveLength(pods.length)
+    expect(own.match(/"name":"DATABASE_READ_URL"/g)).toHaveLength(pods.length)
+    expect(documentedSettings).toContain("DATABASE_READ_URL")
+    const urls = [...text(`${overlayWithDatabase.slice(root.length)}/kustomization.yaml`).matchAll(/_URL=(\S+)/g)]
+    expect(urls.map(([, url = ""]) => new URL(url).hostname)).toEqual([`${name}-rw`, `${name}-ro`])
+    const mounted = /"mountPath":"([^"]*)","readOnly":true/.exec(own)?.[1]
+    for (const [, url = ""] of urls) expect(new URL(url).searchParams.get("sslrootcert")).toBe(`${mounted}/ca.crt`)
   })
 })
 

@@ -76,7 +76,10 @@ const patch = (manifest: Manifest, text: string): void => {
   for (const { op, path, value } of Schema.decodeUnknownSync(Operations, { onExcessProperty: "error" })(parse(text))) {
     const parts = path.split("/").slice(1)
     const last = parts.pop() ?? ""
-    const parent = parts.reduce<unknown>((at, part) => (isObject(at) ? at[part] : undefined), manifest)
+    const parent = parts.reduce<unknown>(
+      (at, part) => (Array.isArray(at) ? at[Number(part)] : isObject(at) ? at[part] : undefined),
+      manifest
+    )
     if (Array.isArray(parent) && last === "-" && op === "add") parent.push(value)
     else if (isObject(parent) && (op === "add" || last in parent)) parent[last] = value
     else throw new Error(`The patch changes nothing: ${path}`)
@@ -106,8 +109,9 @@ export const build = (folder: string): ReadonlyArray<Manifest> => {
   })
   const all = [...manifests, ...generated]
   for (const { patch: text, target } of kustomization.patches) {
-    const found = all.filter(({ kind, metadata }) => kind === target.kind && metadata.name === target.name)
-    if (found.length !== 1) throw new Error(`A patch needs one ${target.kind} ${target.name}, not ${found.length}`)
+    const [kinds, names] = [new RegExp(`^(?:${target.kind})$`), new RegExp(`^(?:${target.name})$`)]
+    const found = all.filter(({ kind, metadata }) => kinds.test(kind) && names.test(metadata.name))
+    if (found.length === 0) throw new Error(`A patch finds no ${target.kind} ${target.name}`)
     for (const manifest of found) patch(manifest, text)
   }
   forEachObject(all, (object) => {

@@ -21,7 +21,7 @@ import { prepareBacklog, queueBacklog, untilReceived } from "../workers/Backlog.
  * What each further process adds on one PostgreSQL: workers that empty a backlog, and API processes that take
  * notifications for three endpoints, in turns in one run. Processes, database, load and receivers share the machine's
  * processors: once those are busy, a further process adds nothing to the rate, and what an event costs PostgreSQL says
- * more. From that, `src/docs/performance.md` computes how far one large server goes.
+ * more. From that, `src/docs/growth.md` computes how far one large server goes.
  */
 
 const rounds = roundsOf(3)
@@ -210,6 +210,7 @@ export const scaleBench: Bench = {
         figure(name, "rate", "1/s", ({ rate }) => rate),
         figure(name, "processor_time", "µs each", ({ processor }) => processor),
         figure(name, "postgres_processor_time", "µs each", ({ postgres }) => postgres),
+        figure(name, "postgres_share", "%", ({ postgres, processor }) => (100 * postgres) / (postgres + processor)),
         figure(name, "wal", "bytes each", ({ walBytes }) => walBytes),
         // A session may tell of a transaction ten seconds later: too late for a short measurement
         ...(share < 1 ? [] : [figure(name, "transactions", "each", ({ transactions }) => transactions)]),

@@ -14,7 +14,9 @@ import { roundsOf, share } from "../sizes.ts"
 import { prepareBacklog, queueBacklog, untilReceived } from "./Backlog.ts"
 
 /**
- * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors, so what a delivery costs says more than the rate.
+ * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors,
+ * so what a delivery costs, and whom, says more than the rate: `src/docs/growth.md` computes from it how many workers on
+ * further machines one PostgreSQL serves.
  */
 
 const endpointCount = 128
@@ -122,6 +124,8 @@ export const workersBench: Bench = {
         figure(name, "rate", "1/s", ({ rate }) => rate),
         figure(name, "processor_time", "µs each", ({ processor }) => processor),
         figure(name, "postgres_processor_time", "µs each", ({ postgres }) => postgres),
+        // Of both together: a core of PostgreSQL keeps (100 - share) / share cores of workers busy
+        figure(name, "postgres_share", "%", ({ postgres, processor }) => (100 * postgres) / (postgres + processor)),
         figure(name, "claim_ms", "ms", ({ claimMillis }) => claimMillis),
         figure(name, "deliveries_per_claim", "", ({ perClaim }) => perClaim),
         figure(name, "claim_buffers", "each", ({ buffers }) => buffers)
