@@ -24,6 +24,7 @@ describe("the client's stream of events", () => {
       const address = server.address()
       const port = typeof address === "object" && address !== null ? address.port : 0
       const tags: Array<string> = []
+      let heads = 0
       const fiber = yield* eventStream({
         baseUrl: `http://127.0.0.1:${port}`,
         organizationId: "0190a0a0-0000-7000-8000-000000000000",
@@ -31,13 +32,17 @@ describe("the client's stream of events", () => {
       }).pipe(
         Stream.runForEach(({ _tag }) => Effect.sync(() => tags.push(_tag))),
         Effect.provide(FetchHttpClient.layer),
+        Effect.provideService(FetchHttpClient.Fetch, async (...request) => {
+          const answer = await fetch(...request)
+          heads += 1
+          return answer
+        }),
         Effect.fork
       )
       yield* eventuallyTrue("the beginning of an answer", () => answers === 1)
-      // The answer's head reaches the client
-      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 100)))
+      yield* eventuallyTrue("its head at the client", () => heads === 1)
       yield* TestClock.adjust("31 seconds")
-      yield* eventuallyTrue("the break", () => tags.length > 0, 3000)
+      yield* eventuallyTrue("the break", () => tags.length > 0)
       expect(tags).toEqual(["Interrupted"])
       yield* Fiber.interrupt(fiber)
     })

@@ -1,11 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { describe, expect, it, vi } from "@effect/vitest"
+import { Duration, Effect, TestClock } from "effect"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { ClaimingAside } from "../../src/deliveries/sending/ClaimingAside.ts"
 import { EndpointPace } from "../../src/deliveries/sending/EndpointPace.ts"
 import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
-import { eventuallyTrue } from "../harness/Eventually.ts"
 
 const nothingDue: Claim = {
   deliveries: [],
@@ -19,6 +18,20 @@ const nothingDue: Claim = {
 /** Claims aside of a worker with one slow endpoint, and what they ask for. The scope ends them. */
 const started = (isBehind: () => boolean) =>
   Effect.gen(function* () {
+    // Both clocks that it looks at are the test's
+    let now = 0
+    yield* Effect.acquireRelease(
+      Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(() => now)),
+      (spy) => Effect.sync(() => spy.mockRestore())
+    )
+    const passMillis = (millis: number) =>
+      Effect.repeatN(
+        Effect.suspend(() => {
+          now += 15
+          return TestClock.adjust("15 millis")
+        }),
+        millis / 15 - 1
+      )
     const pace = new EndpointPace({ cap: 64, first: 4 })
     pace.noteSlow(EndpointId.make(crypto.randomUUID()), OrganizationId.make(crypto.randomUUID()), performance.now())
     const claims: Array<ClaimOptions> = []
@@ -39,43 +52,46 @@ const started = (isBehind: () => boolean) =>
     })
     yield* Effect.forkScoped(Effect.forever(aside.round))
     const of = (look: ClaimOptions["look"]) => claims.filter((claim) => claim.look === look)
-    return { aside, newest: () => of("newest"), slow: () => of("asked") }
+    return { aside, newest: () => of("newest"), passMillis, slow: () => of("asked") }
   })
 
 describe("claims aside", () => {
-  it.scopedLive(
-    "take the newest again and again while the worker is behind, and ask for slow endpoints less often",
-    () =>
-      Effect.gen(function* () {
-        const { aside, newest, slow } = yield* started(() => true)
-        aside.noteNews()
-        yield* eventuallyTrue("twenty claims", () => newest().length >= 20)
-        expect(newest().length).toBeGreaterThan(2 * slow().length)
-        expect(slow().length).toBeGreaterThan(0)
-        // Few of one endpoint, of as many endpoints as there is room for
-        expect(newest().map(({ limit, perEndpoint }) => [limit, perEndpoint])).toContainEqual([256, 2])
-        expect(slow()[0]).toMatchObject({ perEndpoint: 16, askedFor: [{ room: 16 }] })
-      })
-  )
-
-  it.scopedLive("ask for slow endpoints although the worker catches up before it is their turn again", () =>
+  it.scoped("take the newest again and again while the worker is behind, and ask for slow endpoints less often", () =>
     Effect.gen(function* () {
-      let behind = true
-      const { aside, newest, slow } = yield* started(() => behind)
+      const { aside, newest, passMillis, slow } = yield* started(() => true)
       aside.noteNews()
-      yield* eventuallyTrue("their first turn", () => slow().length === 1 && newest().length >= 2)
-      behind = false
-      yield* eventuallyTrue("their next turn", () => slow().length === 2)
+      yield* passMillis(1500)
+      expect(newest().length).toBeGreaterThan(20)
+      expect(newest().length).toBeGreaterThan(2 * slow().length)
+      expect(slow().length).toBeGreaterThan(0)
+      // Few of one endpoint, of as many endpoints as there is room for
+      expect(newest().map(({ limit, perEndpoint }) => [limit, perEndpoint])).toContainEqual([256, 2])
+      expect(slow()[0]).toMatchObject({ perEndpoint: 16, askedFor: [{ room: 16 }] })
     })
   )
 
-  it.scopedLive("rest without news", () =>
+  it.scoped("ask for slow endpoints although the worker catches up before it is their turn again", () =>
     Effect.gen(function* () {
-      const { aside, newest, slow } = yield* started(() => false)
-      yield* Effect.yieldNow()
+      let behind = true
+      const { aside, newest, passMillis, slow } = yield* started(() => behind)
+      aside.noteNews()
+      yield* passMillis(150)
+      expect(slow()).toHaveLength(1)
+      expect(newest().length).toBeGreaterThan(1)
+      behind = false
+      yield* passMillis(150)
+      expect(slow()).toHaveLength(2)
+    })
+  )
+
+  it.scoped("rest without news", () =>
+    Effect.gen(function* () {
+      const { aside, newest, passMillis, slow } = yield* started(() => false)
+      yield* passMillis(300)
       expect([newest().length, slow().length]).toEqual([0, 0])
       aside.noteNews()
-      yield* eventuallyTrue("one turn", () => slow().length === 1)
+      yield* passMillis(300)
+      expect(slow()).toHaveLength(1)
       expect(newest()).toEqual([])
     })
   )

@@ -75,7 +75,8 @@ onService()("a delivery that was stored late, as by a transaction that took a mi
   )
 })
 
-const slowPoll = { ...testSettings.delivery, pollInterval: Duration.seconds(30) }
+/** What is found, is found without a poll: tests have long given up before the first. */
+const slowPoll = { ...testSettings.delivery, pollInterval: Duration.minutes(5) }
 
 onService({ delivery: { ...slowPoll, concurrency: 2 } })("a worker with little room", (it) => {
   it.scoped("goes on as soon as an attempt ends, without waiting for its next poll", () =>
@@ -87,7 +88,7 @@ onService({ delivery: { ...slowPoll, concurrency: 2 } })("a worker with little r
       yield* Effect.forEach(Array.from({ length: 20 }), () => notify(notification(tenant.accountId)))
       yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
       release()
-      yield* eventuallyTrue("all of them", () => consumer.received.length === 20, 15_000)
+      yield* eventuallyTrue("all of them", () => consumer.received.length === 20)
     })
   )
 })
@@ -107,7 +108,7 @@ onService({ delivery: { ...slowPoll, concurrencyPerEndpoint: 2 } })("an endpoint
           RETURNING *
         ) ${enqueue(sql, "delivery")}`
       yield* sql`SELECT pg_notify('connected_payments_deliveries', 'test')`
-      yield* eventuallyTrue("all of them", () => consumer.received.length === 201, 25_000)
+      yield* eventuallyTrue("all of them", () => consumer.received.length === 201)
     })
   )
 })
@@ -133,7 +134,7 @@ onService({ delivery: slowPoll })("an event that was just stored", (it) => {
     Effect.gen(function* () {
       const consumer = yield* makeConsumer
       yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1, 15_000)
+      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
     })
   )
 })
@@ -148,7 +149,7 @@ onService({ roles: { api: true, worker: false }, delivery: slowPoll })("an event
         Effect.map(listeners, (found) => (found.length === 2 ? Option.some(true) : Option.none()))
       )
       yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1, 15_000)
+      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
     })
   )
 })
@@ -164,45 +165,44 @@ const heldAttempt = Effect.gen(function* () {
   return { ...sent, consumer, release, scope }
 })
 
-// Far longer than an attempt may take: what is waited for here is the attempt's end
-onService({ roles: { api: true, worker: false }, shutdownTimeout: Duration.minutes(1) })(
-  "a worker that is told to stop",
-  (it) => {
-    it.scoped("claims nothing more, finishes what is in flight, and records it", () =>
-      Effect.gen(function* () {
-        const { consumer, release, scope, ...inFlight } = yield* heldAttempt
-        const stopping = yield* Effect.fork(Scope.close(scope, Exit.void))
-        // Its polls would find this one; that it stays untouched is looked at when all is over
-        const later = yield* send(consumer.url)
-        release()
-        yield* Fiber.join(stopping)
-        expect(yield* deliveriesOf(inFlight.tenant, inFlight.endpoint.id)).toMatchObject([
-          { state: "delivered", attemptCount: 1, attempts: [{ number: 1, httpStatus: 204 }] }
-        ])
-        const [waiting] = yield* deliveriesOf(later.tenant, later.endpoint.id)
-        expect(["queued", "delivered"]).toContain(waiting?.["state"])
-        expect(waiting?.["attemptCount"]).toBe(waiting?.["state"] === "queued" ? 0 : 1)
-        // Another one finds what is left, and repeats nothing
-        yield* startWorker
-        yield* attempted(later.tenant, later.endpoint.id)
-        expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(2)
-        expect(consumer.received).toHaveLength(2)
-      })
-    )
+// Longer than the test itself: what is waited for here is the attempt's end
+onService({
+  roles: { api: true, worker: false },
+  shutdownTimeout: Duration.minutes(5),
+  delivery: { ...testSettings.delivery, timeout: Duration.seconds(3) }
+})("a worker that is told to stop", (it) => {
+  it.scoped("claims nothing more, finishes what is in flight, and records it", () =>
+    Effect.gen(function* () {
+      const { consumer, release, scope, ...inFlight } = yield* heldAttempt
+      const stopping = yield* Effect.fork(Scope.close(scope, Exit.void))
+      // Its polls would find this one; that it stays untouched is looked at when all is over
+      const later = yield* send(consumer.url)
+      release()
+      yield* Fiber.join(stopping)
+      expect(yield* deliveriesOf(inFlight.tenant, inFlight.endpoint.id)).toMatchObject([
+        { state: "delivered", attemptCount: 1, attempts: [{ number: 1, httpStatus: 204 }] }
+      ])
+      const [waiting] = yield* deliveriesOf(later.tenant, later.endpoint.id)
+      expect(["queued", "delivered"]).toContain(waiting?.["state"])
+      expect(waiting?.["attemptCount"]).toBe(waiting?.["state"] === "queued" ? 0 : 1)
+      // Another one finds what is left, and repeats nothing
+      yield* startWorker
+      yield* attempted(later.tenant, later.endpoint.id)
+      expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(2)
+      expect(consumer.received).toHaveLength(2)
+    })
+  )
 
-    it.scoped("waits for no consumer longer than its attempt's time-out, and records that", () =>
-      Effect.gen(function* () {
-        const { endpoint, scope, tenant } = yield* heldAttempt
-        const startedAt = Date.now()
-        yield* Scope.close(scope, Exit.void)
-        expect(Date.now() - startedAt).toBeLessThan(30_000)
-        expect(yield* deliveriesOf(tenant, endpoint.id)).toMatchObject([
-          { state: "queued", attemptCount: 1, lastErrorCode: "timeout" }
-        ])
-      })
-    )
-  }
-)
+  it.scoped("waits for no consumer longer than its attempt's time-out, and records that", () =>
+    Effect.gen(function* () {
+      const { endpoint, scope, tenant } = yield* heldAttempt
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* deliveriesOf(tenant, endpoint.id)).toMatchObject([
+        { state: "queued", attemptCount: 1, lastErrorCode: "timeout" }
+      ])
+    })
+  )
+})
 
 onService({
   roles: { api: true, worker: false },
@@ -212,9 +212,7 @@ onService({
   it.scoped("gives up waiting when the shutdown's time is over: the lease will end by itself", () =>
     Effect.gen(function* () {
       const { endpoint, scope, tenant } = yield* heldAttempt
-      const startedAt = Date.now()
       yield* Scope.close(scope, Exit.void)
-      expect(Date.now() - startedAt).toBeLessThan(20_000)
       expect(yield* deliveriesOf(tenant, endpoint.id)).toMatchObject([
         { state: "queued", attemptCount: 1, attempts: [], nextAttemptAt: expect.any(String) }
       ])

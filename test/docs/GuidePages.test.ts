@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { guidePaths } from "../../src/docs/GuidePages.ts"
@@ -211,13 +210,14 @@ onService({ roles: { api: true, worker: false } })("the first search of the guid
     Effect.gen(function* () {
       const { request } = yield* TestService
       yield* request("GET", "/health/live")
-      const delay = monitorEventLoopDelay({ resolution: 1 })
-      delay.enable()
-      const startedAt = performance.now()
-      expect((yield* request("GET", "/docs/search?q=webhook")).status).toBe(200)
-      const millis = performance.now() - startedAt
-      delay.disable()
-      expect(delay.max / 1e6).toBeLessThan(millis / 2)
+      const answered: Array<string> = []
+      const ask = (path: string) =>
+        Effect.map(request("GET", path), ({ status }) => {
+          expect(status).toBe(200)
+          answered.push(path)
+        })
+      yield* Effect.all([ask("/docs/search?q=webhook"), ask("/health/live")], { concurrency: 2 })
+      expect(answered).toEqual(["/health/live", "/docs/search?q=webhook"])
     })
   )
 })

@@ -77,9 +77,9 @@ export const openLink = (linkUrl: string) => {
   return Effect.map(raw(origin, pathname), ({ headers }) => headers.get("location"))
 }
 
-/** Tries again until it succeeds, for at most ten seconds. */
+/** Tries again until it succeeds, for at most so long that the test can still say what it waited for. */
 export const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.retry(effect, Schedule.spaced("20 millis").pipe(Schedule.intersect(Schedule.recurs(500))))
+  Effect.retry(effect, Schedule.spaced("20 millis").pipe(Schedule.upTo("50 seconds")))
 
 /** Fails until the condition holds. */
 export const until = (condition: () => boolean): Effect.Effect<void, string> =>

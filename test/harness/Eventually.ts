@@ -9,13 +9,13 @@ const longestPause = 250
 const growth = 1.15
 
 /**
- * Looks again, in real time, until a look finds something. Fails after the limit (default 20 s): that is the only thing
- * that time decides in a test.
+ * Looks again, in real time, until a look finds something. Fails after the limit, by default shortly before a test's own:
+ * that is the only thing that time decides in a test.
  */
 export const eventually = <A, E, R>(
   what: string,
   look: Effect.Effect<Option.Option<A>, E, R>,
-  limitMillis = 20_000
+  limitMillis = 50_000
 ): Effect.Effect<A, E | NeverHappened, R> =>
   Effect.gen(function* () {
     const startedAt = Date.now()

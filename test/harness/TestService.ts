@@ -118,7 +118,8 @@ export const testSettings: ServiceOptions["settings"] = {
   receiptRetention: Duration.days(400),
   auditRetention: Duration.days(730),
   delivery: {
-    timeout: Duration.seconds(2),
+    // An attempt that is late on a slow machine would be repeated half a minute later
+    timeout: Duration.seconds(30),
     leaseMargin: Duration.seconds(1),
     concurrency: 64,
     concurrencyPerEndpoint: 16,

@@ -218,7 +218,7 @@ onSharedService("a credential", (it) => {
 
   it.effect("that is revoked or has expired is refused from the next request on", () =>
     Effect.gen(function* () {
-      const { makeKey, organization, services } = yield* TestService
+      const { makeKey, organization, services, sql } = yield* TestService
       const keys = Context.get(services, Keys)
       const tenant = { organizationId: organization.id, environment: "sandbox" } as const
       const key = yield* makeKey(organization.id, ["*", "webhook-endpoints:*"])
@@ -227,11 +227,12 @@ onSharedService("a credential", (it) => {
       yield* keys.revoke(tenant, record?.id ?? "", { kind: "operator", id: "test" })
       expectFailure(yield* list({ key }), keyInvalid)
       const brief = yield* makeKey(organization.id, ["*", "webhook-endpoints:*"], {
-        expiresAt: new Date(Date.now() + 500)
+        expiresAt: new Date(Date.now() + 3_600_000)
       })
       expect((yield* list({ key: brief })).status).toBe(200)
-      const startedAt = Date.now()
-      while ((yield* list({ key: brief })).status === 200) expect(Date.now() - startedAt).toBeLessThan(5000)
+      yield* sql`UPDATE payments.api_keys SET expires_at = now() WHERE expires_at > now()`
+      // What a process remembers of a key, it remembers for a moment
+      yield* Effect.repeat(list({ key: brief }), { while: ({ status }) => status === 200 })
       expectFailure(yield* list({ key: brief }), keyInvalid)
     })
   )

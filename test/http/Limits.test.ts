@@ -89,17 +89,18 @@ const api = { roles: { api: true, worker: false }, failedAuthenticationsPerMinut
 const onLimited = onOneService({ ...api, rateLimitPerMinute: 600 })
 
 onLimited("the request rate of a credential", (it) => {
-  it.effect("is 600 per minute: that many pass at once, and ten a second after them", () =>
+  it.effect("is 600 per minute: what is left of them passes at once, and ten a second after it", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
       expect(limitsOf(yield* listEndpoints(options))).toEqual({ limit: "600", remaining: "599", reset: "1" })
+      yield* leave(100)
       const startedAt = Date.now()
-      const answers = yield* many(800, options)
+      const answers = yield* many(200, options)
       const seconds = (Date.now() - startedAt) / 1000
       const passed = withStatus(answers, 200).length
-      expect(passed).toBeGreaterThanOrEqual(599)
-      expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
-      expect(passed + withStatus(answers, 429).length).toBe(800)
+      expect(passed).toBeGreaterThanOrEqual(100)
+      expect(passed).toBeLessThanOrEqual(100 + Math.ceil(10 * seconds))
+      expect(passed + withStatus(answers, 429).length).toBe(200)
       yield* leave(0)
       yield* passSeconds(3)
       const laterAt = Date.now()
@@ -160,7 +161,7 @@ onLimited("the request rate of a credential", (it) => {
 
   it.effect("is told with every answer of an authenticated request, whatever it is", () =>
     Effect.gen(function* () {
-      const { organization, request, services, sql, stranger } = yield* TestService
+      const { clock, organization, request, services, sql, stranger } = yield* TestService
       const key = yield* newKey()
       const poor = yield* newKey(["products:read"])
       const live = organization.liveKey
@@ -203,6 +204,11 @@ onLimited("the request rate of a credential", (it) => {
         [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
         [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
       ]
+      // However long an answer takes, its token has not come back when it is told
+      yield* Effect.acquireRelease(
+        Effect.sync(() => clock.hold(true)),
+        () => Effect.sync(() => clock.hold(false))
+      )
       for (const [status, method, path, options] of answers) {
         const answer = yield* request(method, path, options)
         const what = `${method} ${path} ${answer.text}`
@@ -211,7 +217,7 @@ onLimited("the request rate of a credential", (it) => {
         expect(Number(answer.headers.get("ratelimit-remaining")), what).toBeGreaterThan(500)
         expect(Number(answer.headers.get("ratelimit-reset")), what).toBeGreaterThan(0)
       }
-    })
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is counted for what is refused after the key was known, too", () =>
@@ -375,15 +381,15 @@ onLimited("the request rate of an organization", (it) => {
       yield* Effect.forEach(processes, send)
       yield* leave(0)
       yield* leave(6000, "organization")
-      for (let n = 0; n < 300; n++) {
+      for (let n = 0; n < 100; n++) {
         // Ten a second pass, each in another process
         yield* passSeconds(0.1)
         const first = n % processes.length
         yield* Effect.forEach([...processes.slice(first), ...processes.slice(0, first)], send)
       }
-      expect(yield* passed).toBeGreaterThan(200)
+      expect(yield* passed).toBeGreaterThan(66)
       // Of a hundred a second that come back
-      expect(yield* organizationTokens).toBeGreaterThan(4500)
+      expect(yield* organizationTokens).toBeGreaterThan(5500)
     }).pipe(Effect.scoped)
   )
 
@@ -436,9 +442,11 @@ onLimited("the tokens of a busy key", (it) => {
   it.effect("are taken several at a time, so that most of its requests send no statement, and each is counted", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
+      const startedAt = performance.now()
       const { answer, sent } = yield* statementsDuring(
         Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
       )
+      const seconds = (performance.now() - startedAt) / 1000
       expect(withStatus(answer, 200)).toHaveLength(100)
       expect(sent.length).toBeLessThan(15)
       const remaining = answer.map((each) => Number(limitsOf(each).remaining))
@@ -447,7 +455,7 @@ onLimited("the tokens of a busy key", (it) => {
       const last = Number(remaining.at(-1))
       expect([before, before - 1]).toContain(last)
       // Ten a second come back meanwhile
-      expect(last).toBeLessThan(560)
+      expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
       expect(last).toBeGreaterThanOrEqual(500)
     })
   )

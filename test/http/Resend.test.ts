@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option } from "effect"
+import { Context, Deferred, Effect, Option } from "effect"
 import { Deliveries } from "../../src/deliveries/api/Deliveries.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { answering, attempted, attemptsIn, send } from "../deliveries/Sending.ts"
@@ -161,7 +161,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
           request_id: answer.headers.get("request-id")
         }
       ])
-      yield* Effect.timeout(woken, "10 seconds")
+      yield* woken
     })
   )
 
@@ -170,11 +170,12 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const { sql } = yield* TestService
       const { id, tenant } = yield* failedDelivery()
       yield* queueAgain(sql, sql`id = ${id}`)
+      const ended = yield* Deferred.make<void>()
       const [recorded, answer] = yield* Effect.all(
         [
           sql.withTransaction(
             Effect.zipRight(
-              endQueued(sql, sql`id = ${id}`, "failed"),
+              Effect.zipRight(endQueued(sql, sql`id = ${id}`, "failed"), Deferred.succeed(ended, undefined)),
               // Until the re-send stands in line
               eventually(
                 "a statement that waits for the row",
@@ -186,7 +187,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
               )
             )
           ),
-          Effect.zipRight(Effect.sleep("100 millis"), retry(tenant, id))
+          Effect.zipRight(Deferred.await(ended), retry(tenant, id))
         ],
         { concurrency: 2 }
       )

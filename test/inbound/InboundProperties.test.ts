@@ -135,7 +135,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
             fc.asyncProperty(arrivals(tenant), (batch) =>
               Effect.runPromise(quietly(Effect.forEach(batch, judge, { concurrency: 8, discard: true })))
             ),
-            { numRuns: 50, endOnFailure: true }
+            { numRuns: 10, endOnFailure: true }
           )
         )
 
@@ -143,7 +143,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
           []
         )
         // The generator reaches every kind: else the property says less than it seems to
-        for (const count of Object.values(counts)) expect(count).toBeGreaterThan(100)
+        for (const count of Object.values(counts)) expect(count).toBeGreaterThan(20)
         const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
         expect(outcomes.map(({ outcome }) => outcome)).toEqual(
           expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])

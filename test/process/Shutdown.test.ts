@@ -146,14 +146,14 @@ const cases: ReadonlyArray<{
 describe.concurrent("a busy service", () => {
   for (const { command, isRepeated, signal, to, what } of cases) {
     it.scopedLive(
-      `ends within 10 seconds on ${what}, and leaves nothing behind`,
+      `ends on ${what} without waiting for what hangs, and leaves nothing behind`,
       () =>
         Effect.gen(function* () {
           const directory = yield* dataDirectory
           const consumer = yield* makeConsumer
           consumer.hold()
           const settings = {
-            DELIVERY_TIMEOUT: "60 seconds",
+            DELIVERY_TIMEOUT: "10 minutes",
             ...(signal === "SIGTERM" ? {} : { SHUTDOWN_TIMEOUT: "1 second" })
           }
           const service = yield* startService(directory, settings, command && (yield* command))
@@ -171,12 +171,11 @@ describe.concurrent("a busy service", () => {
             process.kill(-service.pid, signal)
             yield* eventually("the end of listening", refusesConnections(service.local))
           }
-          const { millis } = yield* stop(service, signal, to)
-          expect(millis).toBeLessThan(10_000)
+          yield* stop(service, signal, to)
           expect(yield* isAlive(database)).toBe(false)
           expect(yield* isAlive(service.pid)).toBe(false)
           // The others of its group (npm, its shell, the loader's helper) end with it
-          yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service), 5000)
+          yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service))
           expect(service.output.stderr).not.toContain("defect")
           expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
         }),

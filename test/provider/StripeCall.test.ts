@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option, TestClock } from "effect"
+import { Chunk, Deferred, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { scripted } from "./ScriptedAdapter.ts"
-import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { type Behaviour, dripping, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
 const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
 
@@ -15,6 +16,14 @@ const refusing = (
   error: Readonly<Record<string, unknown>>,
   headers?: Readonly<Record<string, string>>
 ) => replying(status, { error: { type: "api_error", ...error } }, headers)
+
+/** Until a call rests before its next attempt: its deadline is the other sleep. */
+const pausing = Effect.flatMap(TestClock.testClock(), (clock) =>
+  eventually(
+    "a pause",
+    Effect.map(clock.sleeps, (sleeps) => (Chunk.size(sleeps) === 2 ? Option.some(true) : Option.none()))
+  )
+)
 
 /** One behaviour per call, the last one from then on. */
 const inTurn = (...behaviours: ReadonlyArray<Behaviour>): Behaviour => {
@@ -98,13 +107,17 @@ describe("a call to the provider", () => {
     })
   )
 
-  it.scopedLive("waits as long as the provider asks, unless its deadline comes first", () =>
+  it.scoped("waits as long as the provider asks, unless its deadline comes first", () =>
     Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted({ timeout: "5 seconds" })
-      const startedAt = Date.now()
-      behave(inTurn(refusing(429, {}, { "retry-after": "1" }), replying(200, product)))
-      yield* provider.retrieveProduct(account, "prod_123")
-      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1000)
+      const { behave, calls, provider } = yield* scripted()
+      behave(inTurn(refusing(429, {}, { "retry-after": "20" }), replying(200, product)))
+      const asked = yield* Effect.fork(provider.retrieveProduct(account, "prod_123"))
+      yield* pausing
+      yield* TestClock.adjust("19999 millis")
+      yield* pausing
+      expect(calls).toHaveLength(1)
+      yield* TestClock.adjust("1 millis")
+      expect(yield* Fiber.join(asked)).toEqual(product)
       behave(refusing(429, {}, { "retry-after": "60" }))
       const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
       expect(failure).toMatchObject({ _tag: "ProviderRateLimited", retryAfter: Duration.seconds(60) })
@@ -112,13 +125,34 @@ describe("a call to the provider", () => {
     })
   )
 
-  it.scopedLive("ends with its deadline, however often it was made", () =>
+  it.scoped("ends with its deadline, however often it was made", () =>
     Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted({ timeout: "700 millis" })
+      const { behave, calls, provider } = yield* scripted()
       behave(inTurn(resetting, silent))
-      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-      expect(failure._tag).toBe("ProviderTimeout")
+      const failing = yield* Effect.fork(Effect.flip(provider.retrieveProduct(account, "prod_123")))
+      yield* pausing
+      yield* TestClock.adjust("250 millis")
+      yield* eventuallyTrue("the second attempt", () => calls.length === 2)
+      yield* TestClock.adjust("30 seconds")
+      expect((yield* Fiber.join(failing))._tag).toBe("ProviderTimeout")
       expect(calls).toHaveLength(2)
+    })
+  )
+
+  it.scopedLive("reads a slow drip no further once its time is over", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ timeout: "1 second" })
+      let closed = 0
+      behave((call, response) => {
+        response.once("close", () => {
+          closed += 1
+        })
+        dripping(call, response)
+      })
+      expect((yield* Effect.flip(provider.retrieveProduct(account, "prod_123")))._tag).toBe("ProviderTimeout")
+      yield* eventuallyTrue("its connection is closed", () => closed === 1)
+      // Not tried again: it would be as long
+      expect(calls).toHaveLength(1)
     })
   )
 

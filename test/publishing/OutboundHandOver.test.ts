@@ -105,8 +105,12 @@ it.scopedLive("one that is refused, or whose commit fails, frees its place", () 
 it.scopedLive("one whose caller is interrupted while it is committed is handed over all the same", () =>
   Effect.gen(function* () {
     const { free, outbound, queued, sql, taken } = yield* processWith(1)
+    yield* sql`CREATE TABLE may_commit (at int)`
     yield* sql`
-      CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$`
+      CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        WHILE NOT EXISTS (SELECT FROM may_commit) LOOP PERFORM pg_sleep(0.01); END LOOP;
+        RETURN NULL;
+      END $$`
     yield* sql`
       CREATE CONSTRAINT TRIGGER waiting AFTER INSERT ON payments.published_events DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION wait()`
@@ -118,7 +122,9 @@ it.scopedLive("one whose caller is interrupted while it is committed is handed o
         ([row]) => Option.fromNullable(row)
       )
     )
-    expect(Exit.isInterrupted(yield* Fiber.interrupt(publishing))).toBe(true)
+    const interrupted = yield* Effect.fork(Fiber.interrupt(publishing))
+    yield* sql`INSERT INTO may_commit VALUES (1)`
+    expect(Exit.isInterrupted(yield* Fiber.join(interrupted))).toBe(true)
     expect(yield* queued).toMatchObject([{ leased: true, attempts: 1 }])
     expect([taken.length, free()]).toEqual([1, 1])
   })

@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { Cause, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { ServiceUnavailable } from "../../src/errors/Errors.ts"
 import {
   type DatabaseOptions,
@@ -13,6 +13,7 @@ import {
   violates
 } from "../../src/storage/Database.ts"
 import { sqlState } from "../../src/telemetry/ServerErrors.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 
 const connect = (options: DatabaseOptions) =>
@@ -207,13 +208,11 @@ describe("a transaction", () => {
 describe("the pool", () => {
   it.scopedLive("bounds the wait for a connection, which the API says as 503, and recovers", () =>
     Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "200 millis" })
+      const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "2 seconds" })
       yield* Effect.scoped(
         Effect.gen(function* () {
           yield* sql.reserve
-          const startedAt = Date.now()
           const error = yield* failureOf(orUnavailable(sql`SELECT 1`))
-          expect(Date.now() - startedAt).toBeLessThan(5000)
           expect(error).toBeInstanceOf(ServiceUnavailable)
           expect(error).toMatchObject({ status: 503, code: "service_unavailable" })
           expect(error.retryAfter).not.toBeNull()
@@ -234,13 +233,18 @@ describe("the pool", () => {
 
   it.scopedLive("ends the statement of a caller who leaves", () =>
     Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 2 })
-      const left = yield* Effect.fork(sql`SELECT pg_sleep(10)`)
-      yield* Effect.sleep("100 millis")
-      const startedAt = performance.now()
+      const sql = yield* ownDatabase({ poolSize: 2, statementTimeout: "1 hour" })
+      const left = yield* Effect.fork(sql`SELECT pg_sleep(3600)`)
+      yield* eventually(
+        "the statement",
+        Effect.map(
+          sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
+          ([row]) => Option.fromNullable(row)
+        )
+      )
       yield* Fiber.interrupt(left)
+      // Each on a connection of its own
       yield* Effect.all([sql`SELECT pg_sleep(0.1)`, sql`SELECT pg_sleep(0.1)`], { concurrency: 2 })
-      expect(performance.now() - startedAt).toBeLessThan(5000)
     })
   )
 
@@ -284,7 +288,8 @@ describe("the pool", () => {
       const startedAt = performance.now()
       yield* Fiber.interruptAll(leaving)
       yield* sql`SELECT 1`
-      expect(performance.now() - startedAt).toBeLessThan(3000)
+      // Otherwise the client waits five seconds for each cancellation
+      expect(performance.now() - startedAt).toBeLessThan(5000)
     })
   )
 

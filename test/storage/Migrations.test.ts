@@ -139,7 +139,7 @@ describe("migrate", () => {
           "a look at the lock",
           Effect.map(looking, ([row]) => Option.fromNullable(row))
         )
-        const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "3 seconds")
+        const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "30 seconds")
         expect(
           yield* other`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`
         ).toHaveLength(1)
