@@ -9,8 +9,9 @@ import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { deletedEndpointsLayer, Endpoints } from "./endpoints/Endpoints.ts"
 import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
 import { Organizations } from "./identity/organizations/Organizations.ts"
-import { Cipher } from "./kit/Cipher.ts"
+import { Cipher, type DecryptionFailed } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
+import { KeyedHash } from "./kit/KeyedHash.ts"
 import { SlowReads } from "./kit/SlowReads.ts"
 import { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
@@ -84,13 +85,17 @@ export type EmbeddedEvents = OutboundEvents | Endpoints | Deliveries | Organizat
 /** Endpoints, deliveries, the queue and its worker, for the team's own events only: no HTTP surface, no provider. */
 export const embeddedEventsLayer = (
   options: EmbeddedEventsOptions
-): Layer.Layer<EmbeddedEvents, MigrationFailed | SqlError.SqlError, PgClient.PgClient | SqlClient.SqlClient> =>
+): Layer.Layer<
+  EmbeddedEvents,
+  MigrationFailed | SqlError.SqlError | DecryptionFailed,
+  PgClient.PgClient | SqlClient.SqlClient
+> =>
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
       const settings = { ...defaults, ...options.settings }
       const { retention: keepFor } = settings.delivery
       const foundations = Layer.mergeAll(
-        Cipher.layer(options.masterKeys),
+        Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
         DnsResolver.layer,
         WakeUp.layer,
         HandOver.layer,

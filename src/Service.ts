@@ -33,9 +33,10 @@ import type { S3ImageStoreOptions } from "./images/S3ImageStore.ts"
 import { FailedRefunds, failedRefundsLayer } from "./inbound/FailedRefunds.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Receipts } from "./inbound/Receipts.ts"
-import { Cipher } from "./kit/Cipher.ts"
+import { Cipher, type DecryptionFailed } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
+import { KeyedHash } from "./kit/KeyedHash.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { SlowReads } from "./kit/SlowReads.ts"
@@ -137,7 +138,11 @@ export type Services =
   | HandOver
   | SlowReads
   | Cipher
+  | KeyedHash
   | DnsResolver
+
+/** Why services can't start on a database: for the last, the master keys are not those of its data. */
+type ServicesFailed = MigrationFailed | SqlError.SqlError | DecryptionFailed
 
 /** The database with its schema up to date. */
 export const storageLayer = (
@@ -156,7 +161,7 @@ export const storageLayer = (
 /** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
-): Layer.Layer<Services, MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
+): Layer.Layer<Services, ServicesFailed, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
@@ -165,12 +170,12 @@ export const servicesLayer = (
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
-): Layer.Layer<Services, E | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
+): Layer.Layer<Services, E | ServicesFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const { retention: keepFor } = options.settings.delivery
   const foundations = Layer.mergeAll(
-    Cipher.layer(options.masterKeys),
+    Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
     DnsResolver.layer,
     WakeUp.layer,
     HandOver.layer,

@@ -42,7 +42,7 @@ export { type OwnReturnUrls, ReturnUrls } from "./identity/return-urls/ReturnUrl
 export { Sessions } from "./identity/sign-in/Sessions.ts"
 export { Inbound, type Received } from "./inbound/Inbound.ts"
 export { Receipts } from "./inbound/Receipts.ts"
-export { Cipher } from "./kit/Cipher.ts"
+export { Cipher, DecryptionFailed } from "./kit/Cipher.ts"
 export { Mailer } from "./kit/Mailer.ts"
 export { Accounts } from "./provider/Accounts.ts"
 export { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"

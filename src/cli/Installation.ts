@@ -1,9 +1,11 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
+import { Cipher } from "../kit/Cipher.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { Provider } from "../provider/Provider.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
+import { stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
+import type { ServiceOptions } from "../Service.ts"
 import { type ImageStoreSettings, readSettings, type SettingsError, type SettingsShape } from "../settings/Settings.ts"
 import { databaseLayer } from "../storage/Database.ts"
 import type { MigrationFailed } from "../storage/Migrations.ts"
@@ -23,7 +25,7 @@ const make = Effect.gen(function* () {
       databaseDirectUrl: settings.databaseDirectUrl,
       databaseReadUrl: settings.databaseReadUrl,
       startedDatabase: true,
-      provider: Effect.succeed(service.provider),
+      service: Effect.succeed(service),
       imageStore: settings.imageStore
     }
   }
@@ -33,9 +35,9 @@ const make = Effect.gen(function* () {
     databaseReadUrl: settings.databaseReadUrl,
     startedDatabase: false,
     imageStore: settings.imageStore,
-    provider: Effect.map(
+    service: Effect.map(
       completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known }),
-      ({ service }) => service.provider
+      ({ service }) => service
     )
   }
 })
@@ -55,8 +57,8 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
     readonly databaseReadUrl: Option.Option<Redacted.Redacted>
     /** Whether the database was started for this command, which then has to update its schema. */
     readonly startedDatabase: boolean
-    /** The provider that the service uses: if no key is set, the running service's emulator, or a new one. */
-    readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
+    /** The service's provider and master keys. If no provider's key is set: the running service's emulator, or a new one. */
+    readonly service: Effect.Effect<Pick<ServiceOptions, "provider" | "masterKeys">, LocalDefaultsFailed, Scope.Scope>
     /** The bucket of product images; none if they are in the database. */
     readonly imageStore: Option.Option<ImageStoreSettings>
   }
@@ -125,12 +127,11 @@ export const database: Layer.Layer<
   )
 ).pipe(Layer.provideMerge(databaseAsFound))
 
-/** The provider of the installation. */
-export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(
-  Effect.gen(function* () {
-    const installation = yield* Installation
-    return stripeProviderLayer(yield* installation.provider)
-  })
+/** The provider of the installation, and its master keys. */
+export const provider: Layer.Layer<Provider | Cipher, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(
+  Effect.map(Effect.flatten(Effect.map(Installation, ({ service }) => service)), ({ masterKeys, provider }) =>
+    Layer.merge(stripeProviderLayer(provider), Cipher.layer(masterKeys))
+  )
 )
 
 /**

@@ -3,8 +3,10 @@ import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../inbound/Receipts.ts"
+import { KeyedHash } from "../kit/KeyedHash.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
+import type { Provider } from "../provider/Provider.ts"
 import { Prices } from "../provider/prices/Prices.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
 import { CommandFailed } from "./Failure.ts"
@@ -33,18 +35,30 @@ const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect
 /** No retention: these commands remove nothing. */
 const kept = { receiptRetention: Duration.infinity }
 
-const receiptsOn = <E, R>(providerLayer: Layer.Layer<Layer.Layer.Success<typeof noProvider>, E, R>) =>
+/** These commands neither store nor match what is hashed, so that they need no master key. */
+const noKeyedHash = Layer.succeed(KeyedHash, () => {
+  throw new Error("Only a replay may hash")
+})
+
+const receiptsOn = <E, R, E2, R2>(
+  providerLayer: Layer.Layer<Provider, E, R>,
+  keyedHash: Layer.Layer<KeyedHash, E2, R2>
+) =>
   Layer.merge(Receipts.layer(kept), Organizations.layer).pipe(
-    Layer.provide([CheckoutSessions.layer, workersPoll]),
+    Layer.provide([CheckoutSessions.layer, workersPoll, keyedHash]),
     Layer.provide([Prices.layer, ReturnUrls.layer]),
     Layer.provide(Layer.provideMerge(Accounts.layer, providerLayer)),
     Layer.provide(database),
     Layer.provide(Installation.layer)
   )
 
-const services = receiptsOn(noProvider)
+const services = receiptsOn(noProvider, noKeyedHash)
 
-const servicesWithProvider = receiptsOn(Layer.provide(provider, Installation.layer))
+const providerHere = Layer.provide(provider, Installation.layer)
+
+const servicesWithProvider = receiptsOn(providerHere, noKeyedHash)
+
+const servicesForReplays = receiptsOn(providerHere, Layer.provide(KeyedHash.layer, providerHere))
 
 /** A provider identifier: visible ASCII without spaces. */
 const providerName = Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/)))
@@ -301,7 +315,7 @@ const replay = described(
           text: replayText(replayed)
         })
       })
-  ).pipe(Command.provide(servicesWithProvider)),
+  ).pipe(Command.provide(servicesForReplays)),
   {
     command: "receipts replay",
     summary: "Fetch a notification's event again and create the deliveries that are missing. Existing ones stay.",

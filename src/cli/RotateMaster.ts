@@ -48,7 +48,7 @@ const reportText = ({ current, left, reencrypted, unreadable, unused }: Rotation
     ...left.map(leftText),
     ...unreadable.map(
       ({ environment, kind, masterKeyId, organizationId }) =>
-        `One of the ${kind} of organization ${organizationId} in ${environment} does not decrypt under "${masterKeyId}".`
+        `One of the ${kind}${organizationId === null ? "" : ` of organization ${organizationId} in ${environment}`} does not decrypt under "${masterKeyId}".`
     ),
     ...(unused.length === 0
       ? []

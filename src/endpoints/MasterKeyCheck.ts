@@ -2,10 +2,9 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Cipher } from "../kit/Cipher.ts"
-import { answerContext } from "../kit/Idempotency.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { MasterKey } from "../settings/Settings.ts"
-import { secretContext } from "./Secrets.ts"
+import { contextOf, type EncryptedKind, noUuid } from "./MasterKeyRotation.ts"
 
 /** The master keys are not those of the database. The message is for operators: it names the key's id, never the key. */
 export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
@@ -15,15 +14,10 @@ export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
 }> {}
 
 interface Sample extends Tenant {
-  readonly kind: "signing secrets" | "stored answers"
+  readonly kind: EncryptedKind
   readonly id: string
   readonly masterKeyId: string
   readonly ciphertext: Buffer
-}
-
-const contexts: Readonly<Record<Sample["kind"], (tenant: Tenant, id: string) => string>> = {
-  "signing secrets": secretContext,
-  "stored answers": answerContext
 }
 
 /** The advice on how to get the key back; a local start without the setting has its key in its data directory. */
@@ -34,8 +28,8 @@ const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
       "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
 
 /**
- * Tries the master keys on stored data: a signing secret, preferably one under an unknown key, and the newest stored
- * answer. One query, so that a process with wrong keys fails at its start and not at the first delivery.
+ * Tries the master keys on stored data: the installation's key, a signing secret, preferably one under an unknown key, and
+ * the newest stored answer. One query, so that a process with wrong keys fails at its start and not at the first delivery.
  *
  * @param options.secretsFile the file that the key comes from, if `MASTER_KEYS` is not set
  */
@@ -53,11 +47,14 @@ export const checkMasterKeys = (options: {
         FROM payments.endpoint_secrets ORDER BY master_key_id = ANY(${known}::text[]), created_at DESC LIMIT 1)
       UNION ALL
       (SELECT 'stored answers', organization_id, environment, key, master_key_id, answer
-        FROM payments.idempotency_keys WHERE answer IS NOT NULL ORDER BY created_at DESC LIMIT 1)`
+        FROM payments.idempotency_keys WHERE answer IS NOT NULL ORDER BY created_at DESC LIMIT 1)
+      UNION ALL
+      (SELECT 'installation keys', ${noUuid}::uuid, '', name, master_key_id, ciphertext
+        FROM payments.installation_keys LIMIT 1)`
     yield* Effect.forEach(
       samples,
       ({ kind, masterKeyId, ...row }) =>
-        cipher.decrypt({ masterKeyId, ciphertext: row.ciphertext }, contexts[kind](row, row.id)).pipe(
+        cipher.decrypt({ masterKeyId, ciphertext: row.ciphertext }, contextOf[kind](row, row.id)).pipe(
           Effect.mapError(() => {
             const problem = known.includes(masterKeyId)
               ? `the key "${masterKeyId}" is not the one that encrypted the database's ${kind}, though its id is the same.`

@@ -3,6 +3,7 @@ import { Array as Arr, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Cipher } from "../kit/Cipher.ts"
 import { answerContext } from "../kit/Idempotency.ts"
+import { installationKeyContext } from "../kit/KeyedHash.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { MasterKey } from "../settings/Settings.ts"
 import { secretContext } from "./Secrets.ts"
@@ -15,42 +16,59 @@ import { secretContext } from "./Secrets.ts"
  */
 
 /** The kinds of data that are encrypted at rest. A new table with ciphertexts belongs here. */
-export type EncryptedKind = "signing secrets" | "stored answers"
+export type EncryptedKind = "signing secrets" | "stored answers" | "installation keys"
+
+/** The context that a row's ciphertext is bound to. */
+export const contextOf: Readonly<Record<EncryptedKind, (tenant: Tenant, id: string) => string>> = {
+  "signing secrets": secretContext,
+  "stored answers": answerContext,
+  "installation keys": (_, name) => installationKeyContext(name)
+}
 
 interface EncryptedTable {
   readonly kind: EncryptedKind
   readonly table: string
-  /** The last column of the primary key, after organization and environment. */
+  /** Whether its primary key begins with organization and environment. */
+  readonly ofTenants: boolean
+  /** The last column of the primary key. */
   readonly id: string
   readonly idType: "uuid" | "text"
   /** A value that sorts before every id. */
   readonly beforeAll: string
   readonly ciphertext: string
-  /** The context that a row's ciphertext is bound to. */
-  readonly context: (tenant: Tenant, id: string) => string
 }
 
-const noUuid = "00000000-0000-0000-0000-000000000000"
+/** Stands for the organization of what belongs to none, and sorts before all of them. */
+export const noUuid = "00000000-0000-0000-0000-000000000000"
 
-/** The tables with ciphertexts; each has columns `organization_id`, `environment` and `master_key_id`. */
+/** The tables with ciphertexts; each has a column `master_key_id`. */
 export const encryptedTables: ReadonlyArray<EncryptedTable> = [
   {
     kind: "signing secrets",
     table: "payments.endpoint_secrets",
+    ofTenants: true,
     id: "id",
     idType: "uuid",
     beforeAll: noUuid,
-    ciphertext: "ciphertext",
-    context: secretContext
+    ciphertext: "ciphertext"
   },
   {
     kind: "stored answers",
     table: "payments.idempotency_keys",
+    ofTenants: true,
     id: "key",
     idType: "text",
     beforeAll: "",
-    ciphertext: "answer",
-    context: answerContext
+    ciphertext: "answer"
+  },
+  {
+    kind: "installation keys",
+    table: "payments.installation_keys",
+    ofTenants: false,
+    id: "name",
+    idType: "text",
+    beforeAll: "",
+    ciphertext: "ciphertext"
   }
 ]
 
@@ -74,8 +92,9 @@ export interface LeftUnderKey {
 /** A ciphertext that its master key does not decrypt: it was altered, or the id belongs to other key bytes. */
 export interface Unreadable {
   readonly kind: EncryptedKind
-  readonly organizationId: string
-  readonly environment: string
+  /** Null for a key of the installation. */
+  readonly organizationId: string | null
+  readonly environment: string | null
   readonly masterKeyId: string
 }
 
@@ -107,6 +126,8 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
   const id = sql.literal(of.id)
   const idType = sql.literal(of.idType)
   const ciphertext = sql.literal(of.ciphertext)
+  const organization = sql.literal(of.ofTenants ? "t.organization_id" : `'${noUuid}'::uuid`)
+  const environment = sql.literal(of.ofTenants ? "t.environment" : "''")
   return {
     countByKey: sql<{ masterKeyId: string; count: number }>`
       SELECT master_key_id AS "masterKeyId", count(*)::int AS count FROM ${table}
@@ -114,12 +135,12 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
 
     page: (keyIds: ReadonlyArray<string>, after: readonly [string, string, string], limit: number) =>
       sql<Row>`
-        SELECT organization_id AS "organizationId", environment, ${id}::text AS id, master_key_id AS "masterKeyId",
+        SELECT ${organization} AS "organizationId", ${environment} AS environment, ${id}::text AS id, master_key_id AS "masterKeyId",
           ${ciphertext} AS ciphertext
-        FROM ${table}
+        FROM ${table} t
         WHERE master_key_id = ANY(${keyIds}::text[])
-          AND (organization_id, environment, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
-        ORDER BY organization_id, environment, ${id} LIMIT ${limit}`,
+          AND (${organization}, ${environment}, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
+        ORDER BY 1, 2, t.${id} LIMIT ${limit}`,
 
     /** Returns how many rows still held what was read. */
     replace: (masterKeyId: string, changes: ReadonlyArray<{ readonly row: Row; readonly fresh: Uint8Array }>) =>
@@ -132,7 +153,7 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
             ${changes.map(({ row }) => row.ciphertext.toString("base64"))}::text[],
             ${changes.map(({ fresh }) => Buffer.from(fresh).toString("base64"))}::text[]
           ) AS n (organization_id, environment, id, stale, fresh)
-          WHERE t.organization_id = n.organization_id AND t.environment = n.environment AND t.${id} = n.id
+          WHERE ${organization} = n.organization_id AND ${environment} = n.environment AND t.${id} = n.id
             AND t.${ciphertext} = decode(n.stale, 'base64')
           RETURNING 1`,
         (rows) => rows.length
@@ -160,13 +181,14 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
 
   const reencrypt = (of: EncryptedTable, row: Row) =>
     Effect.gen(function* () {
-      const context = of.context(row, row.id)
+      const context = contextOf[of.kind](row, row.id)
       const { ciphertext } = yield* cipher.encrypt(yield* cipher.decrypt(row, context), context)
       return { row, fresh: ciphertext }
     }).pipe(
       Effect.mapError((): Unreadable => {
         const { environment, masterKeyId, organizationId } = row
-        return { kind: of.kind, organizationId, environment, masterKeyId }
+        const whose = of.ofTenants ? { organizationId, environment } : { organizationId: null, environment: null }
+        return { kind: of.kind, ...whose, masterKeyId }
       }),
       Effect.either
     )

@@ -1,11 +1,11 @@
-import { hash } from "node:crypto"
 import { Predicate } from "effect"
+import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { FilterSubjects, Filters } from "./Filters.ts"
 
 /**
  * What filters read besides an event's `data`, as it is stored with the event, so that a replay filters as the receipt
- * did. Metadata can hold anything, a person's data included: of each pair only a hash is stored, which says whether a
- * filter's pair is among them and nothing else.
+ * did. Metadata can hold anything, a person's data included: of each pair only a keyed hash is stored, which says whether
+ * a filter's pair is among them and nothing else.
  */
 
 interface StoredSubjects {
@@ -18,11 +18,15 @@ interface StoredSubjects {
 const most = 100
 
 /** Hashed with the event's id: the same pair looks different in every event. */
-const hashOf = (eventId: string, key: string, value: string): string =>
-  hash("sha256", `${eventId}\n${key}\n${value}`, "base64url").slice(0, 16)
+const hashOf = (keyedHash: KeyedHash["Type"], eventId: string, key: string, value: string): string =>
+  keyedHash(JSON.stringify([eventId, key, value])).toString("base64url", 0, 12)
 
 /** The stored form; null if there is nothing to store. */
-export const storeSubjects = (eventId: string, { metadata, priceIds, productIds }: FilterSubjects): string | null => {
+export const storeSubjects = (
+  keyedHash: KeyedHash["Type"],
+  eventId: string,
+  { metadata, priceIds, productIds }: FilterSubjects
+): string | null => {
   const stored: StoredSubjects = {
     ...(priceIds === null ? {} : { prices: priceIds.slice(0, most) }),
     ...(productIds === null ? {} : { products: productIds.slice(0, most) }),
@@ -31,7 +35,7 @@ export const storeSubjects = (eventId: string, { metadata, priceIds, productIds 
       : {
           metadata: Object.entries(metadata)
             .slice(0, most)
-            .map(([key, value]) => hashOf(eventId, key, value))
+            .map(([key, value]) => hashOf(keyedHash, eventId, key, value))
         })
   }
   return Object.values(stored).some(({ length }) => length > 0) ? JSON.stringify(stored) : null
@@ -43,7 +47,12 @@ const textsOf = (stored: unknown, name: keyof StoredSubjects): ReadonlyArray<str
 }
 
 /** The subjects of a stored event as far as these filters read them. */
-export const subjectsFor = (eventId: string, stored: string | null, filters: Filters): FilterSubjects => {
+export const subjectsFor = (
+  keyedHash: KeyedHash["Type"],
+  eventId: string,
+  stored: string | null,
+  filters: Filters
+): FilterSubjects => {
   const read: unknown = stored === null ? null : JSON.parse(stored)
   const hashes = textsOf(read, "metadata")
   return {
@@ -54,7 +63,7 @@ export const subjectsFor = (eventId: string, stored: string | null, filters: Fil
         ? null
         : Object.fromEntries(
             Object.entries(filters.metadata ?? {}).filter(([key, value]) =>
-              hashes.includes(hashOf(eventId, key, value))
+              hashes.includes(hashOf(keyedHash, eventId, key, value))
             )
           )
   }

@@ -11,7 +11,7 @@ import { Provider } from "../provider/Provider.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { CompletionFailure } from "./Completion.ts"
-import { type Consequence, consequenceOf, dataOnly, judge, nothing, unreadable } from "./Consequences.ts"
+import { type Consequence, consequenceOf, judge, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
@@ -181,6 +181,5 @@ const updated = (
     [
       makeEnvelope({ environment, organizationId, providerEventId: id, created, type: "account.updated", data: status })
     ],
-    dataOnly,
     context
   )

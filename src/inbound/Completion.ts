@@ -3,6 +3,7 @@ import type { ProviderAccountNotConnected, ServiceUnavailable } from "../errors/
 import type { Environment } from "../events/Environment.ts"
 import { filterSubjects, type TruncatedList, truncatedList, withWholeList } from "../events/stripe/FilterSubjects.ts"
 import { type ProviderEvent, type SoldItems, soldItemsReference } from "../events/stripe/Translate.ts"
+import { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
@@ -62,6 +63,7 @@ export const makeCompletion = Effect.gen(function* () {
   const accounts = yield* Accounts
   const checkoutSessions = yield* CheckoutSessions
   const provider = yield* Provider
+  const keyedHash = yield* KeyedHash
 
   /** What the provider does not know now, it will not know at the next attempt either. */
   const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
@@ -115,7 +117,9 @@ export const makeCompletion = Effect.gen(function* () {
     const subjects = filterSubjects(whole, soldItems)
     return list !== null && fetched.items === undefined && needsWholeList(envelopes, subjects, context)
       ? lacking(fetchItems(tenant, list))
-      : concluded(consequenceOf(envelopes, subjects, context, unreadableFilters(envelopes, subjects, context)))
+      : concluded(
+          consequenceOf(envelopes, context, { subjects, keyedHash }, unreadableFilters(envelopes, subjects, context))
+        )
   }
 
   return { conclude }

@@ -1,10 +1,10 @@
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
 import type { Environment } from "../events/Environment.ts"
-import type { FilterSubjects, Filters } from "../events/Filters.ts"
+import type { Filters } from "../events/Filters.ts"
 import type { FoundSubjects } from "../events/stripe/FilterSubjects.ts"
 import { malformedAt } from "../events/stripe/ProviderEvent.ts"
 import { type Malformed, type ProviderEvent, type SoldItems, translate } from "../events/stripe/Translate.ts"
-import { matchEvent } from "../publishing/Publication.ts"
+import { type KnownSubjects, matchEvent } from "../publishing/Publication.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
@@ -75,15 +75,15 @@ export const envelopesOf = (
  */
 export const consequenceOf = (
   envelopes: ReadonlyArray<Envelope>,
-  subjects: FilterSubjects,
   context: InboundContext,
+  known?: KnownSubjects,
   unreadable: Unreadable | null = null
 ): Consequence => {
   const events = envelopes.map((envelope) =>
     matchEvent(
       { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), data: { ...envelope.data } },
-      subjects,
-      context.endpoints
+      context.endpoints,
+      known
     )
   )
   return {
@@ -149,6 +149,3 @@ const withMilestone = (
         ]
       : [envelope]
   )
-
-/** What filters look at if only `data` is applicable (contract 7.6). */
-export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

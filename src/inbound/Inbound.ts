@@ -10,6 +10,7 @@ import {
   soldItemsReference
 } from "../events/stripe/Translate.ts"
 import { flatMapAtOnce, millisNow } from "../fibers/AtOnce.ts"
+import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
@@ -66,7 +67,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   static readonly layer: Layer.Layer<
     Inbound,
     never,
-    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | HandOver
+    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | HandOver | KeyedHash
   > = Layer.effect(
     Inbound,
     Effect.gen(function* () {

@@ -2,6 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
+import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
@@ -94,7 +95,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
   /** @param options.receiptRetention how long a receipt is kept */
   static readonly layer = (options: {
     readonly receiptRetention: Duration.Duration
-  }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp> =>
+  }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | KeyedHash> =>
     Layer.scoped(
       Receipts,
       Effect.gen(function* () {

@@ -7,7 +7,7 @@ import { matchEvent } from "../publishing/Publication.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
-import { type Consequence, dataOnly, nothing } from "./Consequences.ts"
+import { type Consequence, nothing } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
@@ -141,9 +141,7 @@ export const makeReplay = Effect.gen(function* () {
     author: Author
   ) {
     const stored = yield* records.storedEvents(tenant, receipt)
-    const events = stored.map((event) =>
-      matchEvent({ ...event, data: dataOf(event.payload) }, dataOnly, context.endpoints)
-    )
+    const events = stored.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, context.endpoints))
     return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
   })
 

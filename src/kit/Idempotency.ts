@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto"
+import { hash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Option, Predicate, Redacted } from "effect"
@@ -14,6 +14,7 @@ import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"
+import { KeyedHash } from "./KeyedHash.ts"
 import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
 
@@ -75,10 +76,8 @@ export const canonical = (value: unknown): unknown => {
     : value
 }
 
-const hashOf = (parameters: unknown): Buffer =>
-  createHash("sha256")
-    .update(JSON.stringify(canonical(parameters)) ?? "")
-    .digest()
+/** Hashed twice: what the keyed hash takes, it keeps room for. */
+const digestOf = (parameters: unknown): string => hash("sha256", JSON.stringify(canonical(parameters)) ?? "")
 
 /** How a failure settles its request. After a defect or an interruption the outcome is unknown. */
 const settlementOf = (error: unknown): Settlement => (isApiError(error) ? error.settles : "open")
@@ -121,6 +120,7 @@ type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnav
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const cipher = yield* Cipher
+  const keyedHash = yield* KeyedHash
 
   const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
 
@@ -235,7 +235,7 @@ const make = Effect.gen(function* () {
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const lease = randomUUID()
-        const requestHash = hashOf(operation.parameters)
+        const requestHash = keyedHash(digestOf(operation.parameters))
         const taken = yield* claim(operation, requestHash, lease)
         if (Option.isNone(taken)) {
           return yield* restore(replay(operation, requestHash))
@@ -330,5 +330,8 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Idempotency, never, SqlClient.SqlClient | Cipher> = Layer.effect(Idempotency, make)
+  static readonly layer: Layer.Layer<Idempotency, never, SqlClient.SqlClient | Cipher | KeyedHash> = Layer.effect(
+    Idempotency,
+    make
+  )
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { type HttpApiGroup, HttpServerResponse, OpenApi } from "@effect/platform"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
@@ -8,6 +8,7 @@ import { type ProviderResource, resourceOf } from "../contract/ProviderResources
 import { isApiError } from "../errors/Errors.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
 import { canonical, Idempotency } from "../kit/Idempotency.ts"
+import { KeyedHash } from "../kit/KeyedHash.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
 import type { Operation, OperationContext, OperationName } from "../provider/Operations.ts"
 import type { ObjectSchema } from "./JsonSchema.ts"
@@ -129,24 +130,24 @@ const maxPassedOver = 10
 
 /** The idempotency key of a call that brought none. Each refusal that is kept under a key begins a new one. */
 export const derivedKey = (
+  keyedHash: KeyedHash["Type"],
   { author }: Pick<PrincipalShape, "author">,
   tool: string,
   args: Fields,
   passedOver: number
 ): string =>
-  `mcp_${createHash("sha256")
-    .update(JSON.stringify([author.kind, author.id, tool, canonical(args), passedOver]))
-    .digest("base64url")}`
+  `mcp_${keyedHash(hash("sha256", JSON.stringify([author.kind, author.id, tool, canonical(args), passedOver]))).toString("base64url")}`
 
 /** Creates the tool of one operation. */
 export const operationTool =
-  (services: Context.Context<Exclude<OperationContext, Principal>>) =>
+  (services: Context.Context<Exclude<OperationContext, Principal> | KeyedHash>) =>
   <Group extends HttpApiGroup.HttpApiGroup.Any & { readonly identifier: string }, Name extends OperationName<Group>>(
     { identifier }: Group,
     operation: Name,
     run: Operation<Group, Name>,
     options: OperationToolOptions
   ): Tool => {
+    const keyedHash = Context.get(services, KeyedHash)
     const { advice, destructive = false, name, repeats = "new" } = options
     const { description, endpoint, permission, title } = declarationOf(identifier, operation)
     const reads = endpoint.method === "GET"
@@ -177,7 +178,7 @@ export const operationTool =
       )
     }
     const callOnce = (principal: PrincipalShape, args: Fields, passedOver: number): ReturnType<typeof call> =>
-      Effect.flatMap(call(principal, args, derivedKey(principal, name, args, passedOver)), (result) =>
+      Effect.flatMap(call(principal, args, derivedKey(keyedHash, principal, name, args, passedOver)), (result) =>
         HttpServerResponse.isServerResponse(result) && result.status >= 400 && passedOver < maxPassedOver
           ? callOnce(principal, args, passedOver + 1)
           : Effect.succeed(result)
@@ -188,7 +189,7 @@ export const operationTool =
      */
     const callFromLast = (principal: PrincipalShape, args: Fields) => {
       const keys = Array.from({ length: maxPassedOver + 1 }, (_, passedOver) =>
-        derivedKey(principal, name, args, passedOver)
+        derivedKey(keyedHash, principal, name, args, passedOver)
       )
       return Effect.flatMap(Context.get(services, Idempotency).kept(principal, keys), (kept) =>
         callOnce(

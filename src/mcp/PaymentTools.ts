@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect } from "effect"
 import { Idempotency } from "../kit/Idempotency.ts"
+import { KeyedHash } from "../kit/KeyedHash.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { AccountApi } from "../provider/account/Api.ts"
 import { accountOperations } from "../provider/account/Http.ts"
@@ -180,10 +181,9 @@ const makeMoneyTools = Effect.gen(function* () {
 })
 
 /** The services that every operation on the account needs, apart from its caller. */
-const operationServices = Effect.all({ accounts: Accounts, idempotency: Idempotency, sql: SqlClient.SqlClient }).pipe(
-  Effect.map(({ accounts, idempotency, sql }) =>
-    Context.make(Accounts, accounts).pipe(Context.add(Idempotency, idempotency), Context.add(SqlClient.SqlClient, sql))
-  )
+const operationServices = Effect.map(
+  Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
+  Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)
 )
 
 /** The tools for payments. */

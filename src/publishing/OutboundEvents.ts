@@ -6,6 +6,7 @@ import { envelopeVersion, providerName, testProviderName } from "../events/Envel
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import type { FilterSubjects } from "../events/Filters.ts"
 import { newId } from "../kit/Ids.ts"
+import { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { isInTransaction, orUnavailable, transaction } from "../storage/Database.ts"
 import { currentTraceparent } from "../telemetry/Spans.ts"
@@ -103,7 +104,7 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
 >() {
   static readonly layer = (
     options: OutboundEventsOptions
-  ): Layer.Layer<OutboundEvents, never, SqlClient.SqlClient | WakeUp> =>
+  ): Layer.Layer<OutboundEvents, never, SqlClient.SqlClient | WakeUp | KeyedHash> =>
     Layer.effect(OutboundEvents, makeOutboundEvents(options))
 
   /**
@@ -131,6 +132,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   const sql = yield* SqlClient.SqlClient
   const catalog = new Map((yield* EventCatalog).map((entry) => [entry.type, entry]))
   const { announce } = yield* WakeUp
+  const keyedHash = yield* KeyedHash
   // Without a worker in this process, its deliveries wait for another's claim
   const handOver = Option.getOrNull(yield* Effect.serviceOption(HandOver))
   const repo = yield* makeOutboundEventsRepo
@@ -177,11 +179,10 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         message: "The organization is not known here: create it with Organizations first."
       })
     }
-    const matched = matchEvent(
-      { id: eventId, type: event.type, payload, data: event.data },
-      subjectsOf(event),
-      endpoints
-    )
+    const matched = matchEvent({ id: eventId, type: event.type, payload, data: event.data }, endpoints, {
+      subjects: subjectsOf(event),
+      keyedHash
+    })
     const stored = yield* repo.insert(event, { event: matched, receivedAt: now, sourceEventId, traceparent }, handing)
     return { eventId, ...stored }
   })

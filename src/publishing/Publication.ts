@@ -1,6 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { type FilterSubjects, passes } from "../events/Filters.ts"
 import { storeSubjects } from "../events/StoredSubjects.ts"
+import type { KeyedHash } from "../kit/KeyedHash.ts"
 import { type EnqueueLease, enqueue, enqueueLeased } from "./Enqueue.ts"
 import { eventKey } from "./EventKey.ts"
 import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
@@ -36,17 +37,32 @@ export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id"
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** An event with the endpoints that subscribe to its type and whose filters it passes, paused ones included. */
+/** What filters look at besides `data`, and what hashes it for those who look later. */
+export interface KnownSubjects {
+  readonly subjects: FilterSubjects
+  readonly keyedHash: KeyedHash["Type"]
+}
+
+/** What filters look at if only `data` is applicable (contract 7.6). */
+const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }
+
+/**
+ * An event with the endpoints that subscribe to its type and whose filters it passes, paused ones included.
+ *
+ * @param known without it, only the event's `data` is applicable
+ */
 export const matchEvent = <Type extends string>(
   { data, id, payload, type }: MatchableEvent<Type>,
-  subjects: FilterSubjects,
-  endpoints: ReadonlyArray<MatchableEndpoint>
+  endpoints: ReadonlyArray<MatchableEndpoint>,
+  known?: KnownSubjects
 ): MatchedEvent<Type> => ({
   id,
   type,
   payload,
-  filterSubjects: storeSubjects(id, subjects),
-  matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
+  filterSubjects: known === undefined ? null : storeSubjects(known.keyedHash, id, known.subjects),
+  matching: endpoints.filter(
+    ({ events, filters }) => events.includes(type) && passes(filters, { data, subjects: known?.subjects ?? dataOnly })
+  )
 })
 
 /** Events that came together and are published at once. */

@@ -9,7 +9,7 @@ import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 import { cli, cliHere, type Ended } from "./CliProcess.ts"
 
-/** Runs commands with the settings of the service under test. */
+/** Runs commands with the settings of the service under test; replays alone have its master keys. */
 const operator = Effect.gen(function* () {
   const { emulator, options } = yield* TestService
   const sandbox = Option.getOrThrow(options.provider.sandbox)
@@ -20,9 +20,15 @@ const operator = Effect.gen(function* () {
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: sandbox.webhookSecrets.map(Redacted.value).join(","),
     PROVIDER_API_URL: emulator.url
   }
+  const masterKeys = options.masterKeys.map(
+    ({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`
+  )
+  const settingsFor = (verb: string | undefined) =>
+    verb === "replay" ? { ...environment, MASTER_KEYS: masterKeys.join(",") } : environment
   return {
-    run: (...args: ReadonlyArray<string>) => cli(environment, "receipts", ...args),
-    runHere: (...args: ReadonlyArray<string>) => cliHere(environment, "receipts", ...args)
+    run: (...args: ReadonlyArray<string>) => cli(settingsFor(args[0]), "receipts", ...args),
+    runHere: (...args: ReadonlyArray<string>) => cliHere(settingsFor(args[0]), "receipts", ...args),
+    replayWithoutKeys: (...args: ReadonlyArray<string>) => cliHere(environment, "receipts", "replay", ...args)
   }
 })
 
@@ -123,8 +129,9 @@ onSharedService("connected-payments receipts", (it) => {
     () =>
       Effect.gen(function* () {
         const { sql } = yield* TestService
-        const { run, runHere } = yield* operator
+        const { replayWithoutKeys, run, runHere } = yield* operator
         const { event, tenant } = yield* unheardPayment
+        expectRefused(yield* replayWithoutKeys(...sandbox, event), 1, 'The master key "test" is not among MASTER_KEYS')
         const replay = ["replay", ...sandbox, event]
         expect(expectDone(yield* runHere(...replay)).stdout).toBe(
           "Nothing was missing: no delivery was created. The receipt's outcome: no_subscriber\n"

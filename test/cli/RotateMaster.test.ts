@@ -51,7 +51,8 @@ const underKeys = Effect.flatMap(TestService, ({ sql }) =>
     sql<{ id: string; count: number }>`
       SELECT id, count(*)::int AS count FROM (
         SELECT master_key_id AS id FROM payments.endpoint_secrets
-        UNION ALL SELECT master_key_id FROM payments.idempotency_keys WHERE answer IS NOT NULL) found
+        UNION ALL SELECT master_key_id FROM payments.idempotency_keys WHERE answer IS NOT NULL
+        UNION ALL SELECT master_key_id FROM payments.installation_keys) found
       GROUP BY id`,
     (rows) => Object.fromEntries(rows.map(({ count, id }) => [id, count]))
   )

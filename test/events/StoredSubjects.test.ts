@@ -1,7 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { FastCheck } from "effect"
+import { FastCheck, Redacted } from "effect"
 import { type FilterSubjects, passes } from "../../src/events/Filters.ts"
 import { storeSubjects, subjectsFor } from "../../src/events/StoredSubjects.ts"
+import { KeyedHash } from "../../src/kit/KeyedHash.ts"
+
+const keyedHash = KeyedHash.under(Redacted.make("this installation's"))
 
 const id = `svc_evt_${"0".repeat(64)}`
 const word = FastCheck.constantFrom("a", "b", "c")
@@ -18,7 +21,7 @@ describe("stored subjects", () => {
   it("let through exactly what the subjects themselves do", () => {
     FastCheck.assert(
       FastCheck.property(subjects, filters, (of: FilterSubjects, wanted) => {
-        const read = subjectsFor(id, storeSubjects(id, of), wanted)
+        const read = subjectsFor(keyedHash, id, storeSubjects(keyedHash, id, of), wanted)
         expect(passes(wanted, { data: {}, subjects: read })).toBe(passes(wanted, { data: {}, subjects: of }))
       })
     )
@@ -26,15 +29,25 @@ describe("stored subjects", () => {
 
   it("hold no metadata, and the same pair differently in each event", () => {
     const of = { priceIds: null, productIds: null, metadata: { customer: "Ana Souza" } }
-    const stored = storeSubjects(id, of)
+    const stored = storeSubjects(keyedHash, id, of)
     expect(stored).not.toMatch(/customer|Ana|Souza/)
-    expect(storeSubjects(`svc_evt_${"1".repeat(64)}`, of)).not.toBe(stored)
+    expect(storeSubjects(keyedHash, `svc_evt_${"1".repeat(64)}`, of)).not.toBe(stored)
+  })
+
+  it("are matched and guessed by nobody without the installation's key", () => {
+    const metadata = { cpf: "111.444.777-35" }
+    const of = { priceIds: null, productIds: null, metadata }
+    const other = KeyedHash.under(Redacted.make("another installation's"))
+    const stored = storeSubjects(keyedHash, id, of)
+    expect(subjectsFor(keyedHash, id, stored, { metadata }).metadata).toEqual(metadata)
+    expect(storeSubjects(other, id, of)).not.toBe(stored)
+    expect(subjectsFor(other, id, stored, { metadata }).metadata).toEqual({})
   })
 
   it("are none if there is nothing to filter by, and of earlier versions' events", () => {
     const nothing = { priceIds: null, productIds: null, metadata: null }
-    expect(storeSubjects(id, nothing)).toBeNull()
-    expect(storeSubjects(id, { priceIds: [], productIds: [], metadata: {} })).toBeNull()
-    expect(subjectsFor(id, null, { metadata: { a: "b" } })).toEqual(nothing)
+    expect(storeSubjects(keyedHash, id, nothing)).toBeNull()
+    expect(storeSubjects(keyedHash, id, { priceIds: [], productIds: [], metadata: {} })).toBeNull()
+    expect(subjectsFor(keyedHash, id, null, { metadata: { a: "b" } })).toEqual(nothing)
   })
 })

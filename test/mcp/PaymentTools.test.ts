@@ -4,6 +4,7 @@ import { Context, Effect } from "effect"
 import { ProviderPaymentRefused } from "../../src/errors/Errors.ts"
 import { expandGrants, type Grant, grants } from "../../src/identity/keys/Permissions.ts"
 import { Idempotency } from "../../src/kit/Idempotency.ts"
+import { KeyedHash } from "../../src/kit/KeyedHash.ts"
 import { derivedKey } from "../../src/mcp/OperationTool.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
@@ -238,7 +239,13 @@ onSharedService("the tools for payments", (it) => {
       const [{ id } = { id: "" }] = yield* tenant.sql<{ id: string }>`
         SELECT id FROM payments.api_keys WHERE last_four = ${tenant.key.slice(-4)}`
       const product = { name: "Refused at first" }
-      const firstKey = derivedKey({ author: { kind: "api_key", id } }, "create_product", product, 0)
+      const firstKey = derivedKey(
+        Context.get(service.services, KeyedHash),
+        { author: { kind: "api_key", id } },
+        "create_product",
+        product,
+        0
+      )
       yield* Context.get(service.services, Idempotency)
         .run(
           {

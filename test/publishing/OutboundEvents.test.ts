@@ -15,6 +15,7 @@ import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { keyedHash } from "../storage/PartitionBed.ts"
 
 const author = { kind: "operator", id: "shop" } as const
 
@@ -233,7 +234,10 @@ layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own
   it.effect("come from a source that can't be taken for the provider, and from a catalog of distinct types", () =>
     Effect.gen(function* () {
       for (const source of ["stripe", "svc_test", "", "Shop", "a b", "a\nb", "x".repeat(41)]) {
-        const made = Layer.build(OutboundEvents.layer({ source })).pipe(Effect.provide(WakeUp.layer), Effect.scoped)
+        const made = Layer.build(OutboundEvents.layer({ source })).pipe(
+          Effect.provide([WakeUp.layer, keyedHash]),
+          Effect.scoped
+        )
         expect(Exit.isFailure(yield* Effect.exit(made)), source).toBe(true)
       }
       const entry = { type: "order.shipped", description: "An order left the warehouse." }

@@ -8,7 +8,7 @@ import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { endpointId, makeTenant, on, secretId, tenant } from "../storage/PartitionBed.ts"
+import { endpointId, keyedHash, makeTenant, on, secretId, tenant } from "../storage/PartitionBed.ts"
 import { recipientWith } from "./Recipients.ts"
 
 /** A team's process whose worker has so many places. */
@@ -19,6 +19,7 @@ const processWith = Effect.fnUntraced(function* (places: number) {
       Layer.mergeAll(
         WakeUp.layer,
         HandOver.layer,
+        keyedHash,
         EventCatalog.layer([{ type: "order.shipped", description: "Sent." }])
       )
     ),

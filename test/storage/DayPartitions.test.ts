@@ -19,6 +19,7 @@ import {
   connect,
   daysAgo,
   endpointId,
+  keyedHash,
   makeTenant,
   millisPerDay,
   on,
@@ -254,7 +255,7 @@ describe("retention", () => {
       const repo = yield* on(sql, makeEventReplaysRepo)
       const replayId = EventReplayId.make(v7())
       yield* repo.insert(tenant, endpointId, { id: replayId, since: daysAgo(29.5), until: daysAgo(28.5), types: null })
-      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(30) }), WakeUp.layer).pipe(
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(30) }), [WakeUp.layer, keyedHash]).pipe(
         Layer.provide(databaseLayer({ url: database.url }))
       )
       const replays = Context.get(yield* Layer.build(layers), EventReplays)
@@ -289,7 +290,7 @@ describe("retention", () => {
       const repo = yield* on(sql, makeEventReplaysRepo)
       const range = { since: daysAgo(45), until: daysAgo(10) }
       yield* repo.insert(tenant, endpointId, { id: EventReplayId.make(v7()), ...range, types: null })
-      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(60) }), WakeUp.layer).pipe(
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(60) }), [WakeUp.layer, keyedHash]).pipe(
         Layer.provide(databaseLayer({ url: database.url }))
       )
       const replays = Context.get(yield* Layer.build(layers), EventReplays)
@@ -334,7 +335,7 @@ describe("retention", () => {
         until: daysAgo(1),
         types: null
       })
-      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(10) }), WakeUp.layer).pipe(
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(10) }), [WakeUp.layer, keyedHash]).pipe(
         Layer.provide(databaseLayer({ url: database.url }))
       )
       const replays = Context.get(yield* Layer.build(layers), EventReplays)

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Deferred, type Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Deferred, type Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+import { KeyedHash } from "../../src/kit/KeyedHash.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
 import type { TestDatabase } from "../harness/TestDatabase.ts"
@@ -15,6 +17,12 @@ export const daysAgo = (days: number) => new Date(Date.now() - days * millisPerD
 /** A process's own connections. */
 export const connect = ({ url }: TestDatabase, statementTimeout: Duration.DurationInput = "15 seconds", poolSize = 4) =>
   Effect.map(Layer.build(databaseLayer({ url, poolSize, statementTimeout })), Context.get(SqlClient.SqlClient))
+
+/** The keyed hash of a process whose master key is the tests'. */
+export const keyedHash = Layer.provide(
+  KeyedHash.layer,
+  Cipher.layer([{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }])
+)
 
 export const on = <A, E, R>(sql: SqlClient.SqlClient, effect: Effect.Effect<A, E, R>) =>
   Effect.provideService(effect, SqlClient.SqlClient, sql)

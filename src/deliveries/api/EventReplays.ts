@@ -17,6 +17,7 @@ import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
 import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../kit/Ids.ts"
+import { KeyedHash } from "../../kit/KeyedHash.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
@@ -67,20 +68,30 @@ const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEven
 })
 
 /** Whether an event is sent: it is not synthetic, and passes the endpoint's filters. */
-const isSent = ({ filterSubjects, id }: LookedAtEvent, payload: string, { filters }: LockedReplay): boolean => {
+const isSent = (
+  { filterSubjects, id }: LookedAtEvent,
+  payload: string,
+  { filters }: LockedReplay,
+  keyedHash: KeyedHash["Type"]
+): boolean => {
   const envelope: unknown = JSON.parse(payload)
   if (!Predicate.isRecord(envelope) || envelope["test"] === true) return false
   const data = Predicate.isRecord(envelope["data"]) ? envelope["data"] : {}
-  return passes(filters, { data, subjects: subjectsFor(id, filterSubjects, filters) })
+  return passes(filters, { data, subjects: subjectsFor(keyedHash, id, filterSubjects, filters) })
 }
 
 /** What a step does with the next events. Pure. */
-const stepOf = (replay: LockedReplay, events: ReadonlyArray<LookedAtEvent>, last: boolean): ReplayStep => {
+const stepOf = (
+  replay: LockedReplay,
+  events: ReadonlyArray<LookedAtEvent>,
+  last: boolean,
+  keyedHash: KeyedHash["Type"]
+): ReplayStep => {
   const deliveries: Array<ReplayStep["deliveries"][number]> = []
   let skipped = 0
   for (const event of events) {
     if (event.payload === null) continue
-    if (isSent(event, event.payload, replay)) {
+    if (isSent(event, event.payload, replay, keyedHash)) {
       const { endpointId, id: replayId } = replay
       deliveries.push({ id: replayedDeliveryId({ replayId, eventKey: event.key, endpointId }), eventKey: event.key })
     } else {
@@ -97,6 +108,7 @@ const stepOf = (replay: LockedReplay, events: ReadonlyArray<LookedAtEvent>, last
 const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
+  const keyedHash = yield* KeyedHash
   const repo = yield* makeEventReplaysRepo
   const endpoints = yield* makeEndpointRows
   const audit = yield* makeAudit
@@ -136,7 +148,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     const { events, last } = replay.deleted ? { events: [], last: true } : yield* nextOf(replay)
     const done: ReplayStep = replay.deleted
       ? { deliveries: [], skipped: 0, reached, state: "canceled" }
-      : stepOf(replay, events, last)
+      : stepOf(replay, events, last, keyedHash)
     yield* repo.store(replay, done)
     return Option.some(done.deliveries.length)
   })
@@ -288,7 +300,8 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
 >() {
   static readonly layer = (
     options: EventReplaysOptions
-  ): Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp> => Layer.effect(EventReplays, make(options))
+  ): Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp | KeyedHash> =>
+    Layer.effect(EventReplays, make(options))
 }
 
 /** Starts a replay under an `Idempotency-Key`, for both HTTP and the tool server. Returns an `EventReplay`. */

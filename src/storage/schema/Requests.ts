@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** What requests and processes share: rate limits, answers under idempotency keys, and who keeps house. */
+/** What requests and processes share: rate limits, answers under idempotency keys, keys, and who keeps house. */
 export const requests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -43,6 +43,15 @@ export const requests = Effect.gen(function* () {
       CHECK ((status IS NULL) = (answer IS NULL) AND (master_key_id IS NULL) = (answer IS NULL))
     )`
   yield* sql`CREATE INDEX idempotency_keys_age ON payments.idempotency_keys (created_at)`
+
+  // Random keys of the installation, encrypted under a master key: see `src/kit/KeyedHash.ts`
+  yield* sql`
+    CREATE TABLE payments.installation_keys (
+      name text COLLATE "C" PRIMARY KEY,
+      master_key_id text NOT NULL,
+      ciphertext bytea NOT NULL,
+      created_at timestamptz NOT NULL DEFAULT now()
+    )`
 
   // Which process did each kind of housekeeping last, and when it began: see `src/kit/Housekeeping.ts`
   yield* sql`

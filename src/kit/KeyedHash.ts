@@ -1,0 +1,52 @@
+import { randomBytes } from "node:crypto"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Array as Arr, Context, Effect, Layer, Redacted } from "effect"
+import { Cipher, type DecryptionFailed, type Encrypted } from "./Cipher.ts"
+import { HmacKey, HmacSha256 } from "./HmacSha256.ts"
+
+/** The row of `payments.installation_keys`. */
+const name = "hashes"
+
+/** The context that the key's ciphertext is bound to. */
+export const installationKeyContext = (name: string): string => `installation-key\n${name}`
+
+/**
+ * Hashes what could be guessed, such as a person's data, to 32 bytes: HMAC-SHA-256 under a key of the installation. Who
+ * reads the database, or a backup of it, can't try values without a master key.
+ *
+ * The key is random, and stored encrypted: hashes stay comparable when master keys are rotated.
+ */
+export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<KeyedHash, (text: string) => Buffer>() {
+  /** Under a given key. */
+  static readonly under = (key: Redacted.Redacted): KeyedHash["Type"] => {
+    const prepared = new HmacKey(Redacted.value(key))
+    const hmac = new HmacSha256()
+    return (text) => {
+      hmac.setBody(text)
+      return Buffer.from(hmac.sign(prepared, "", "base64"), "base64")
+    }
+  }
+
+  /** Under the installation's key, which the first process of all creates. */
+  static readonly layer: Layer.Layer<KeyedHash, SqlError.SqlError | DecryptionFailed, SqlClient.SqlClient | Cipher> =
+    Layer.effect(
+      KeyedHash,
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const cipher = yield* Cipher
+        const context = installationKeyContext(name)
+        const stored = sql<Encrypted>`
+          SELECT master_key_id AS "masterKeyId", ciphertext FROM payments.installation_keys WHERE name = ${name}`
+        // Of processes that start at once, one creates it, and all read what that one has created
+        const create = Effect.gen(function* () {
+          const made = yield* cipher.encrypt(Redacted.make(randomBytes(32).toString("base64")), context)
+          yield* sql`
+            INSERT INTO payments.installation_keys (name, master_key_id, ciphertext)
+            VALUES (${name}, ${made.masterKeyId}, ${made.ciphertext}) ON CONFLICT (name) DO NOTHING`
+        })
+        const [key = yield* Effect.dieMessage("The installation's key was removed while it was created")] =
+          yield* stored.pipe(Effect.filterOrElse(Arr.isNonEmptyReadonlyArray, () => Effect.zipRight(create, stored)))
+        return KeyedHash.under(yield* cipher.decrypt(key, context))
+      })
+    )
+}
