@@ -57,8 +57,6 @@ export interface Claim {
   readonly place: QueuePlace
   /** For each endpoint that was asked for and has something due: where its due deliveries begin. */
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
-  /** Where a look ended that read as many rows as it may; null if it came to the end, or left some that it may take. */
-  readonly reached: QueuePlace | null
 }
 
 /** A place in the queue: a time, as the database writes it. */
@@ -89,13 +87,10 @@ export interface ClaimOptions {
   readonly perNewcomer?: number
   /**
    * What to look at, in addition to the endpoints that are asked for: what is due, the longest due first (the default);
-   * what came due in the last few seconds, the newest first; what has been due for a second at least, the longest due
-   * first; or nothing else.
+   * what came due in the last few seconds, the newest first; or nothing else.
    */
-  readonly look?: "oldest" | "newest" | "overdue" | "asked"
-  /** How many of the queue's rows a look at what is overdue reads at most. Default null: all. */
-  readonly readAtMost?: number | null
-  /** Where to begin to look for the oldest, or for what is overdue. Default `queueStart`. */
+  readonly look?: "oldest" | "newest" | "asked"
+  /** Where to begin to look for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>
@@ -115,7 +110,6 @@ interface ClaimSummary {
   readonly more: boolean
   readonly place: QueuePlace
   readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
-  readonly reached: QueuePlace | null
   readonly nextDueInMillis: number | null
 }
 
@@ -196,8 +190,7 @@ export const toClaim = (
     nextDueInMillis: summary.nextDueInMillis,
     more: summary.more,
     place: summary.place,
-    askedFor: new Map(summary.askedFor),
-    reached: summary.reached
+    askedFor: new Map(summary.askedFor)
   }
 }
 
