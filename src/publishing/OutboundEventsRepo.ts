@@ -21,7 +21,6 @@ export interface NewOutboundEvent {
   readonly traceparent: string | null
 }
 
-/** What was stored for an event. */
 export interface StoredOutboundEvent {
   readonly isNew: boolean
   readonly deliveries: number

@@ -42,7 +42,6 @@ const toReplays = (page: ReadonlyArray<CoveringReplay>): Replays => {
   return some.length === 0 ? { some: page, next: last.id } : { some, next: firstIdAt(time + 1) }
 }
 
-/** Which deliveries of an event are wanted. */
 export interface WantedDeliveries {
   readonly limit: number
   /** Conditions on the delivery `d` and its event `e`. Default: none. */

@@ -82,7 +82,6 @@ export class Events extends Context.Tag("connected-payments/deliveries/Events")<
       tenant: Tenant,
       query: ListEvents
     ) => Effect.Effect<StoredEventList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    /** One event with its deliveries. */
     readonly get: (
       tenant: Tenant,
       id: string

@@ -42,7 +42,6 @@ export const StoredEventDetail = Schema.Struct({
 }).annotations({ identifier: "StoredEventDetail" })
 export type StoredEventDetail = typeof StoredEventDetail.Type
 
-/** The query of the events. */
 export const ListEvents = strict(
   Schema.Struct({
     limit: pageFields.limit,
@@ -57,7 +56,6 @@ export const ListEvents = strict(
 )
 export type ListEvents = typeof ListEvents.Type
 
-/** The path of one event. */
 export const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
 
 /** The organization's events, each kept once however many endpoints it goes to. */

@@ -38,7 +38,6 @@ export interface Destination {
   readonly secrets: ReadonlyArray<StoredSecret>
 }
 
-/** A signing secret as it is stored. */
 export interface StoredSecret {
   readonly id: string
   readonly encrypted: Encrypted
@@ -70,7 +69,6 @@ export interface AskedFor {
   readonly endpointId: EndpointId
   /** Where to begin to look: none of its due deliveries stands before that. */
   readonly from: QueuePlace
-  /** The most to claim. */
   readonly room: number
 }
 
@@ -92,7 +90,6 @@ export interface ClaimOptions {
   readonly look?: "oldest" | "newest" | "asked"
   /** Where to begin to look for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
-  /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>
   /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
@@ -113,7 +110,6 @@ interface ClaimSummary {
   readonly nextDueInMillis: number | null
 }
 
-/** A claimed delivery as its row gives it. */
 interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
   readonly claim: null
   readonly secretIds: string
@@ -220,7 +216,6 @@ export interface StoredDestination {
   }> | null
 }
 
-/** A secret as stored. */
 export const toSecret = ({
   ciphertext,
   id,

@@ -41,7 +41,6 @@ interface Claimed {
   readonly failed: boolean
 }
 
-/** A claim that found nothing. */
 const nothing: Claimed = {
   found: 0,
   full: false,
