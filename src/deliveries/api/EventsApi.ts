@@ -70,7 +70,7 @@ export class EventsApi extends HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "List events, newest first")
       .annotate(
         OpenApi.Description,
-        "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`. Events that were received before the installation had tables by day can be read by their id, but are not listed."
+        "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`."
       )
   )
   .add(
