@@ -59,16 +59,16 @@ describe("turns", () => {
     for (let now = 1; now < 900; now += 10) expect(take(now, 2)).toBe(false)
     // Once may be chance
     expect(take(1000, 20)).toBe(true)
-    expect(take(3000, 20)).toBe(true)
-    // 20 ms instead of 2, twice: not again for about 18 s
-    expect([4000, 11_000, 20_500].map((now) => take(now, 2))).toEqual([false, false, false])
-    expect(take(21_500, 500)).toBe(true)
-    expect(take(40_000, 500)).toBe(true)
+    expect(take(2000, 20)).toBe(true)
+    // 20 ms instead of 2, twice: not again for about 3.6 s
+    expect([3000, 4000, 5500].map((now) => take(now, 2))).toEqual([false, false, false])
+    expect(take(5700, 500)).toBe(true)
+    expect(take(9400, 500)).toBe(true)
     // At most for half a minute
-    expect([41_000, 69_500].map((now) => take(now, 2))).toEqual([false, false])
-    expect(take(70_100, 2)).toBe(true)
+    expect([12_000, 39_300].map((now) => take(now, 2))).toEqual([false, false])
+    expect(take(39_500, 2)).toBe(true)
     // Every second again once it costs no more than others
-    expect(take(71_200, 2)).toBe(true)
+    expect(take(40_600, 2)).toBe(true)
   })
 
   it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {

@@ -50,7 +50,8 @@ const lookedAt = (
 
 /**
  * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
- * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`. Nothing is taken of an endpoint that was
+ * that have died it takes again, lets rest as long as before the automatic attempt of the same number, or gives up after
+ * `maxAbandoned` of them: such a claim takes none of the automatic attempts, nor does it end a manual one. Nothing is taken of an endpoint that was
  * deleted.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:

@@ -28,7 +28,7 @@ const startAfreshAfter = { whileApart: 30_000, else: 1000 }
  * as long as while some are set apart. At the beginning may be slow endpoints' rows, and all that was done since the
  * beginning of the oldest transaction: while `pg_dump` runs, PostgreSQL can't clear that away.
  */
-const startAfreshFactor = 1000
+const startAfreshFactor = 200
 
 /** The share of the latest claim in how long claims take on average. */
 const latestShare = 0.1
