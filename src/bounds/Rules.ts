@@ -55,7 +55,6 @@ export const kindOf = (value: unknown): Kind => {
 
 type Keywords = Readonly<Record<string, unknown>>
 
-/** What a schema accepts. */
 export interface Taken {
   /** Without a field's name: "must be a whole number from 1 to 100". */
   readonly words: string
@@ -224,7 +223,6 @@ const listed = (words: ReadonlyArray<string>): string =>
 /** The types of values that say nothing of anybody, whatever they are. */
 const impersonalTypes: ReadonlySet<unknown> = new Set(["integer", "number", "boolean"])
 
-/** The words for one member of a union. */
 const memberWords = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isLiteral(ast)) return ast.literal === "" ? "empty" : String(ast.literal)
   return takenBy(ast).words.replace(/^must be /, "")

@@ -8,12 +8,10 @@ import { rule } from "./Rules.ts"
 
 /** How long a text may be, in characters. */
 export interface TextLength {
-  /** Default 0. */
   readonly min?: number
   readonly max: number
 }
 
-/** The form of a text. */
 export interface TextForm {
   /** Runs on at most `max` characters. Without flags, since JSON Schema has none. */
   readonly pattern: RegExp

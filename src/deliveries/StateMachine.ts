@@ -1,6 +1,6 @@
 /**
- * The only place that decides how a delivery moves from state to state (contract 9.1). Pure: the queue and the re-send
- * implement these decisions in SQL, and tests compare both with this module.
+ * How a delivery moves from state to state after an attempt and with a re-send (contract 9.1). Pure: the re-send implements
+ * its decision in SQL as well, and tests compare both.
  */
 import { Duration, Effect, Option } from "effect"
 import {
@@ -12,7 +12,7 @@ import {
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
-import { classify, deliveryWindow, maxAbandoned, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
+import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
 import type { NextStep } from "./sending/FinishedAttempt.ts"
 
 /** What determines a delivery's next state. */
@@ -41,34 +41,6 @@ export const afterAttempt = (
   const verdict = classify(outcome)
   return verdict === "retry" ? (mayTryAgain(delivery) ? "queued" : "failed") : verdict
 }
-
-/**
- * The state of a delivery whose lease ended without a result: its worker died. That takes none of the automatic attempts, nor
- * does it end a manual one. Another attempt follows, after the wait that precedes the automatic attempt of the same number as
- * this abandoned one has: so at once after the first. `abandoned` includes this one.
- */
-export const afterAbandonedLease = ({
-  abandoned,
-  attemptCount
-}: Pick<DeliveryStatus, "abandoned" | "attemptCount">): DeliveryState =>
-  abandoned < maxAbandoned && attemptCount < maxAttempts ? "queued" : "failed"
-
-/**
- * The state of a delivery whose attempt is recorded late, after its lease was considered abandoned. After a success it is
- * delivered, in whichever order the answers are recorded: an attempt that waits is not made, and the outcome of one that is
- * under way is recorded and changes nothing. After anything else, the attempt that waits or is under way decides.
- */
-export const afterLateRecord = (
-  { state }: Pick<DeliveryStatus, "state">,
-  outcome: Pick<AttemptOutcome, "errorCode" | "httpStatus">
-): DeliveryState => (classify(outcome) === "delivered" ? "delivered" : state)
-
-/**
- * The state of a delivery after its endpoint was deleted: if it is still queued, it fails, since there is nowhere to
- * send it.
- */
-export const afterEndpointDeletion = ({ state }: Pick<DeliveryStatus, "state">): DeliveryState =>
-  state === "queued" ? "failed" : state
 
 /** What decides whether a delivery can be re-sent. */
 export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attemptCount"> {

@@ -97,7 +97,6 @@ export const isLoopbackAddress = (address: string): boolean => {
 export const isInNetworks = (address: string, networks: BlockList): boolean =>
   isPrivateAddress(address) && networks.check(address, isIP(address) === 6 ? "ipv6" : "ipv4")
 
-/** Whether a connection to the address is allowed. */
 export const isAddressAllowed = (address: string, policy: AddressPolicy): boolean =>
   policy.networks !== undefined
     ? isInNetworks(address, policy.networks)

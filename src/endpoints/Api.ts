@@ -104,7 +104,6 @@ export const RotatedEndpoint = Schema.Struct({
 }).annotations({ identifier: "RotatedEndpoint" })
 export type RotatedEndpoint = typeof RotatedEndpoint.Type
 
-/** The answer to list. */
 export const EndpointList = Schema.Struct({
   data: Schema.Array(
     Schema.Struct({
@@ -118,7 +117,6 @@ export const EndpointList = Schema.Struct({
 }).annotations({ identifier: "EndpointList" })
 export type EndpointList = typeof EndpointList.Type
 
-/** Body of create. */
 export const CreateEndpoint = strict(
   Schema.Struct({
     name: EndpointName,

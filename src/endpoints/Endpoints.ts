@@ -72,7 +72,6 @@ export const destinationRules = (
       }
     : { allowLocal: false }
 
-/** The errors of creating an endpoint. */
 export type CreateEndpointError =
   | EndpointLimitReached
   | DestinationRejected

@@ -47,7 +47,6 @@ const inTenant = (sql: Sql, tenant: Tenant) =>
 const ofTenant = (sql: Sql, tenant: Tenant) =>
   sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
 
-/** The statements that return endpoints. */
 const rowStatements = (sql: Sql) => {
   const columns = sql.literal(`
     e.id, e.name, e.url, e.environment, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters, e.active,
@@ -216,7 +215,6 @@ const deletionStatements = (sql: Sql) => {
   }
 }
 
-/** The statements on signing secrets. */
 const secretStatements = (sql: Sql) => ({
   insertSecret: (
     tenant: Tenant,

@@ -13,7 +13,6 @@ const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
     ? answer
     : HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
 
-/** Serves `EndpointsApi`. */
 export const endpointsHttp = HttpApiBuilder.group(BaseApi.add(EndpointsApi), "endpoints", (handlers) =>
   Effect.gen(function* () {
     const endpoints = yield* Endpoints

@@ -72,7 +72,6 @@ export const encryptedTables: ReadonlyArray<EncryptedTable> = [
   }
 ]
 
-/** The progress of a rotation. */
 export interface RotationProgress {
   readonly kind: EncryptedKind
   readonly reencrypted: number
@@ -98,7 +97,6 @@ export interface Unreadable {
   readonly masterKeyId: string
 }
 
-/** The result of a rotation. */
 export interface RotationReport {
   /** The id of the key that everything is re-encrypted under. */
   readonly current: string
@@ -161,7 +159,6 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
   }
 }
 
-/** The options of a rotation. */
 export interface RotationOptions {
   /** The first is the key to move to; the others are those to move from. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>

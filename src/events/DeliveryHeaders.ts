@@ -1,6 +1,5 @@
 /** The headers of a delivery (contract 8.1), separate from the signing code since the documents name them, too. */
 
-/** The header that carries the signature. */
 export const signatureHeaderName = "Service-Signature"
 
 /**

@@ -9,7 +9,6 @@ import { secondsPerDay } from "./Samples.ts"
 
 /** The parts of a synthetic event. The same input gives the same event. */
 export interface SyntheticInput {
-  /** UUID of the organization. */
   readonly organizationId: string
   /** Identifies this test: a UUID. The event's id and all fictitious ids derive from it. */
   readonly testId: string

@@ -1,4 +1,4 @@
-import { Effect, Effectable, Exit, FiberId } from "effect"
+import { Effect, Effectable, Exit, FiberId, Scheduler } from "effect"
 
 type Register<A, E> = (resume: (effect: Effect.Effect<A, E>) => void) => void
 
@@ -33,3 +33,15 @@ const isRead = Exit.isSuccess(Effect.runSyncExit(new Suspension<void, never>((re
 export const suspend: <A, E = never>(register: Register<A, E>) => Effect.Effect<A, E> = isRead
   ? (register) => new Suspension(register)
   : (register) => Effect.async((resume) => register(resume))
+
+const mixed = new Scheduler.MixedScheduler(2048)
+
+/**
+ * Effect's default scheduler, but with one queue for all fibers that have it: those that are resumed while one event is
+ * handled go on together. Effect itself has a queue and a microtask for each fiber, in a table that keeps the queues of ended fibers until
+ * the whole heap is collected.
+ */
+export const oneQueue: Scheduler.Scheduler = Scheduler.make(
+  (task, priority) => mixed.scheduleTask(task, priority),
+  mixed.shouldYield
+)

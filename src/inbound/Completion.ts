@@ -38,7 +38,6 @@ export interface Lacking {
   readonly fetch: Effect.Effect<Fetched, CompletionFailure>
 }
 
-/** The result of an attempt to conclude. */
 export type Attempt<A> = Lacking | { readonly _tag: "Concluded"; readonly value: A }
 
 const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch })

@@ -99,7 +99,6 @@ export const contextsOf = (count: number, rows: ReadonlyArray<ContextRow>): Read
   return contexts
 }
 
-/** The values of `contextSql`. */
 export const contextValues = (queries: ReadonlyArray<ContextQuery>): ReadonlyArray<unknown> => [
   queries.map(({ environment }) => environment),
   queries.map(({ accountId }) => accountId),

@@ -5,13 +5,13 @@ import type { Environment } from "../events/Environment.ts"
 import type { ProviderEvent } from "../events/stripe/Translate.ts"
 import { entersEverything, Members } from "../identity/members/Members.ts"
 import { housekeepingLayer } from "../kit/Housekeeping.ts"
-import { Mailer, type MailNotSent } from "../kit/Mailer.ts"
+import { Mailer, sendToSeveral } from "../kit/Mailer.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type Consequence, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type FailedRefundsTold, failedRefundsMail } from "./FailedRefundsMail.ts"
+import { failedRefundsMail } from "./FailedRefundsMail.ts"
 import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
 /** How often it is looked for refunds to tell of. */
@@ -116,26 +116,14 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
     WHERE organization_id = ${organizationId} AND environment = ${environment}
       AND refund_id = ANY (${refunds.map(({ refundId }) => refundId)}::text[])`
 
-  /** Sends to all addresses. Fails if the mail server took the mail for none; the others get it in the background. */
-  const send = Effect.fnUntraced(function* (told: FailedRefundsTold, addresses: ReadonlyArray<string>) {
-    const mails = addresses.map((to) => failedRefundsMail(told, { to, publicUrl }))
-    const [refused, sent] = yield* Effect.partition(mails, (mail) =>
-      Effect.mapError(mailer.send(mail), (error) => ({ mail, error }))
-    )
-    const [first] = refused
-    if (first !== undefined && sent.length === 0) {
-      return yield* Effect.fail<MailNotSent>((refused.find(({ error }) => !error.permanent) ?? first).error)
-    }
-    yield* Effect.forEach(refused, ({ mail }) => mailer.queue(mail), { discard: true })
-  })
-
   const tellOne = Effect.fnUntraced(function* (tenant: Tenant) {
     const claimed = yield* claim(tenant)
     if (claimed.length === 0) return
     const people = yield* members.list(tenant.organizationId)
     const addresses = people.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
     const refunds = claimed.map((refund) => ({ ...refund, amount: Number(refund.amount) }))
-    yield* send({ ...tenant, refunds }, addresses).pipe(
+    const mails = addresses.map((to) => failedRefundsMail({ ...tenant, refunds }, { to, publicUrl }))
+    yield* sendToSeveral(mailer, mails).pipe(
       Effect.as(null),
       Effect.catchTag("MailNotSent", (error) =>
         Effect.as(

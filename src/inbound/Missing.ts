@@ -33,7 +33,6 @@ export const makeMissing = Effect.gen(function* () {
   const takeRefundNews = yield* makeTakeRefundNews
   const fetchEvent = yield* makeFetchEvent
 
-  /** Of one organization, or of all. */
   const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
     sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
       SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts

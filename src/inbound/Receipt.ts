@@ -19,7 +19,6 @@ import type { OrganizationId } from "../kit/Ids.ts"
  */
 export const receiptOutcomes = ["delivered", "no_subscriber", "ignored", "unlinked", "wrong_mode", "malformed"] as const
 
-/** One of `receiptOutcomes`. */
 export type ReceiptOutcome = (typeof receiptOutcomes)[number]
 
 /** The record of one verified notification (contract 11.3). */
@@ -53,7 +52,6 @@ export interface ReceiptEvent {
   readonly skipped: number
 }
 
-/** A receipt with what became of it. */
 export interface ReceiptDetail extends Receipt {
   readonly events: ReadonlyArray<ReceiptEvent>
 }
@@ -73,7 +71,6 @@ export interface ListReceipts {
   readonly before?: string
 }
 
-/** A page of a list. */
 export interface ReceiptPage {
   readonly data: ReadonlyArray<Receipt>
   /** Whether there may be more: with a type, or a common outcome, even after a page that is not full. */
@@ -82,13 +79,11 @@ export interface ReceiptPage {
   readonly next: string | null
 }
 
-/** Which receipt is meant. */
 export interface ReceiptKey {
   readonly environment: Environment
   readonly providerEventId: string
 }
 
-/** What a replay made. */
 export interface Replay {
   /** Whether anything was stored: deliveries, events, or what the receipt says. */
   readonly changed: boolean

@@ -7,7 +7,6 @@ import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
-/** What a replay has stored. */
 export interface StoredReplay {
   /** The event of each delivery that was made. */
   readonly made: ReadonlyArray<string>

@@ -74,10 +74,6 @@ const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  */
 export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
 
-/** The forms in which records may have an object's id: earlier ones have a UUID as it was sent, mostly in one case. */
-export const auditedForms = (id: string): ReadonlyArray<string> =>
-  uuidForm.test(id) ? [...new Set([auditedId(id), id.toUpperCase(), id])] : [id]
-
 /**
  * Records a change: who, what, which object, when, in which request (contract 2.13). Run it in the transaction of the
  * change, so that neither is stored without the other.

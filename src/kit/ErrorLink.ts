@@ -31,5 +31,4 @@ const anchors: ReadonlyMap<string, string> = new Map(
 export const anchorOf = (error: CodeAndStatus): string =>
   anchors.get(placeOf(error)) ?? anchors.get(`${error.status}`) ?? error.code
 
-/** The `Link` header of an error's answer. */
 export const errorLink = (error: CodeAndStatus): string => `<${errorReferencePath}#${anchorOf(error)}>; rel="help"`

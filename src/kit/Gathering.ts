@@ -3,7 +3,6 @@ import { Cause, Effect, Either, Exit, Runtime } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import { suspend } from "../fibers/Suspend.ts"
 
-/** How work is gathered. */
 export interface GatheringOptions<Input, Output, E> {
   /** Does the work of a batch; returns the results in its order. */
   readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>

@@ -2,7 +2,6 @@ import { Effect, Schema } from "effect"
 import { parse, v5, v7 } from "uuid"
 import { Uuid } from "../bounds/Text.ts"
 
-/** An organization's id. */
 export const OrganizationId = Uuid.pipe(Schema.brand("OrganizationId")).annotations({
   identifier: "OrganizationId",
   description: "The organization's id (UUID)"
@@ -23,21 +22,18 @@ export const DeliveryId = Uuid.pipe(Schema.brand("DeliveryId")).annotations({
 })
 export type DeliveryId = typeof DeliveryId.Type
 
-/** A recovery's id. */
 export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
   identifier: "RecoveryId",
   description: "The recovery's id (UUID)"
 })
 export type RecoveryId = typeof RecoveryId.Type
 
-/** A checkout page's id. */
 export const CheckoutPageId = Uuid.pipe(Schema.brand("CheckoutPageId")).annotations({
   identifier: "CheckoutPageId",
   description: "The checkout page's id (UUID)"
 })
 export type CheckoutPageId = typeof CheckoutPageId.Type
 
-/** A replay's id. */
 export const EventReplayId = Uuid.pipe(Schema.brand("EventReplayId")).annotations({
   identifier: "EventReplayId",
   description: "The replay's id (UUID)"

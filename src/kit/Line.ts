@@ -11,7 +11,6 @@ export const maxInLine = 1000
 export const gaveUpWaiting = (): ServiceUnavailable =>
   new ServiceUnavailable({ cause: "The request waited too long for its turn, or too many were waiting" })
 
-/** One request's place in a line. */
 interface Place {
   state: "waiting" | "running" | "left"
   timer?: NodeJS.Timeout

@@ -69,6 +69,24 @@ export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   static readonly layer = (options: MailerOptions): Layer.Layer<Mailer> => Layer.scoped(Mailer, make(options))
 }
 
+/**
+ * Sends the same news to several people. Fails if the mail server took none of the mails, and queues those that it did not
+ * take if it took another. Of mails that are sent `once`, one that it may have taken counts as taken. Returns whether it
+ * confirmed any.
+ */
+export const sendToSeveral = Effect.fnUntraced(function* (mailer: Mailer["Type"], mails: ReadonlyArray<Mail>) {
+  const [failed, taken] = yield* Effect.partition(mails, (mail) =>
+    Effect.mapError(mailer.send(mail), (error) => ({ mail, error }))
+  )
+  const refused = failed.filter(({ error, mail }) => !(mail.once === true && error.maybeTaken === true))
+  const [first] = refused
+  if (first !== undefined && refused.length === mails.length) {
+    return yield* (refused.find(({ error }) => !error.permanent) ?? first).error
+  }
+  yield* Effect.forEach(refused, ({ mail }) => mailer.queue(mail), { discard: true })
+  return taken.length > 0
+})
+
 const writeToLog: Send = ({ subject, text, to }) =>
   Effect.logInfo(`Mail to ${to} (SMTP_URL is not set)\n${subject}\n\n${text}`)
 

@@ -16,7 +16,6 @@ export class ResponseHeaders extends Context.Tag("connected-payments/kit/Respons
   Record<string, string>
 >() {}
 
-/** A new request's id. */
 export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
 
 /** The page size of our own lists, by default. */
@@ -68,7 +67,6 @@ export const uniqueArray = <A extends string, I extends string>(
     )
   )
 
-/** The path of operations on the organization itself. */
 export const OrganizationPath = Schema.Struct({ organizationId: OrganizationId })
 
 /** A provider object id, as the contract bounds it in paths and queries. */
@@ -82,7 +80,6 @@ export const ProviderId = text({
   examples: ["prod_Q1w2E3r4T5y6"]
 })
 
-/** The path of operations on one provider object. */
 export const ProviderObjectPath = Schema.Struct({ organizationId: OrganizationId, id: ProviderId })
 
 // Spaces at either end would not survive a header
@@ -158,7 +155,6 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
 /** How many days statistics show: 1 to 90, default 30. */
 export const DaysFromQuery = integerFromQuery(1, 90, "How many UTC days, today included: 1 to 90, default 30")
 
-/** `limit` of lists: 1 to 100, default 10. */
 const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")
 
 /** The paging parameters of every list. */
@@ -167,7 +163,6 @@ export const pageFields = {
   starting_after: optional(ProviderId.annotations({ description: "The last id of the previous page" }))
 }
 
-/** `true` or `false` in a query. */
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })
 
 /** Unix seconds in a query, within the contract's bounds. */
@@ -182,5 +177,4 @@ export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix sec
 export const noFields = (message: string) =>
   strict(Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message })))))
 
-/** An operation without query parameters. */
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")

@@ -17,7 +17,6 @@ export interface RateLimitState {
   readonly tokens: number
 }
 
-/** The rate at which a bucket refills. */
 const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Duration.toMillis(per)
 
 /** Whole seconds until the bucket holds `wanted` tokens, at least 1. */

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { remark } from "../bounds/Rules.ts"
 import { Delivery, DeliveryDetail, DeliveryList } from "../deliveries/api/Api.ts"
 import { Deliveries } from "../deliveries/api/Deliveries.ts"
-import { makeRetry, makeStartRecovery } from "../deliveries/api/Mutations.ts"
+import { makeDeliveryMutations } from "../deliveries/api/Mutations.ts"
 import { Recoveries } from "../deliveries/api/Recoveries.ts"
 import { Recovery, RecoveryList, StartRecovery } from "../deliveries/api/RecoveriesApi.ts"
 import { EventType } from "../events/Catalog.ts"
@@ -49,12 +49,11 @@ const RecoveriesArguments = strict(
 export const makeDeliveryTools: Effect.Effect<
   ReadonlyArray<Tool>,
   never,
-  Effect.Effect.Context<typeof makeRetry> | Effect.Effect.Context<typeof makeStartRecovery>
+  Effect.Effect.Context<typeof makeDeliveryMutations>
 > = Effect.gen(function* () {
   const deliveries = yield* Deliveries
   const recoveries = yield* Recoveries
-  const retry = yield* makeRetry
-  const recover = yield* makeStartRecovery
+  const { retry, startRecovery } = yield* makeDeliveryMutations
   return [
     makeTool({
       name: "list_webhook_deliveries",
@@ -99,7 +98,8 @@ export const makeDeliveryTools: Effect.Effect<
         Schema.extend(Schema.Struct({ endpointId, idempotencyKey: OptionalIdempotencyKey }), StartRecovery)
       ),
       output: Recovery,
-      run: (principal, { endpointId, idempotencyKey: key, ...params }) => recover(principal, key, endpointId, params)
+      run: (principal, { endpointId, idempotencyKey: key, ...params }) =>
+        startRecovery(principal, key, endpointId, params)
     }),
     makeTool({
       name: "list_webhook_recoveries",

@@ -2,9 +2,10 @@ import { Effect, Schema } from "effect"
 import { remark } from "../bounds/Rules.ts"
 import { EventIdText } from "../deliveries/api/EventIdText.ts"
 import { EventReplay, EventReplayList, StartEventReplay } from "../deliveries/api/EventReplay.ts"
-import { EventReplays, makeCancelReplay, makeStartReplay } from "../deliveries/api/EventReplays.ts"
+import { EventReplays } from "../deliveries/api/EventReplays.ts"
 import { Events } from "../deliveries/api/Events.ts"
 import { StoredEventDetail, StoredEventList } from "../deliveries/api/EventsApi.ts"
+import { makeDeliveryMutations } from "../deliveries/api/Mutations.ts"
 import { EventType } from "../events/Catalog.ts"
 import { EndpointId, EventReplayId } from "../kit/Ids.ts"
 import { OptionalIdempotencyKey, optional, ProviderId, strict } from "../kit/Request.ts"
@@ -44,12 +45,11 @@ const ReplayArguments = strict(
 export const makeEventTools: Effect.Effect<
   ReadonlyArray<Tool>,
   never,
-  Events | EventReplays | Effect.Effect.Context<typeof makeStartReplay>
+  Events | Effect.Effect.Context<typeof makeDeliveryMutations>
 > = Effect.gen(function* () {
   const events = yield* Events
   const replays = yield* EventReplays
-  const start = yield* makeStartReplay
-  const cancel = yield* makeCancelReplay
+  const { cancelReplay, startReplay } = yield* makeDeliveryMutations
   return [
     makeTool({
       name: "list_webhook_events",
@@ -81,7 +81,8 @@ export const makeEventTools: Effect.Effect<
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: ReplayArguments,
       output: EventReplay,
-      run: (principal, { endpointId, idempotencyKey: key, ...params }) => start(principal, key, endpointId, params)
+      run: (principal, { endpointId, idempotencyKey: key, ...params }) =>
+        startReplay(principal, key, endpointId, params)
     }),
     makeTool({
       name: "list_webhook_replays",
@@ -109,7 +110,8 @@ export const makeEventTools: Effect.Effect<
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
       input: strict(Schema.Struct({ endpointId, replayId, idempotencyKey: OptionalIdempotencyKey })),
       output: EventReplay,
-      run: (principal, { endpointId, idempotencyKey: key, replayId }) => cancel(principal, key, endpointId, replayId)
+      run: (principal, { endpointId, idempotencyKey: key, replayId }) =>
+        cancelReplay(principal, key, endpointId, replayId)
     })
   ]
 })

@@ -21,7 +21,6 @@ export interface NewOutboundEvent {
   readonly traceparent: string | null
 }
 
-/** What was stored for an event. */
 export interface StoredOutboundEvent {
   readonly isNew: boolean
   readonly deliveries: number
@@ -60,7 +59,6 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     const of = parametersFor(sql, values)
     const lease = { id: sql`${handing?.lease ?? null}`, millis: sql`${handing?.leaseMillis ?? null}` }
     const isNew = sql`EXISTS (SELECT 1 FROM event)`
-    const ofTenant = sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
     return Effect.map(
       sql<StoredOutboundEvent>`
         WITH published AS (
@@ -71,8 +69,6 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
         ), ${sourcePart(sql, tenant, { providerEventId: null, receivedAt, sourceEventId, traceparent })},
         fresh AS (
           SELECT * FROM source WHERE EXISTS (SELECT 1 FROM published)
-            -- Before events had tables by day, the event itself was the only record
-            AND NOT EXISTS (SELECT 1 FROM payments.events WHERE ${ofTenant} AND id = ${event.id})
         ), ${matchingPart(sql, of)},
         ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew, lease })}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,

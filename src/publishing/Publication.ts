@@ -126,7 +126,6 @@ export const publicationValues = <P extends Publication>(
 /** How the surrounding statement refers to these values: as parameters, or as literals. */
 export type PublicationParameters = Readonly<Record<keyof PublicationValues, Statement.Fragment>>
 
-/** `PublicationParameters` for a statement with one publication. */
 export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
   eventIds: sql`${values.eventIds}`,
   eventKeys: sql`${values.eventKeys}`,

@@ -169,7 +169,6 @@ const examined = async (pool: pg.Pool): Promise<Line> => {
 const refused = (message: string) => new SqlError.SqlError({ cause: new Error(message), message })
 
 interface Address {
-  /** The setting. */
   readonly name: string
   readonly url: Redacted.Redacted
   /** Whether the other address is the server's own. */

@@ -36,7 +36,6 @@ const publicIdDigits = (publicId: string): string => `substr(${publicId}, 38, 12
 /** A hash, since a team's own events may have payments and charges with ids of any form. */
 const hashOf = (id: string): string => `hashtextextended(${id}, 0)`
 
-/** Events by their public id. */
 const eventsByPublicId: EventIndex = {
   name: "events_hour_public_id",
   on: `((${hourOf("", "smallint")}), (${publicIdDigits("public_id")}))`
@@ -57,7 +56,6 @@ const refundsByCharge: EventIndex = {
   on: `((${hashOf(chargeOf("payload"))})) WHERE ${isRefundWithoutPayment("")}`
 }
 
-/** All of them. */
 export const eventIndexes: ReadonlyArray<EventIndex> = [eventsByPublicId, eventsByPayment, refundsByCharge]
 
 const hours = Array.from({ length: 24 }, (_, hour) => hour).join(",")

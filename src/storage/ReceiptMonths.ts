@@ -24,7 +24,6 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
       WHERE NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = wanted::date)`)
 )
 
-/** The advisory lock of the removal of months. */
 const monthRemovalLock = 5_190_277_305
 
 /**

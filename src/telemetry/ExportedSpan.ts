@@ -84,7 +84,6 @@ export class ExportedSpan implements Tracer.Span {
   readonly traceId: string
   readonly spanId: string
   readonly sampled: boolean
-  /** The span of the SDK. */
   readonly exported: OtelSpan
   status: Tracer.SpanStatus
 

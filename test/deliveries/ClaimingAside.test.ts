@@ -11,8 +11,7 @@ const nothingDue: Claim = {
   nextDueInMillis: null,
   more: false,
   place: queueStart,
-  askedFor: new Map(),
-  reached: null
+  askedFor: new Map()
 }
 
 /** Claims aside of a worker with one slow endpoint, and what they ask for. The scope ends them. */

@@ -1,26 +1,27 @@
 import { describe, expect, it } from "@effect/vitest"
 import { queueStart } from "../../src/deliveries/sending/Claim.ts"
-import { Turns } from "../../src/deliveries/sending/Turns.ts"
+import { type Known, Turns } from "../../src/deliveries/sending/Turns.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())
-const caps = { concurrency: 64, perEndpoint: 16 }
+/** What is known of endpoints that are all allowed 16 attempts at once, and none of which is slow. */
+const known: Known = { slow: [], isSlow: () => false, capOf: () => 16 }
 const nothing = new Map<EndpointId, string>()
 const nothingInFlight = new Map<EndpointId, number>()
 
 /** Turns with one endpoint that has been at its cap for long enough to be set apart. */
 const withOneApart = () => {
-  const turns = new Turns(caps)
+  const turns = new Turns(64)
   const dead = endpoint()
   const full = new Map([[dead, 16]])
-  turns.next(full, 0)
-  turns.learn(turns.next(full, 300), { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
+  turns.next(full, 0, known)
+  turns.learn(turns.next(full, 300, known), { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
   return { turns, dead, full }
 }
 
 describe("turns", () => {
   it("leave nobody out while no endpoint stays at its cap", () => {
-    const turns = new Turns(caps)
+    const turns = new Turns(64)
     const busy = endpoint()
     for (const [count, now] of [
       [16, 0],
@@ -29,45 +30,28 @@ describe("turns", () => {
       [15, 400],
       [16, 500]
     ] as const) {
-      const turn = turns.next(new Map([[busy, count]]), now)
+      const turn = turns.next(new Map([[busy, count]]), now, known)
       expect(turn).toMatchObject({ leftOut: [], askedFor: [] })
       turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
     }
   })
 
   it("go on from where the claim before found the first, and look from the start again within a second", () => {
-    const turns = new Turns(caps)
-    const first = turns.next(nothingInFlight, 0)
+    const turns = new Turns(64)
+    const first = turns.next(nothingInFlight, 0, known)
     expect(first.from).toBe(queueStart)
     turns.learn(first, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
-    const second = turns.next(nothingInFlight, 900)
+    const second = turns.next(nothingInFlight, 900, known)
     expect(second.from).toBe("2026-01-01 00:00:05+00")
     turns.learn(second, { askedFor: nothing, place: "2026-01-01 00:00:06+00" })
-    expect(turns.next(nothingInFlight, 1000).from).toBe(queueStart)
-  })
-
-  it("leave that look to others while they must not hold up what comes, unless what was left out may be sent again", () => {
-    const turns = new Turns(caps)
-    const place = "2026-01-01 00:00:05+00"
-    const startsAfresh = (now: number, mayStartAfresh: boolean) => {
-      const turn = turns.next(nothingInFlight, now, undefined, mayStartAfresh)
-      turns.learn(turn, { askedFor: nothing, place })
-      return turn.from === queueStart
-    }
-    expect(startsAfresh(0, true)).toBe(true)
-    expect(startsAfresh(20_000, false)).toBe(false)
-    turns.noteLooked(19_500)
-    expect(startsAfresh(20_001, true)).toBe(false)
-    expect(startsAfresh(20_500, true)).toBe(true)
-    turns.startAfresh()
-    expect(startsAfresh(21_000, false)).toBe(true)
+    expect(turns.next(nothingInFlight, 1000, known).from).toBe(queueStart)
   })
 
   it("look from the start the more rarely, the longer that takes: done rows may not be cleared away for hours", () => {
-    const turns = new Turns(caps)
+    const turns = new Turns(64)
     const place = "2026-01-01 00:00:05+00"
     const take = (now: number, millis: number) => {
-      const turn = turns.next(nothingInFlight, now)
+      const turn = turns.next(nothingInFlight, now, known)
       turns.learn(turn, { askedFor: nothing, place }, millis)
       return turn.from === queueStart
     }
@@ -89,15 +73,15 @@ describe("turns", () => {
 
   it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {
     const { dead, full, turns } = withOneApart()
-    expect(turns.next(full, 400)).toEqual({ from: "2026-01-01 00:00:05+00", leftOut: [dead], askedFor: [] })
+    expect(turns.next(full, 400, known)).toEqual({ from: "2026-01-01 00:00:05+00", leftOut: [dead], askedFor: [] })
   })
 
   it("ask for what is set apart as soon as it has room, from where its own begins", () => {
     const { dead, turns } = withOneApart()
-    const first = turns.next(new Map([[dead, 14]]), 500)
+    const first = turns.next(new Map([[dead, 14]]), 500, known)
     expect(first.askedFor).toEqual([{ endpointId: dead, from: queueStart, room: 2 }])
     turns.learn(first, { askedFor: new Map([[dead, "2026-01-01 00:00:01+00"]]), place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 10]]), 600)).toEqual({
+    expect(turns.next(new Map([[dead, 10]]), 600, known)).toEqual({
       from: "2026-01-01 00:00:07+00",
       leftOut: [dead],
       askedFor: [{ endpointId: dead, from: "2026-01-01 00:00:01+00", room: 6 }]
@@ -106,9 +90,9 @@ describe("turns", () => {
 
   it("take an endpoint back of which nothing is due any more", () => {
     const { dead, turns } = withOneApart()
-    const asked = turns.next(new Map([[dead, 1]]), 500)
+    const asked = turns.next(new Map([[dead, 1]]), 500, known)
     turns.learn(asked, { askedFor: nothing, place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 1]]), 600)).toMatchObject({ leftOut: [], askedFor: [] })
+    expect(turns.next(new Map([[dead, 1]]), 600, known)).toMatchObject({ leftOut: [], askedFor: [] })
   })
 
   it("never lose sight of an endpoint that is at its cap but not set apart", () => {
@@ -118,36 +102,36 @@ describe("turns", () => {
       [dead, 16],
       [fast, 16]
     ])
-    const turn = turns.next(both, 500)
+    const turn = turns.next(both, 500, known)
     expect(turn.leftOut).toEqual([dead])
     // The claim stepped over the fast one's rows, so where the rest begins is not where the fast one's do
     turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:59+00" })
-    expect(turns.next(new Map([[dead, 16]]), 550).from).toBe("2026-01-01 00:00:05+00")
+    expect(turns.next(new Map([[dead, 16]]), 550, known).from).toBe("2026-01-01 00:00:05+00")
   })
 
   it("look through the queue from its start again every half minute", () => {
     const { full, turns } = withOneApart()
-    turns.learn(turns.next(full, 400), { askedFor: nothing, place: "2026-01-01 00:00:08+00" })
-    expect(turns.next(full, 29_000).from).toBe("2026-01-01 00:00:08+00")
-    expect(turns.next(full, 31_000).from).toBe(queueStart)
+    turns.learn(turns.next(full, 400, known), { askedFor: nothing, place: "2026-01-01 00:00:08+00" })
+    expect(turns.next(full, 29_000, known).from).toBe("2026-01-01 00:00:08+00")
+    expect(turns.next(full, 31_000, known).from).toBe(queueStart)
   })
 
   it("then look for what is set apart from the start too: a worker that died may have left some there", () => {
     const { dead, turns } = withOneApart()
-    const asked = turns.next(new Map([[dead, 1]]), 500)
+    const asked = turns.next(new Map([[dead, 1]]), 500, known)
     turns.learn(asked, { askedFor: new Map([[dead, "2026-01-01 00:00:01+00"]]), place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 1]]), 31_000).askedFor).toEqual([
+    expect(turns.next(new Map([[dead, 1]]), 31_000, known).askedFor).toEqual([
       { endpointId: dead, from: queueStart, room: 15 }
     ])
   })
 
   it("leave the healthy ones half of the places, however many endpoints are dead", () => {
-    const turns = new Turns(caps)
+    const turns = new Turns(64)
     const dead = Array.from({ length: 8 }, endpoint)
     const full = new Map(dead.map((id) => [id, 16]))
-    turns.next(full, 0)
-    turns.next(full, 300)
-    const { askedFor } = turns.next(new Map(), 400)
+    turns.next(full, 0, known)
+    turns.next(full, 300, known)
+    const { askedFor } = turns.next(new Map(), 400, known)
     expect(askedFor.map(({ room }) => room)).toEqual(dead.map(() => 4))
   })
 })

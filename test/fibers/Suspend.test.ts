@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import { vi } from "vitest"
-import { oneQueue } from "../../src/fibers/OneQueue.ts"
-import { suspend } from "../../src/fibers/Suspend.ts"
+import { oneQueue, suspend } from "../../src/fibers/Suspend.ts"
 
 /** A wait, and what ends it. */
 const waiting = () => {

@@ -99,7 +99,6 @@ export const ListAllDeliveries = strict(
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type
 
-/** The path of one delivery. */
 export const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
 
 /** Deliveries and their history (contract 5.3). */

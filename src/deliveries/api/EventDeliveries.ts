@@ -1,20 +1,11 @@
 import type { Statement } from "@effect/sql"
-import { Duration, Effect } from "effect"
+import { type Duration, Effect } from "effect"
 import { type DeliveryId, firstIdAt, millisOf, replayedDeliveryId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { Delivery } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import { type CoveringReplay, makeEventReplaysRepo } from "./EventReplaysRepo.ts"
 import type { EventRow } from "./EventsRepo.ts"
-
-/** How far apart an event and its deliveries may be that were stored before there were tables by day. */
-const apart = Duration.toMillis("10 minutes")
-
-/** Whether an event has a key that tells its time: it was stored since there are tables by day. */
-export const isKeyed = ({ id, key }: EventRow): boolean => key !== id
-
-/** When an event was received. */
-export const receivedAtOf = (row: EventRow): Date => (isKeyed(row) ? new Date(millisOf(row.key)) : row.createdAt)
 
 /** How many replays are looked at in one statement, and in how many statements: more replays of an event than anybody needs. */
 const replaysAtOnce = 200
@@ -42,7 +33,6 @@ const toReplays = (page: ReadonlyArray<CoveringReplay>): Replays => {
   return some.length === 0 ? { some: page, next: last.id } : { some, next: firstIdAt(time + 1) }
 }
 
-/** Which deliveries of an event are wanted. */
 export interface WantedDeliveries {
   readonly limit: number
   /** Conditions on the delivery `d` and its event `e`. Default: none. */
@@ -61,12 +51,8 @@ export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duratio
 
   return (tenant: Tenant, row: EventRow, { after, conditions = [], limit }: WantedDeliveries) =>
     Effect.gen(function* () {
-      const receivedAt = receivedAtOf(row)
-      const time = receivedAt.getTime()
-      if (!isKeyed(row)) {
-        const among = { from: time - apart, until: time + apart, ids: [] }
-        return yield* deliveries.ofEvent(tenant, row.key, among, limit, conditions)
-      }
+      const time = millisOf(row.key)
+      const receivedAt = new Date(time)
       const found: Array<Delivery> = []
       let before = after === undefined ? afterAll : firstIdAt(millisOf(after) + 1)
       for (let look = 1; ; look += 1) {

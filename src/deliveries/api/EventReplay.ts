@@ -35,7 +35,6 @@ export const EventReplayList = Schema.Struct({
 }).annotations({ identifier: "EventReplayList" })
 export type EventReplayList = typeof EventReplayList.Type
 
-/** The body of a request for a replay. */
 export const StartEventReplay = strict(
   Schema.Struct({
     since: Instant.annotations({ description: "Events that were received at this time or later; not in the future" }),

@@ -61,7 +61,6 @@ export interface ReplayStep {
   readonly state: EventReplay["state"]
 }
 
-/** A replay's row. */
 interface Row extends Omit<EventReplay, "reachedAt" | "queued" | "skipped"> {
   readonly reached: string
   readonly queued: string

@@ -7,12 +7,13 @@ import {
   unknownCursor,
   type ValidationFailed
 } from "../../errors/Errors.ts"
+import { millisOf } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
-import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
+import { makeEventDeliveries } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
@@ -24,7 +25,7 @@ const toStoredEvent = (row: EventRow): StoredEvent => {
     id: row.id,
     type: row.type,
     test: Predicate.hasProperty(event, "test") && event.test === true,
-    receivedAt: receivedAtOf(row),
+    receivedAt: new Date(millisOf(row.key)),
     event
   }
 }
@@ -38,8 +39,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const list = Effect.fn("Events.list")(
     function* (tenant: Tenant, query: ListEvents) {
       const after = query.starting_after === undefined ? undefined : yield* repo.find(tenant, query.starting_after)
-      // One from before there were tables by day has no place in the order
-      if (after !== undefined && (Option.isNone(after) || !isKeyed(after.value))) {
+      if (after !== undefined && Option.isNone(after)) {
         return yield* unknownCursor()
       }
       const limit = query.limit ?? defaultPageSize
@@ -74,15 +74,11 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 export class Events extends Context.Tag("connected-payments/deliveries/Events")<
   Events,
   {
-    /**
-     * Events, newest first. Refuses a `starting_after` that is not one of them. Without those that were received before
-     * there were tables by day (migration 0014), which have no order.
-     */
+    /** Events, newest first. Refuses a `starting_after` that is not one of them. */
     readonly list: (
       tenant: Tenant,
       query: ListEvents
     ) => Effect.Effect<StoredEventList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    /** One event with its deliveries. */
     readonly get: (
       tenant: Tenant,
       id: string

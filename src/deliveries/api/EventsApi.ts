@@ -42,7 +42,6 @@ export const StoredEventDetail = Schema.Struct({
 }).annotations({ identifier: "StoredEventDetail" })
 export type StoredEventDetail = typeof StoredEventDetail.Type
 
-/** The query of the events. */
 export const ListEvents = strict(
   Schema.Struct({
     limit: pageFields.limit,
@@ -57,7 +56,6 @@ export const ListEvents = strict(
 )
 export type ListEvents = typeof ListEvents.Type
 
-/** The path of one event. */
 export const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
 
 /** The organization's events, each kept once however many endpoints it goes to. */
@@ -72,7 +70,7 @@ export class EventsApi extends HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "List events, newest first")
       .annotate(
         OpenApi.Description,
-        "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`. Events that were received before the installation had tables by day can be read by their id, but are not listed."
+        "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`."
       )
   )
   .add(

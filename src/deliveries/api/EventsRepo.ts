@@ -9,16 +9,13 @@ import { keptSince } from "./Readable.ts"
 
 /** An event's row. */
 export interface EventRow {
-  /** Its id in the database: see `EventKey.ts`. Equal to `id` if it was stored before there were tables by day. */
+  /** Its id in the database: see `EventKey.ts`. */
   readonly key: string
   readonly id: string
   readonly type: string
   readonly payload: string
   readonly createdAt: Date
 }
-
-/** After every key, and before the public ids of what was stored before there were days, which are in no order. */
-const afterKeys = "g"
 
 /** The SQL of stored events; nobody outside the slice imports this. None that was stored longer ago than `keepFor` is listed. */
 export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
@@ -39,7 +36,7 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
   const page = (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
     const { created_gte: from, created_lte: until, payment_id: paymentId, type } = query
     const keys = [
-      sql`e.id < ${after ?? afterKeys}`,
+      ...(after === undefined ? [] : [sql`e.id < ${after}`]),
       ...(from === undefined ? [] : [sql`e.id >= ${firstIdAt(from * 1000)}`]),
       // Includes the whole second
       ...(until === undefined ? [] : [sql`e.id < ${firstIdAt((until + 1) * 1000)}`])
@@ -57,19 +54,13 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
       ) ${rows}`
   }
 
-  /**
-   * The statement of one event: by its public id, and by its key if it was stored before there were tables by day. The
-   * tenant is compared last, for the same reason as in `page`.
-   */
+  /** The statement of one event. The tenant is compared last, for the same reason as in `page`. */
   const byId = (tenant: Tenant, id: string) => sql<EventRow>`
     WITH of_id AS MATERIALIZED (
       SELECT e.* FROM (SELECT ${id}::text AS id) AS wanted
       JOIN payments.events e ON ${isWanted}
     )
-    SELECT ${columns} FROM of_id e WHERE ${ofTenant(tenant)}
-    UNION ALL
-    SELECT ${columns} FROM payments.events e WHERE ${ofTenant(tenant)} AND e.id = ${id}
-    LIMIT 1`
+    SELECT ${columns} FROM of_id e WHERE ${ofTenant(tenant)} LIMIT 1`
 
   return {
     page,

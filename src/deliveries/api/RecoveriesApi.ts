@@ -42,7 +42,6 @@ export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_mo
 })
 export type RecoveryList = typeof RecoveryList.Type
 
-/** The body of a request for a recovery. */
 export const StartRecovery = strict(
   Schema.Struct({
     since: Instant.annotations({

@@ -16,7 +16,6 @@ const stepSize = 100
 /** The id before all others. */
 const noId = "00000000-0000-0000-0000-000000000000"
 
-/** The result of a step. */
 export interface Step {
   readonly queued: number
   readonly finished: boolean
@@ -130,7 +129,6 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Removes finished recoveries that are older. */
     removeOlderThan: (retentionMillis: number) =>
       removeOld(sql, {
         table: "recoveries",

@@ -1,22 +1,16 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, sessionClient } from "../../storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays } from "../../storage/DayPartitions.ts"
 import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
-import { checkReferences } from "./References.ts"
 
 export interface RetentionOptions {
   /** How long finished deliveries, and payloads that no delivery needs, are kept (contract 9.6). */
   readonly keepFor: Duration.Duration
 }
-
-/** How many rows one statement removes: few, so that its locks and disk time are short. */
-const batchSize = 500
-
-/** The pause after a statement that removed something: the queue's own work has priority. */
-const pause = "50 millis"
 
 /** Removes deliveries and payloads after their retention (contract 9.6). */
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
@@ -31,7 +25,7 @@ export class Retention extends Context.Tag("connected-payments/deliveries/Retent
      * Adds the tables for the next days, too.
      */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
-    /** Logs waiting deliveries that lack what they refer to: see `References.ts`. */
+    /** Logs waiting deliveries that lack what they refer to. */
     readonly checkReferences: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -45,41 +39,21 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const recoveries = yield* makeRecoveriesRepo
   const replays = yield* makeEventReplaysRepo
   const keepForMillis = Duration.toMillis(keepFor)
-  const old = sql`now() - ${keepForMillis} * interval '1 millisecond'`
-
-  const removeSkipped = sql`
-    WITH old AS MATERIALIZED (
-      SELECT organization_id, environment, endpoint_id, event_id FROM payments.skipped_events WHERE created_at < ${old}
-      ORDER BY created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM payments.skipped_events s USING old
-    WHERE s.organization_id = old.organization_id AND s.environment = old.environment
-      AND s.endpoint_id = old.endpoint_id AND s.event_id = old.event_id
-    RETURNING 1`
-
-  const removePublished = sql`
-    WITH old AS MATERIALIZED (
-      SELECT organization_id, environment, id FROM payments.published_events WHERE created_at < ${old}
-      ORDER BY created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM payments.published_events p USING old
-    WHERE p.organization_id = old.organization_id AND p.environment = old.environment AND p.id = old.id
-    RETURNING 1`
-
-  /** Repeats a statement until it removes fewer rows than its limit. */
-  const inBatches = (remove: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
-    remove.pipe(
-      Effect.tap((removed) => (removed.length > 0 ? Effect.sleep(pause) : Effect.void)),
-      Effect.repeat({ while: (removed) => removed.length >= batchSize })
-    )
+  const removeRecords = (table: string, ...key: ReadonlyArray<string>) =>
+    removeOld(sql, {
+      table,
+      key: ["organization_id", "environment", ...key],
+      old: sql`r.created_at < now() - ${keepForMillis} * interval '1 millisecond'`,
+      by: "created_at"
+    })
 
   return {
     clean: Effect.all([
       addDays,
       noteWaitingDays,
       Effect.provideService(removeDays(keepFor), SqlClient.SqlClient, session),
-      inBatches(removeSkipped),
-      inBatches(removePublished),
+      removeRecords("skipped_events", "endpoint_id", "event_id"),
+      removeRecords("published_events", "id"),
       recoveries.removeOlderThan(keepForMillis),
       replays.removeOlderThan(keepForMillis)
     ]).pipe(
@@ -90,4 +64,50 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     ),
     checkReferences: checkReferences.pipe(Effect.provideService(SqlClient.SqlClient, sql), orUnavailable)
   }
+})
+
+/** How many of the waiting deliveries are looked at: those that have waited longest, where what is amiss stays. */
+const referencesLookedAt = 1000
+
+/** How many ids a log line names. */
+const idsNamed = 5
+
+/** A waiting delivery, and what is missing of what its row refers to. */
+interface Dangling {
+  readonly id: string
+  readonly delivery: boolean
+  readonly event: boolean
+  readonly endpoint: boolean
+}
+
+/**
+ * Reports waiting deliveries whose history, event or endpoint is missing: they can't be sent. The statements that store
+ * and remove rows allow none, and there are no foreign keys to hold them to that. For operators.
+ */
+const checkReferences: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const dangling = yield* sql<Dangling>`
+    SELECT id, delivery, event, endpoint FROM (
+      SELECT q.id,
+        (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id
+          AND d.environment = q.environment AND d.id = q.id) IS NULL AS delivery,
+        (SELECT 1 FROM payments.events e WHERE e.organization_id = q.organization_id
+          AND e.environment = q.environment AND e.id = q.event_id) IS NULL AS event,
+        (SELECT 1 FROM payments.endpoints p WHERE p.organization_id = q.organization_id
+          AND p.environment = q.environment AND p.id = q.endpoint_id) IS NULL AS endpoint
+      FROM (SELECT * FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${referencesLookedAt}) AS q
+    ) AS waiting WHERE delivery OR event OR endpoint`
+  if (dangling.length === 0) return
+  const count = (part: keyof Omit<Dangling, "id">) => dangling.filter((one) => one[part]).length
+  yield* Effect.logError(
+    "Waiting deliveries lack what they refer to, and can't be sent: restore it from a backup"
+  ).pipe(
+    Effect.annotateLogs({
+      deliveries: dangling.length,
+      withoutHistory: count("delivery"),
+      withoutEvent: count("event"),
+      withoutEndpoint: count("endpoint"),
+      ids: dangling.slice(0, idsNamed).map(({ id }) => id)
+    })
+  )
 })

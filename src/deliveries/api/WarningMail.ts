@@ -10,7 +10,6 @@ export interface FailureReason {
   readonly count: number
 }
 
-/** An endpoint's failures, for the warning. */
 export interface EndpointFailures extends Tenant {
   readonly endpointId: string
   readonly name: string

@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option, Schedule } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { Mailer, type MailNotSent } from "../../kit/Mailer.ts"
+import { Mailer, sendToSeveral } from "../../kit/Mailer.ts"
 import { mostCounted } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
@@ -173,31 +173,6 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
       all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
     )
 
-  /**
-   * Sends a warning to all addresses. Fails if nobody can have received it; if only some did not, it is sent to them
-   * again in the background. Returns whether the mail server accepted any.
-   */
-  const send = Effect.fnUntraced(function* (failures: EndpointFailures, addresses: ReadonlyArray<string>) {
-    const refused: Array<readonly [to: string, error: MailNotSent]> = []
-    const taken: Array<boolean> = []
-    for (const to of addresses) {
-      yield* mailer.send(warningMail(failures, { to, publicUrl: options.publicUrl })).pipe(
-        Effect.tap(() => Effect.sync(() => taken.push(true))),
-        Effect.catchAll((error) =>
-          Effect.sync(() => (error.maybeTaken === true ? taken.push(false) : refused.push([to, error])))
-        )
-      )
-    }
-    const [first] = refused
-    if (first !== undefined && taken.length === 0) {
-      return yield* refused.find(([, { permanent }]) => !permanent)?.[1] ?? first[1]
-    }
-    for (const [to] of refused) {
-      yield* mailer.queue(warningMail(failures, { to, publicUrl: options.publicUrl }))
-    }
-    return taken.includes(true)
-  })
-
   /** Sends one warning. Returns whether the mail server did not take it for now. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* statements.claim(endpoint)
@@ -215,7 +190,8 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
     if (Option.isNone(begun)) {
       return false
     }
-    return yield* send(failures.value, addresses).pipe(
+    const mails = addresses.map((to) => warningMail(failures.value, { to, publicUrl: options.publicUrl }))
+    return yield* sendToSeveral(mailer, mails).pipe(
       Effect.tap((sent) => statements.rest(endpoint, begun.value, { sent })),
       Effect.as(false),
       Effect.catchTag("MailNotSent", (error) =>

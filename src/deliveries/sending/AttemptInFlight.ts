@@ -38,7 +38,6 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
     this.#onOverdue = onOverdue
   }
 
-  /** Sends the request, and waits for the outcome. */
   exchange({ send }: Context.Tag.Service<Transport>, request: TransportRequest): Effect.Effect<AttemptOutcome> {
     return suspend((resume) => {
       this.#resume = resume

@@ -1,6 +1,5 @@
 import { Effect, Exit, FiberSet, type Scope } from "effect"
-import { oneQueue } from "../../fibers/OneQueue.ts"
-import { suspend } from "../../fibers/Suspend.ts"
+import { oneQueue, suspend } from "../../fibers/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
 /** The work of a pool's fibers. */

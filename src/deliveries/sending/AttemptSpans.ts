@@ -4,9 +4,7 @@ import { discardingTracer, failedWith, KeptSpan } from "../../telemetry/Spans.ts
 import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 
-/** An attempt that has ended. */
 export interface EndedAttempt extends FinishedAttempt {
-  /** Where it went. */
   readonly url: string
 }
 

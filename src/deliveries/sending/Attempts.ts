@@ -48,7 +48,6 @@ export interface AttemptsListener {
   readonly onQuickAgain: () => void
 }
 
-/** The services that attempts use. */
 export interface AttemptsServices {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
@@ -103,7 +102,6 @@ export class Attempts {
   #delivered = 0
   #deliveredBefore = 0
   readonly #young = new Deadlines(slowAfterMillis)
-  /** How quickly endpoints answer. */
   readonly pace: EndpointPace
   readonly #options: AttemptsOptions
   readonly #listener: AttemptsListener

@@ -38,7 +38,6 @@ export interface Destination {
   readonly secrets: ReadonlyArray<StoredSecret>
 }
 
-/** A signing secret as it is stored. */
 export interface StoredSecret {
   readonly id: string
   readonly encrypted: Encrypted
@@ -57,8 +56,6 @@ export interface Claim {
   readonly place: QueuePlace
   /** For each endpoint that was asked for and has something due: where its due deliveries begin. */
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
-  /** Where a look ended that read as many rows as it may; null if it came to the end, or left some that it may take. */
-  readonly reached: QueuePlace | null
 }
 
 /** A place in the queue: a time, as the database writes it. */
@@ -72,7 +69,6 @@ export interface AskedFor {
   readonly endpointId: EndpointId
   /** Where to begin to look: none of its due deliveries stands before that. */
   readonly from: QueuePlace
-  /** The most to claim. */
   readonly room: number
 }
 
@@ -89,15 +85,11 @@ export interface ClaimOptions {
   readonly perNewcomer?: number
   /**
    * What to look at, in addition to the endpoints that are asked for: what is due, the longest due first (the default);
-   * what came due in the last few seconds, the newest first; what has been due for a second at least, the longest due
-   * first; or nothing else.
+   * what came due in the last few seconds, the newest first; or nothing else.
    */
-  readonly look?: "oldest" | "newest" | "overdue" | "asked"
-  /** How many of the queue's rows a look at what is overdue reads at most. Default null: all. */
-  readonly readAtMost?: number | null
-  /** Where to begin to look for the oldest, or for what is overdue. Default `queueStart`. */
+  readonly look?: "oldest" | "newest" | "asked"
+  /** Where to begin to look for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
-  /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>
   /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
@@ -115,11 +107,9 @@ interface ClaimSummary {
   readonly more: boolean
   readonly place: QueuePlace
   readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
-  readonly reached: QueuePlace | null
   readonly nextDueInMillis: number | null
 }
 
-/** A claimed delivery as its row gives it. */
 interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
   readonly claim: null
   readonly secretIds: string
@@ -196,8 +186,7 @@ export const toClaim = (
     nextDueInMillis: summary.nextDueInMillis,
     more: summary.more,
     place: summary.place,
-    askedFor: new Map(summary.askedFor),
-    reached: summary.reached
+    askedFor: new Map(summary.askedFor)
   }
 }
 
@@ -227,7 +216,6 @@ export interface StoredDestination {
   }> | null
 }
 
-/** A secret as stored. */
 export const toSecret = ({
   ciphertext,
   id,

@@ -13,10 +13,6 @@ const windowFactor = 2
 const newestWindow = 1024
 const newestAge = "5 seconds"
 
-/** Since when what is looked at has been due at least. */
-const untilOf = (sql: SqlClient.SqlClient, look: ClaimOptions["look"]) =>
-  sql.literal(look === "overdue" ? "now() - interval '1 second'" : "now()")
-
 /**
  * How long a delivery of the queue rests, in milliseconds, if its claim was abandoned: after the first, the second and so on;
  * and if its endpoint was deleted: until the housekeeping ends it. Null if it does not rest.
@@ -30,22 +26,13 @@ const itself = <A>(value: A): A => value
 /** What is due and may be taken, in addition to the endpoints that are asked for; at most `window` rows. */
 const lookedAt = (
   sql: SqlClient.SqlClient,
-  { from = queueStart, look, readAtMost = null }: ClaimOptions,
+  { from = queueStart, look }: ClaimOptions,
   out: ReadonlyArray<EndpointId>,
   window: number
 ) => {
   // Not `= ANY`, which compares with one after another: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
     THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
-  if (look === "overdue")
-    return sql`
-        SELECT tid, endpoint_id, next_attempt_at FROM (
-          SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
-          WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= ${untilOf(sql, look)}
-          ORDER BY next_attempt_at LIMIT ${sql.literal(String(readAtMost ?? "ALL"))}
-        ) AS seen
-        WHERE ${free}
-        ORDER BY next_attempt_at LIMIT ${window}`
   return look === "newest"
     ? sql`
         SELECT tid, endpoint_id, next_attempt_at FROM (
@@ -61,24 +48,10 @@ const lookedAt = (
         ORDER BY next_attempt_at LIMIT ${window}`
 }
 
-/** Where a look that has read as many rows as it may has ended, unless it found more there than it takes. */
-const reached = (
-  sql: SqlClient.SqlClient,
-  { from = queueStart, look, readAtMost = null }: ClaimOptions,
-  window: number
-) =>
-  readAtMost === null
-    ? sql`NULL::timestamptz`
-    : sql`CASE WHEN (SELECT count(*) FROM next) < ${window} THEN (
-            SELECT next_attempt_at FROM payments.delivery_queue
-            WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz])
-              AND next_attempt_at <= ${untilOf(sql, look)}
-            ORDER BY next_attempt_at OFFSET ${sql.literal(String(readAtMost - 1))} LIMIT 1
-          ) END`
-
 /**
  * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
- * that have died it takes again, lets rest, or gives up: see `afterAbandonedLease`. Nothing is taken of an endpoint that was
+ * that have died it takes again, lets rest as long as before the automatic attempt of the same number, or gives up after
+ * `maxAbandoned` of them: such a claim takes none of the automatic attempts, nor does it end a manual one. Nothing is taken of an endpoint that was
  * deleted.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
@@ -104,8 +77,6 @@ export const makeClaim =
         run(
           sql<ClaimRow>`
       ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
-      ), reached AS MATERIALIZED (
-        SELECT ${reached(sql, options, window)} AS place
       ), asked AS MATERIALIZED (
         SELECT a.tid, w.endpoint_id, a.next_attempt_at
         FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
@@ -180,8 +151,7 @@ export const makeClaim =
           'interrupted', (SELECT count(*) FROM interrupted),
           'more', (SELECT count(*) FROM next) >= ${window},
           -- A row that is stored late stands at the time when its transaction began: look back a little
-          'place', LEAST((SELECT min(next_attempt_at) FROM next), (SELECT place FROM reached), now() - interval '2 seconds')::text,
-          'reached', (SELECT place::text FROM reached),
+          'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
           'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
             SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
           ) AS a),

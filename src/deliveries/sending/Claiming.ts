@@ -5,8 +5,7 @@ import type { EndpointId } from "../../kit/Ids.ts"
 import { Signal } from "../../publishing/Signal.ts"
 import type { WakeUp } from "../../publishing/WakeUp.ts"
 import type { Attempts } from "./Attempts.ts"
-import { type ClaimedDelivery, queueStart } from "./Claim.ts"
-import { ClaimingLeft } from "./ClaimingLeft.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
@@ -42,7 +41,6 @@ interface Claimed {
   readonly failed: boolean
 }
 
-/** A claim that found nothing. */
 const nothing: Claimed = {
   found: 0,
   full: false,
@@ -85,7 +83,6 @@ export const orRest =
 export class Claiming {
   readonly #parts: ClaimingParts
   readonly #turns: Turns
-  readonly #left: ClaimingLeft
   /** Raised when something may be due or there may be room for it. */
   readonly #news = new Signal()
   /** Raised when a claim need not wait for more room: there is enough, or something other than room is new. */
@@ -105,13 +102,8 @@ export class Claiming {
   constructor(parts: ClaimingParts) {
     const { attempts, options } = parts
     this.#parts = parts
-    this.#turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
+    this.#turns = new Turns(options.concurrency)
     this.#perNewcomer = firstAttempts(options)
-    this.#left = new ClaimingLeft({
-      ...parts,
-      room: () => this.room,
-      leftOut: () => [...this.#turns.apart.keys(), ...attempts.pace.slow.keys()]
-    })
     this.#known = {
       get slow() {
         return attempts.pace.slow.keys()
@@ -167,7 +159,7 @@ export class Claiming {
       yield* this.#waitForRoom
       // Everything it looked at is held by other workers
       if (claimed.found === 0) yield* Effect.sleep(passedOver)
-    } else if ((yield* this.#claimLeft) === 0) {
+    } else {
       const idleMillis = this.#idleMillis(claimed)
       this.#parts.pulse.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
       yield* this.#news.wait(idleMillis)
@@ -196,17 +188,12 @@ export class Claiming {
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps(inFlight.keys())
-    this.#turns.noteLooked(this.#left.lookedAt)
-    // While new deliveries come and there is room for them, they don't wait for a look at all that is left, unless there
-    // is some that these claims have passed by
-    const mayStartAfresh = this.#behind || this.#idleRounds > 0 || this.#left.foundSome
-    const turn = this.#turns.next(inFlight, claimedAt, this.#known, mayStartAfresh)
+    const turn = this.#turns.next(inFlight, claimedAt, this.#known)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
     const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, ...turn }
     return queue.claim(wanted).pipe(
       Effect.tap((claimed) => {
         this.#turns.learn(turn, claimed, performance.now() - claimedAt)
-        if (turn.from === queueStart && !claimed.more) this.#left.noteLooked(claimedAt)
         return begin(claimed.deliveries, claimedAt, "usual")
       }),
       Effect.map(({ deliveries, more, nextDueInMillis }) => {
@@ -217,12 +204,6 @@ export class Claiming {
       Effect.tapError(() => Effect.sync(() => pulse.begin(unanswered)))
     )
   }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
-
-  // One step as well
-  readonly #claimLeft = Effect.suspend(() => {
-    this.#parts.pulse.begin("claims what was left")
-    return this.#left.claim
-  }).pipe(Effect.uninterruptible, orRest(0))
 
   /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
   #atCap(
@@ -257,8 +238,7 @@ export class Claiming {
     const rests = found === 0 && held.count === 0
     this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
     const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
-    const soonest = Math.min(poll, this.#left.nextInMillis)
-    return nextDueInMillis === null ? soonest : Math.min(soonest, Math.max(1, Math.ceil(nextDueInMillis)))
+    return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 
   /** More is due than there is room for: another process's worker may have room. */

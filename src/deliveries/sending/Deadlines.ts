@@ -53,7 +53,6 @@ export class Deadlines {
     return this.#size
   }
 
-  /** The one that expires next. */
   get first(): Expiring | null {
     return this.#first
   }

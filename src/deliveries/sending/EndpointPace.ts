@@ -31,7 +31,6 @@ const slowFor = 10 * 60 * 1000
 const maxKnown = 10_000
 const maxSlow = 5_000
 
-/** A slow endpoint. */
 export interface SlowEndpoint {
   readonly organizationId: OrganizationId
   /** Whether its last attempt took very long, or none has ended yet since it is slow: others go before it. */

@@ -19,7 +19,6 @@ export interface OutcomeReceiver {
   readonly onDefect: (defect: unknown) => void
 }
 
-/** Where an exchange goes. */
 export interface ExchangeRoute {
   readonly connections: Connections
   readonly origin: Origin

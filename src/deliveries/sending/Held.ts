@@ -36,7 +36,6 @@ export class Held {
     this.#onSettled = onSettled
   }
 
-  /** How many there are. */
   get count(): number {
     return this.#count
   }

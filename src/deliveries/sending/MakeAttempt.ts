@@ -12,7 +12,6 @@ import type { NextStep } from "./FinishedAttempt.ts"
 import { signatureHeaders } from "./Signature.ts"
 import type { Transport } from "./Transport.ts"
 
-/** What an attempt needs. */
 export interface AttemptParts {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
@@ -39,7 +38,6 @@ class Made implements EndedAttempt {
   }
 }
 
-/** How an attempt ended. */
 export type AttemptEnd =
   | Made
   /** None was made: its turn came too late. */

@@ -45,7 +45,7 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
      * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in
-     * a second one, and ends its delivery if it was a success: see `afterLateRecord`. Repeating it changes nothing more.
+     * a second one, and ends its delivery if it was a success. Repeating it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
     /** Gives claimed deliveries back without an attempt; they come due after the delay. */

@@ -133,7 +133,8 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
 
   /**
    * Records attempts whose leases were lost: if another worker has assumed one to be lost, what is known replaces what
-   * was assumed. A success ends the delivery as delivered, see `afterLateRecord`; other outcomes move nothing.
+   * was assumed. A success ends the delivery as delivered, in whichever order the answers are recorded: an attempt that waits
+   * is not made, and the outcome of one that is under way changes nothing more. Other outcomes move nothing.
    */
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) => {
     const successes = attempts.filter(({ next }) => next.state === "delivered")

@@ -64,7 +64,6 @@ export class StrictAnswer {
     this.#connection.destroy(error)
   }
 
-  /** Reads no more. */
   giveUp(): void {
     this.#request.destroy()
     this.#connection.destroy()

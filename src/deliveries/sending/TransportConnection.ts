@@ -16,7 +16,6 @@ import { Connecting } from "./Connecting.ts"
 import { Expiring } from "./Deadlines.ts"
 import { ConnectError, connectErrorCode, handshakeErrorCode, TransportBug } from "./TransportError.ts"
 
-/** What connections are made with. */
 export interface ConnectionSettings {
   readonly resolver: Context.Tag.Service<DnsResolver>
   /** The runtime in which the resolver runs. */

@@ -11,7 +11,6 @@ import { Deadlines } from "./Deadlines.ts"
 import { Connection, type ConnectionSettings, type ConnectionUser, type Origin } from "./TransportConnection.ts"
 import { ConnectError } from "./TransportError.ts"
 
-/** What the connections have in common. */
 export interface ConnectionsSettings extends ConnectionSettings {
   /** How many connections stay open for reuse, per origin. */
   readonly idlePerOrigin: number

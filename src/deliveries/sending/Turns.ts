@@ -19,7 +19,7 @@ const maxApart = 64
  * How often a claim starts again from the beginning of the queue, in milliseconds: while some endpoints are set apart,
  * and otherwise. That finds what was stored by a transaction that took longer than the time a claim looks back, and
  * what a worker that died had claimed. In between, a claim need not step over rows that are done but not yet cleared
- * away by PostgreSQL. While there is room for what comes, `ClaimingLeft` does that in small steps instead.
+ * away by PostgreSQL.
  */
 const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
@@ -45,16 +45,9 @@ export interface Known {
 /** The part of a claim's options that the turns decide. */
 export type Turn = Required<Pick<ClaimOptions, "from" | "leftOut" | "askedFor">>
 
-interface Caps {
-  /** Attempts in flight. */
-  readonly concurrency: number
-  /** Attempts in flight per endpoint. */
-  readonly perEndpoint: number
-}
-
 /** See the module. */
 export class Turns {
-  readonly #caps: Caps
+  readonly #concurrency: number
   /** Since when an endpoint has been at its cap at every claim. */
   #atCapSince = new Map<EndpointId, number>()
   readonly #apart = new Map<EndpointId, QueuePlace>()
@@ -66,8 +59,9 @@ export class Turns {
   #extraMillis: readonly [last: number, before: number] = [0, 0]
   #usualMillis = 0
 
-  constructor(caps: Caps) {
-    this.#caps = caps
+  /** `concurrency`: attempts in flight. */
+  constructor(concurrency: number) {
+    this.#concurrency = concurrency
   }
 
   /** The endpoints that are set apart, each with where its due deliveries begin. */
@@ -80,25 +74,11 @@ export class Turns {
     this.#afresh = true
   }
 
-  /** All of the queue was looked through at that time, by another kind of claim. */
-  noteLooked(at: number): void {
-    if (this.#apart.size === 0) this.#startedAfreshAt = Math.max(this.#startedAfreshAt, at)
-  }
-
-  /**
-   * What the next claim asks for. `now`: milliseconds of a clock that never goes back. `mayStartAfresh`: whether it may start
-   * again from the beginning only because it has not done so for a while, though no endpoint is set apart.
-   */
-  next(
-    inFlight: ReadonlyMap<EndpointId, number>,
-    now: number,
-    known: Known = this.#nothingKnown,
-    mayStartAfresh = true
-  ): Turn {
+  /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
+  next(inFlight: ReadonlyMap<EndpointId, number>, now: number, known: Known): Turn {
     for (const endpointId of this.#apart.keys()) if (known.isSlow(endpointId)) this.#apart.delete(endpointId)
     this.#noteCaps(inFlight, now, known)
-    const may = mayStartAfresh || this.#afresh || this.#apart.size > 0
-    if (may && now - this.#startedAfreshAt >= this.#restsFor()) {
+    if (now - this.#startedAfreshAt >= this.#restsFor()) {
       this.#afresh = false
       this.#from = queueStart
       for (const endpointId of this.#apart.keys()) this.#apart.set(endpointId, queueStart)
@@ -140,13 +120,9 @@ export class Turns {
     return Math.max(startAfreshAfter.else, forCost)
   }
 
-  get #nothingKnown(): Known {
-    return { slow: [], isSlow: () => false, capOf: () => this.#caps.perEndpoint }
-  }
-
   /** Those that are set apart take at most half of the places together: the others keep the rest. */
   #shareOfApart(): number {
-    return Math.max(1, Math.floor(this.#caps.concurrency / 2 / Math.max(1, this.#apart.size)))
+    return Math.max(1, Math.floor(this.#concurrency / 2 / Math.max(1, this.#apart.size)))
   }
 
   #noteCaps(inFlight: ReadonlyMap<EndpointId, number>, now: number, { capOf, isSlow }: Known): void {

@@ -1,4 +1,4 @@
-import { Cause, Duration, Effect, Layer, Option, Runtime } from "effect"
+import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
 import { Cipher } from "../../kit/Cipher.ts"
 import { HandOver } from "../../publishing/HandOver.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
@@ -12,7 +12,6 @@ import { Held, makeBegin } from "./Held.ts"
 import { Pulse, patience } from "./Pulse.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
-import { drain } from "./Shutdown.ts"
 import { takingOver } from "./TakingOver.ts"
 import { Transport } from "./Transport.ts"
 import { WorkerLife, type WorkerState } from "./WorkerLife.ts"
@@ -114,6 +113,31 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     })
   )
 })
+
+/**
+ * Ends a worker's attempts once nothing is claimed any more: what has not begun is given back; what is in flight may
+ * end within the time-out and is recorded. What is left after that comes due again when its lease runs out.
+ */
+const drain = (attempts: Attempts, held: Held, recording: Recording, timeout: Duration.Duration): Effect.Effect<void> =>
+  Effect.suspend(() => held.giveBack(attempts.takeWaiting(), Duration.zero)).pipe(
+    Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Shutdown: no more attempts begin; in flight: ${held.count}`))),
+    Effect.zipRight(waitUntil(() => held.count === 0)),
+    // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
+    Effect.interruptible,
+    Effect.timeoutOption(timeout),
+    Effect.flatMap(
+      Option.match({
+        onNone: () => Effect.logWarning(`${held.count} attempts were in flight at shutdown; their leases will end`),
+        onSome: () => Effect.logInfo("Shutdown: every attempt has ended and is recorded")
+      })
+    ),
+    Effect.zipRight(Effect.sync(() => recording.close()))
+  )
+
+const waitUntil = (condition: () => boolean) =>
+  Effect.sync(condition).pipe(
+    Effect.repeat({ until: (holds: boolean) => holds, schedule: Schedule.spaced("20 millis") })
+  )
 
 /** What the worker does; attempts that neither end nor are recorded long after their lease are stuck like a loop. */
 const stateOf = (

@@ -1,7 +1,6 @@
 import { Duration } from "effect"
 import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 
-/** How a worker delivers. */
 export interface WorkerOptions extends DestinationSettings {
   /** The transport's time-out for one exchange, plus what recording its outcome may take. */
   readonly lease: Duration.Duration

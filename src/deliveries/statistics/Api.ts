@@ -11,7 +11,6 @@ import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Req
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
-/** Payments of one kind. */
 const Payments = Schema.Struct({
   count: count("How many there were: each event counts once"),
   amount: Schema.String.annotations({
@@ -20,7 +19,6 @@ const Payments = Schema.Struct({
   })
 }).annotations({ identifier: "PaymentCount" })
 
-/** The payments of one day in one currency. */
 export const PaymentDay = Schema.Struct({
   date: UtcDay,
   currency: Schema.String,
@@ -42,7 +40,6 @@ const outcomes = {
 export const DeliveryDay = Schema.Struct(outcomes).annotations({ identifier: "DeliveryDay" })
 export type DeliveryDay = typeof DeliveryDay.Type
 
-/** The deliveries to one endpoint. */
 export const EndpointDays = Schema.Struct({
   id: EndpointId,
   days: Schema.Array(DeliveryDay).annotations({ description: "The oldest first; without days that have none" })
@@ -65,7 +62,6 @@ export const Statistics = Schema.Struct({
 }).annotations({ identifier: "Statistics" })
 export type Statistics = typeof Statistics.Type
 
-/** The query of the statistics. */
 export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuery) }))
 export type ReadStatistics = typeof ReadStatistics.Type
 

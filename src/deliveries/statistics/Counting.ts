@@ -15,7 +15,6 @@ const shortestStretch = 5000
 /** The pause after steps that counted something: the queue's own work has priority. */
 const pause = "50 millis"
 
-/** Where the counts are. */
 export interface Progress {
   readonly first: Position
   readonly second: Position

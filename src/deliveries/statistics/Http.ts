@@ -5,7 +5,6 @@ import { BaseApi } from "../../kit/BaseApi.ts"
 import { StatisticsApi } from "./Api.ts"
 import { DailyCounts } from "./DailyCounts.ts"
 
-/** Serves `StatisticsApi`. */
 export const statisticsHttp = HttpApiBuilder.group(BaseApi.add(StatisticsApi), "statistics", (handlers) =>
   Effect.map(DailyCounts, (counts) =>
     handlers.handle("get", ({ urlParams }) =>

@@ -7,7 +7,6 @@ import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { BooleanFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
 import { pathOf } from "../../kit/RequestPath.ts"
 
-/** A place in a stream. */
 export const StreamPlace = text({
   min: 1,
   max: 16,
@@ -15,7 +14,6 @@ export const StreamPlace = text({
   rule: "must be the id of a message of the stream: 1 to 16 digits"
 }).annotations({ description: "The id of the last message that was received, to go on after it" })
 
-/** Query of the stream. */
 export const StreamQuery = strict(
   Schema.Struct({
     types: optional(

@@ -31,7 +31,6 @@ const pageSize = 100
  */
 const maxRemembered = 5000
 
-/** The settings of event streams. */
 export interface EventStreamsOptions {
   /** Streams at once in this process. */
   readonly eventStreamLimit: number
@@ -116,7 +115,6 @@ const heartbeatAt = (place: Micros): string => `: heartbeat\nid: ${place}\n\n`
 
 const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
 
-/** How far a stream has read. */
 class Progress {
   /** Everything older has been sent. */
   settled: Micros

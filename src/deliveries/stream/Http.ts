@@ -23,7 +23,6 @@ const placeOf = (after: string | undefined) =>
         })
   })
 
-/** Serves `EventStreamApi`. */
 export const eventStreamHttp = HttpApiBuilder.group(BaseApi.add(EventStreamApi), "eventStream", (handlers) =>
   Effect.gen(function* () {
     const streams = yield* EventStreams

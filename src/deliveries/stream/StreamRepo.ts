@@ -11,7 +11,6 @@ export type Micros = number
 /** How far back a stream can be resumed. In microseconds. */
 export const lookBack: Micros = 24 * 3_600_000_000
 
-/** An event to stream. */
 export interface StreamedRow {
   readonly id: string
   /** When its transaction began, which may be long before others see it. */

@@ -1,7 +1,6 @@
 import { Schema } from "effect"
 import { EventType } from "../../events/Catalog.ts"
 
-/** What a trigger did. */
 export const TriggeredEvent = Schema.Struct({
   type: EventType,
   origin: Schema.Literal("provider", "synthetic").annotations({

@@ -14,7 +14,6 @@ import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { IdempotencyHeaders, NoQuery, OrganizationPath, strict } from "../../kit/Request.ts"
 import { TriggeredEvent } from "./TriggeredEvent.ts"
 
-/** Body of a trigger. */
 export const TriggerEvent = strict(
   Schema.Struct({ type: EventType.annotations({ description: "The event to make happen" }) }).annotations({
     identifier: "TriggerEvent"

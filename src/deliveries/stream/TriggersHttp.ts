@@ -5,7 +5,6 @@ import { BaseApi } from "../../kit/BaseApi.ts"
 import { EventTriggers } from "./EventTriggers.ts"
 import { EventTriggersApi } from "./TriggersApi.ts"
 
-/** Serves `EventTriggersApi`. */
 export const eventTriggersHttp = HttpApiBuilder.group(BaseApi.add(EventTriggersApi), "eventTriggers", (handlers) =>
   Effect.map(EventTriggers, ({ trigger }) =>
     handlers.handle("create", ({ headers, payload }) =>

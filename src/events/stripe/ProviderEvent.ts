@@ -4,8 +4,8 @@
  * provider, not the one that this code was written against.
  */
 import { Either, type ParseResult, Predicate, Schema } from "effect"
+import { innermostIssues } from "../../bounds/Refusals.ts"
 import { maxUnixSeconds } from "../Envelope.ts"
-import { issuePaths } from "./IssuePaths.ts"
 
 /** A provider's JSON object as it arrived: neither copied nor checked further. */
 export const ProviderObject = Schema.declare(
@@ -104,3 +104,11 @@ export const Reference = Schema.transform(
 /** A field that the provider may omit or set to null: `null` either way. */
 export const orAbsent = <A, I>(field: Schema.Schema<A, I>) =>
   Schema.optionalWith(Schema.NullOr(field), { default: () => null })
+
+/**
+ * The dotted paths of the fields that a schema refused, each once; "" for the input itself. Refused values are not
+ * read: they may be a payer's data, and the platform's own formatters print them, however large or deep.
+ */
+const issuePaths = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => [
+  ...new Set([...innermostIssues(issue, [])].map(([path]) => path.map(String).join(".")))
+]

@@ -31,7 +31,6 @@ export type Translation =
   /** The object lacks something that its type requires. */
   | Malformed
 
-/** The input of `translate`. */
 export interface TranslateInput extends TranslationContext {
   /** Verified and parsed; see `parseProviderEvent`. */
   readonly event: ProviderEvent

@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { unknownCursor } from "../../errors/Errors.ts"
-import { auditedForms } from "../../kit/Audit.ts"
+import { auditedId } from "../../kit/Audit.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { firstIdAt } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
@@ -38,9 +38,9 @@ export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (h
           const conditions = [
             sql`id < ${after ?? afterAll}::uuid`,
             ...(action === undefined ? [] : [sql`action = ${action}`]),
-            ...(author_id === undefined ? [] : [sql`author_id = ANY (${auditedForms(author_id)}::text[])`]),
+            ...(author_id === undefined ? [] : [sql`author_id = ${auditedId(author_id)}`]),
             ...(target_type === undefined ? [] : [sql`target_type = ${target_type}`]),
-            ...(target_id === undefined ? [] : [sql`target_id = ANY (${auditedForms(target_id)}::text[])`]),
+            ...(target_id === undefined ? [] : [sql`target_id = ${auditedId(target_id)}`]),
             ...(created_gte === undefined
               ? []
               : [
