@@ -12,6 +12,7 @@ import {
   nextStep,
   resendRefusal
 } from "../../src/deliveries/StateMachine.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
@@ -167,7 +168,7 @@ describe("the state machine", () => {
         expect(contract.automatic).toBeLessThanOrEqual(6)
         expect(contract.attempts).toBeLessThanOrEqual(12)
       }),
-      { numRuns: 1000 }
+      { numRuns: casesOf(1000) }
     )
   })
 
