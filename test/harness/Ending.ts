@@ -16,7 +16,7 @@ const reasonOf = (name: string): string =>
 
 /** The last five lines of a run: its ten slowest files, what was skipped and why, and the seed of its properties. */
 export class Ending implements Reporter {
-  onTestRunEnd(modules: ReadonlyArray<TestModule>): void {
+  async onTestRunEnd(modules: ReadonlyArray<TestModule>): Promise<void> {
     const slowest = modules
       .map((module) => [secondsOf(module), plainName(module.moduleId)] as const)
       .toSorted(([a], [b]) => b - a)
@@ -33,6 +33,8 @@ export class Ending implements Reporter {
       `               ${reasons.map(([reason, names]) => `${names.length}: ${reason}`).join("; ") || "-"}`,
       `Property seed: ${propertySeed} (PROPERTY_SEED sets another one)`
     ]
+    // After the summary, which the default reporter writes at the same time
+    await new Promise((resolve) => setImmediate(resolve))
     console.log(lines.join("\n"))
   }
 }
