@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config"
-import SecondTries from "./test/harness/SecondTries.ts"
+import { Ending } from "./test/harness/Ending.ts"
 import { SlowFirst } from "./test/harness/SlowFirst.ts"
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetupInMemory.ts"],
-    // Each has a command of its own
-    exclude: ["test/bench/**", "test/faults/**", "test/package/**"],
+    // Each has a command of its own: test:full, bench, test:faults, test:package
+    exclude: ["test/**/*.full.test.ts", "test/bench/**", "test/faults/**", "test/package/**"],
     // Much of the time is spent waiting for processes, sockets and the database: twice as many workers as a small machine
     // has processors
     maxWorkers: 4,
@@ -24,9 +24,7 @@ export default defineConfig({
       "test/harness/sameProperties.ts"
     ],
     sequence: { sequencer: SlowFirst },
-    // See SecondTries: what passes only when repeated is named at the end
-    retry: 1,
-    reporters: ["default", new SecondTries()],
+    reporters: ["default", new Ending()],
     // Bounds for a busy machine; on a quiet one no test comes near
     testTimeout: 60_000,
     hookTimeout: 120_000

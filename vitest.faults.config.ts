@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import SecondTries from "./test/harness/SecondTries.ts"
+import { Ending } from "./test/harness/Ending.ts"
 
 /** The engine under faults: real processes that are killed, a database that is stopped. One file at a time: each has the machine to itself. */
 export default defineConfig({
@@ -7,8 +7,7 @@ export default defineConfig({
     include: ["test/faults/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
     fileParallelism: false,
-    retry: 1,
-    reporters: ["default", new SecondTries()],
+    reporters: ["default", new Ending()],
     testTimeout: 120_000,
     hookTimeout: 120_000
   }

@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import SecondTries from "./test/harness/SecondTries.ts"
+import { Ending } from "./test/harness/Ending.ts"
 
 /** The packages as a release publishes them: packed, installed, compiled against. It takes a minute of processor time. */
 export default defineConfig({
@@ -8,8 +8,7 @@ export default defineConfig({
     globalSetup: ["test/harness/globalSetup.ts"],
     // What compiles has the machine to itself
     fileParallelism: false,
-    retry: 1,
-    reporters: ["default", new SecondTries()],
+    reporters: ["default", new Ending()],
     testTimeout: 120_000,
     hookTimeout: 120_000
   }

@@ -1,4 +1,4 @@
-import { Clock, Data, Effect, Option } from "effect"
+import { Clock, Data, Effect, Fiber, Option, Schedule } from "effect"
 
 /** What was waited for did not come in time. */
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
@@ -35,4 +35,11 @@ export const eventuallyTrue = (what: string, condition: () => boolean, limitMill
     what,
     Effect.sync(() => (condition() ? Option.some(true) : Option.none())),
     limitMillis
+  )
+
+/** Does something ten times a second for as long as a fiber runs, and returns what that ends with. */
+export const whileRunning = <A, E, E1, R>(fiber: Fiber.Fiber<A, E>, work: Effect.Effect<unknown, E1, R>) =>
+  Effect.zipRight(work, Fiber.poll(fiber)).pipe(
+    Effect.repeat({ until: Option.isSome, schedule: Schedule.spaced("100 millis") }),
+    Effect.zipRight(Fiber.join(fiber))
   )

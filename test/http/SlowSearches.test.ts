@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, whileRunning } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -92,10 +92,7 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
             "searches that wait",
             Effect.map(waiting, (count) => (count > 0 ? Option.some(count) : Option.none()))
           )
-          while (Option.isNone(yield* Fiber.poll(asking))) {
-            yield* othersWork(quiet)
-          }
-          const answers = yield* Fiber.join(asking)
+          const answers = yield* whileRunning(asking, othersWork(quiet))
           const refused = answers.filter(({ status }) => status === 429)
           expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
           // Two ran for as long as a search may, and perhaps two after them
@@ -131,10 +128,7 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
             "searches of several organizations that wait",
             Effect.map(waiting, (count) => (count > 2 ? Option.some(count) : Option.none()))
           )
-          while (Option.isNone(yield* Fiber.poll(asking))) {
-            yield* othersWork(quiet)
-          }
-          for (const answer of yield* Fiber.join(asking)) {
+          for (const answer of yield* whileRunning(asking, othersWork(quiet))) {
             expect([429, 503]).toContain(answer.status)
             expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
           }
@@ -155,12 +149,12 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
               concurrency: "unbounded"
             })
           )
-          while (Option.isNone(yield* Fiber.poll(asking))) {
-            const read = yield* at(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
-            expect(read.status, read.text).toBe(200)
+          const read = Effect.gen(function* () {
+            const answer = yield* at(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
+            expect(answer.status, answer.text).toBe(200)
             yield* accepted(notify(notification(quiet.tenant.accountId)))
-          }
-          const statuses = (yield* Fiber.join(asking)).map(({ status }) => status)
+          })
+          const statuses = (yield* whileRunning(asking, read)).map(({ status }) => status)
           expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(36)
         })
       )

@@ -5,7 +5,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, whileRunning } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
@@ -272,14 +272,14 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
           concurrency: "unbounded"
         })
       )
-      while (Option.isNone(yield* Fiber.poll(telling))) {
+      const othersWork = Effect.gen(function* () {
         yield* accepted(notify(notification(other.accountId)))
         yield* accepted(notify(snapshotOf(other)))
         const answer = yield* request("GET", `/v2/organizations/${other.id}/integrations/endpoints`, { key: other.key })
         expect(answer.status, answer.text).toBe(200)
-      }
+      })
       // The provider repeats them
-      for (const { headers, status } of yield* Fiber.join(telling)) {
+      for (const { headers, status } of yield* whileRunning(telling, othersWork)) {
         expect(status).toBe(503)
         expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
       }

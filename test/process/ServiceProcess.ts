@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { Agent, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
@@ -179,3 +180,15 @@ export const databasePid = (directory: string): Effect.Effect<number> =>
     )
     return Number((await readFile(join(home.trim(), "cluster", "postmaster.pid"), "utf8")).split("\n")[0])
   })
+
+/** A client that keeps its connection after an answer. */
+export const keptConnection = ({ baseUrl }: LocalFile) =>
+  Effect.acquireRelease(
+    Effect.async<Agent>((resume) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      request(`${baseUrl}/health/live`, { agent }, (response) => {
+        response.resume().on("end", () => resume(Effect.succeed(agent)))
+      }).end()
+    }),
+    (agent) => Effect.sync(() => agent.destroy())
+  )

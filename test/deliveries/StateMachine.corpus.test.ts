@@ -5,6 +5,7 @@ import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import { makeDeliveriesRepo } from "../../src/deliveries/api/DeliveriesRepo.ts"
 import { automaticDelays, jitter } from "../../src/deliveries/RetryPolicy.ts"
 import { afterAttempt, type DeliveryStatus, nextStep, resendRefusal } from "../../src/deliveries/StateMachine.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
@@ -160,7 +161,7 @@ describe("the state machine", () => {
         expect(contract.automatic).toBeLessThanOrEqual(6)
         expect(contract.attempts).toBeLessThanOrEqual(12)
       }),
-      { numRuns: 1000 }
+      { numRuns: casesOf(1000) }
     )
   })
 

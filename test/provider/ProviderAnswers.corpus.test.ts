@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, FastCheck, Predicate } from "effect"
 import { isApiError } from "../../src/errors/Errors.ts"
 import type { ConnectedAccount, ProviderCall } from "../../src/provider/ProviderCall.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { replying } from "./ScriptedProvider.ts"
 
@@ -79,7 +80,7 @@ const outcomesOf = (answers: ReadonlyArray<readonly [number, string]>) =>
   })
 
 const sampled = (bodies: FastCheck.Arbitrary<string>, runs: number) =>
-  FastCheck.sample(FastCheck.tuple(FastCheck.constantFrom(...statuses), bodies), runs)
+  FastCheck.sample(FastCheck.tuple(FastCheck.constantFrom(...statuses), bodies), casesOf(runs))
 
 describe("whatever comes in the place of the provider's answer", () => {
   it.scopedLive("what is no JSON object is 502 provider_unavailable, whatever its status", () =>

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
+import { casesOf } from "../harness/Corpus.ts"
 import { onSharedService } from "../harness/TestService.ts"
 import { idOf } from "../http/Samples.ts"
 import { checkoutSessions, paymentLinks, prices, productChanges, products, promotionCodes } from "./CatalogBodies.ts"
@@ -76,7 +77,7 @@ onSharedService("any body that the contract admits", (it) => {
       for (const [method, path, arbitrary] of bodies(yield* catalog(tenant))) {
         const statuses = new Set<number>()
         // One by one, so that a failure names the body that it is about
-        for (const body of FastCheck.sample(arbitrary.filter(isSendable), 12)) {
+        for (const body of FastCheck.sample(arbitrary.filter(isSendable), casesOf(30))) {
           const answer = yield* method === "POST" ? tenant.post(path, body) : tenant.patch(path, body)
           const context = `${method} ${path} ${JSON.stringify(body)} → ${answer.text.slice(0, 500)}`
           statuses.add(answer.status)

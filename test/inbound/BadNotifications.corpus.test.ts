@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
 import { SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeTenant,
@@ -152,7 +153,7 @@ onSharedService("bad notifications", (it) => {
       const inbound = Context.get(services, Inbound)
       const tenant = yield* makeTenant
       yield* subscribe(tenant)
-      const arrivals = [...refusedArrivals(tenant.accountId, 2000), ...genuineArrivals(tenant.accountId, 60)]
+      const arrivals = [...refusedArrivals(tenant.accountId, casesOf(2000)), ...genuineArrivals(tenant.accountId, 60)]
       yield* Effect.forEach(
         arrivals,
         ({ body, entry, header, isGenuine, kind }) =>
@@ -181,7 +182,7 @@ onSharedService("bad notifications", (it) => {
           raw: body,
           headers: { ...(header === undefined ? {} : { "stripe-signature": header }), ...headers }
         })
-      const arrivals = [...refusedArrivals(tenant.accountId, 1000), ...genuineArrivals(tenant.accountId, 40)]
+      const arrivals = [...refusedArrivals(tenant.accountId, casesOf(1000)), ...genuineArrivals(tenant.accountId, 40)]
       yield* Effect.forEach(
         arrivals,
         (arrival) =>

@@ -5,6 +5,7 @@ import { maxAbandoned, maxAttempts, maxAutomaticAttempts } from "../../src/deliv
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
 import { enqueue } from "../../src/publishing/Enqueue.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
@@ -229,7 +230,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             fc.asyncProperty(fc.array(happening, { minLength: 5, maxLength: 60, size: "max" }), (happenings) =>
               Effect.runPromise(run(happenings))
             ),
-            { numRuns: 25, endOnFailure: false, interruptAfterTimeLimit: 40_000 }
+            { numRuns: casesOf(25), endOnFailure: false, interruptAfterTimeLimit: 40_000 }
           )
         )
       }),

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck, Option, Redacted } from "effect"
 import Stripe from "stripe"
 import { stripeNotifications } from "../../src/provider/notifications/StripeNotifications.ts"
+import { casesOf } from "../harness/Corpus.ts"
 
 const secret = "whsec_of_the_test"
 const { verifyNotification, verifyThinNotification } = stripeNotifications({
@@ -36,7 +37,7 @@ describe("a signature header", () => {
         const refused = Effect.runSync(Effect.flip(verify(body, text)))
         expect(refused._tag).toBe("SignatureInvalid")
       }),
-      { numRuns: 10_000 }
+      { numRuns: casesOf(10_000) }
     )
   })
 

@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Random } from "effect"
 import { readImageHeader } from "../../src/images/ImageFormat.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { animatedWebp, craftedAvif, jpeg, lossyWebp, png, progressiveJpeg, transparentWebp, webp } from "./Pictures.ts"
 
 const small = { width: 3, height: 2 }
@@ -52,7 +53,7 @@ it.effect("no bytes make it throw", () =>
     const crafted = craftedAvif()
     expect(readImageHeader(crafted)).toEqual(Option.none())
     const originals = [...pictures.map(([bytes]) => bytes), crafted.subarray(0, 600)]
-    for (let round = 0; round < 10_000; round += 1) {
+    for (let round = 0; round < casesOf(10_000); round += 1) {
       const bytes = Uint8Array.from(originals[round % originals.length] ?? [])
       const changes = yield* Random.nextIntBetween(1, 5)
       for (let change = 0; change < changes; change += 1) {

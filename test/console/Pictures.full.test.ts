@@ -81,7 +81,7 @@ const seeded = Effect.gen(function* () {
 
 onConsole("pictures of the console", (it) => {
   it.scoped.skipIf(!wanted)(
-    "are made of every page",
+    "are made of every page (skipped: they are for people to look at, by `npm run console:pictures`)",
     () =>
       Effect.gen(function* () {
         const ids = yield* seeded

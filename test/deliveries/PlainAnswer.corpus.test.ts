@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { Client } from "undici"
 import { PlainAnswer } from "../../src/deliveries/sending/PlainAnswer.ts"
 import { type AnswerReceiver, StrictAnswer } from "../../src/deliveries/sending/StrictAnswer.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { OddAnswers } from "./OddAnswers.ts"
 import { post, tcpConsumer, transport } from "./TransportServers.ts"
 
@@ -198,7 +199,7 @@ const saysLengthTwice = (pieces: ReadonlyArray<Buffer>) => {
 const shown = (pieces: ReadonlyArray<Buffer>) => pieces.map((piece) => piece.toString("latin1").slice(0, 300))
 
 /** A hundred thousand and more are judged with `ODD_ANSWERS=100000`. */
-const answers = Number(process.env["ODD_ANSWERS"] ?? 20_000)
+const answers = Number(process.env["ODD_ANSWERS"] ?? casesOf(20_000))
 const atOnce = 100
 
 /** Beside those that are not plain, which only the judges differ about: then one in so many is enough. */

@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option
 import { ServiceUnavailable, SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, signature, subscribe, type Tenant } from "./Notifications.ts"
 
@@ -192,7 +193,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
           fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
             Effect.runPromise(quietly(judge(arrival)))
           ),
-          { numRuns: 500, endOnFailure: true }
+          { numRuns: casesOf(500), endOnFailure: true }
         )
       )
       expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))
@@ -219,7 +220,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
               SignatureInvalid
             )
           }),
-          { numRuns: 250 }
+          { numRuns: casesOf(250) }
         )
       )
       expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])

@@ -14,6 +14,7 @@ import {
   translatedProviderTypes
 } from "../../src/events/stripe/Translate.ts"
 import { accountStatus } from "../../src/provider/account/AccountStatus.ts"
+import { casesOf } from "../harness/Corpus.ts"
 import { inOlderForm } from "./OlderForm.ts"
 import { canary, providerObjects } from "./ProviderObjects.ts"
 import { checksOf, type Json, providerDefinitions } from "./ProviderSchemas.ts"
@@ -252,7 +253,7 @@ const expectPublished = (envelope: Envelope): void => {
   expect([envelope.type, validate?.errors]).toEqual([envelope.type, null])
 }
 
-const runs = { numRuns: 20 }
+const runs = { numRuns: casesOf(20) }
 
 describe("made-up objects of the provider", () => {
   const check = checksOf(provider)
@@ -264,7 +265,7 @@ describe("made-up objects of the provider", () => {
       FastCheck.property(objectOf(name), ({ exact }) => {
         expect(problems(onTheWire(exact)).slice(0, 3)).toEqual([])
       }),
-      { numRuns: 20 }
+      runs
     )
   })
 

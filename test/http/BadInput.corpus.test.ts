@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Schema, SchemaAST } from "effect"
 import { type Operation, operationKey, takesBody } from "../../src/contract/Operations.ts"
+import { someOf } from "../harness/Corpus.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import {
@@ -96,9 +97,9 @@ const get = (path: string) =>
 
 const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
-/** Refused requests don't mind each other: some of them at once. */
+/** Refused requests don't mind each other: some of them are sent at once. */
 const eachOf = <A, E, R>(attempts: ReadonlyArray<A>, send: (attempt: A) => Effect.Effect<unknown, E, R>) =>
-  Effect.forEach(attempts, send, { concurrency: 8, discard: true })
+  Effect.forEach(someOf(attempts), send, { concurrency: 8, discard: true })
 
 /** Values out of bounds for each body field with bounds: what is put over the good body, and what is named. */
 const outOfBounds: Readonly<
