@@ -20,7 +20,7 @@ const provider = {
 }
 
 /**
- * Generous: a statement itself is given up after 17 seconds. If each waited for the one before, they would take minutes.
+ * Generous: a statement itself is given up after 10 seconds. If each waited for the one before, they would take minutes.
  */
 const maxMillis = 40_000
 
