@@ -395,7 +395,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
       })
   )
 
-  it.scopedLive("over standard input and output ends a request that the client cancels, and answers it no more", () =>
+  it.scoped("over standard input and output ends a request that the client cancels, and answers it no more", () =>
     Effect.gen(function* () {
       const silent = yield* makeConsumer
       silent.hold()
