@@ -1,12 +1,15 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import type { Readable, Writable } from "node:stream"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import {
+  CancelledNotificationSchema,
   ErrorCode,
   InitializeResultSchema,
   isJSONRPCRequest,
   isJSONRPCResultResponse,
-  type JSONRPCMessage
+  type JSONRPCMessage,
+  type RequestId
 } from "@modelcontextprotocol/sdk/types.js"
 import { Effect, Option, Redacted } from "effect"
 import { CommandFailed, explain } from "./Failure.ts"
@@ -33,20 +36,41 @@ const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONR
       })
     : Option.none()
 
-/** Forwards messages in both directions, until the input ends and every request is answered. */
+/** Whether the client still waits for the message that is being sent. */
+const waiting = new AsyncLocalStorage<AbortSignal>()
+
+/** Ends a request that the client has cancelled: over HTTP, a service has no other way to know what it is to stop. */
+const fetchWhileWaiting: typeof fetch = (input, init) =>
+  fetch(input, {
+    ...init,
+    signal: AbortSignal.any([init?.signal, waiting.getStore()].flatMap((signal) => signal ?? []))
+  })
+
+/** Forwards messages in both directions, until the input ends and every request is answered or cancelled. */
 const handOn = async (
   input: Readable,
   stdio: StdioServerTransport,
   service: StreamableHTTPClientTransport
 ): Promise<void> => {
   const underWay = new Set<Promise<void>>()
+  const requests = new Map<RequestId, AbortController>()
   const forward = async (message: JSONRPCMessage): Promise<void> => {
+    const cancelled = CancelledNotificationSchema.safeParse(message).data?.params.requestId
+    if (cancelled !== undefined) {
+      requests.get(cancelled)?.abort()
+      return
+    }
+    const leaving = new AbortController()
+    if (isJSONRPCRequest(message)) requests.set(message.id, leaving)
     try {
-      await service.send(message)
+      await waiting.run(leaving.signal, () => service.send(message))
     } catch (error) {
+      if (leaving.signal.aborted) return
       const failure = failureOf(message, error)
       if (Option.isSome(failure)) await stdio.send(failure.value)
       else console.error(explain(error))
+    } finally {
+      if (isJSONRPCRequest(message) && requests.get(message.id) === leaving) requests.delete(message.id)
     }
   }
   stdio.onmessage = (message) => {
@@ -58,7 +82,7 @@ const handOn = async (
     const initialized = isJSONRPCResultResponse(message) ? InitializeResultSchema.safeParse(message.result) : undefined
     // Later requests send the agreed version in a header
     if (initialized?.success === true) service.setProtocolVersion(initialized.data.protocolVersion)
-    void stdio.send(message)
+    if (waiting.getStore()?.aborted !== true) void stdio.send(message)
   }
   const ended = new Promise<void>((resolve) => {
     input.once("end", resolve).once("close", resolve)
@@ -78,7 +102,8 @@ export const bridge = Effect.fnUntraced(function* ({ input, key, output, tools, 
   if (tools !== undefined) endpoint.searchParams.set("tools", tools.join(","))
   const stdio = new StdioServerTransport(input, output)
   const service = new StreamableHTTPClientTransport(endpoint, {
-    requestInit: { headers: { "x-api-key": Redacted.value(key) } }
+    requestInit: { headers: { "x-api-key": Redacted.value(key) } },
+    fetch: fetchWhileWaiting
   })
   yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([service.close(), stdio.close()])))
   yield* Effect.tryPromise({

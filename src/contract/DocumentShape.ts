@@ -113,7 +113,8 @@ const nameBodies = (operations: ReadonlyArray<Operation>, document: Json): void 
       if (Number(status) >= 300) continue
       name(recordIn(answer, "content", "application/json"), [
         identifierOf(endpoint.successSchema.ast),
-        `${own}Response`
+        // Generators for Go need the operation's name followed by `Response` for a type of their own
+        `${own}Result`
       ])
     }
   }

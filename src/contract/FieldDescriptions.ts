@@ -153,7 +153,7 @@ const descriptions: Readonly<Record<string, string>> = {
   "CreatePriceProductData.name": "What payers see of the new product, up to 250 characters",
   "CreateOrganization.name": "What members and invited people know the organization by",
   "CreatedOrganization.name": "What members and invited people know the organization by",
-  "OrganizationsCreateResponse.name": "What members and invited people know the organization by",
+  "OrganizationsCreateResult.name": "What members and invited people know the organization by",
   "SessionOrganization.name": "What members and invited people know the organization by",
   "MarketingFeatures.name": "One feature, as the pricing table says it, up to 80 characters",
   "Endpoint.url": "Where events are posted to: public HTTPS; it never changes",
@@ -179,7 +179,7 @@ const families: ReadonlyArray<readonly [RegExp, string]> = [
   [/^Event\./, "Event"],
   [/^(?:Listed|Created|Rotated)Endpoint$/, "Endpoint"],
   [/^DeliveryDetail$/, "Delivery"],
-  [/^ApiKeysCreateResponse$/, "ApiKey"],
+  [/^ApiKeysCreateResult$/, "ApiKey"],
   [/^ThinNotification$/, "Notification"],
   [/^SessionPerson$/, "Session"],
   [/^CreatedBy$/, "Author"]

@@ -253,7 +253,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .annotate(OpenApi.Summary, "Delete an endpoint")
       .annotate(
         OpenApi.Description,
-        "Deletes the endpoint for good: its secrets are erased, waiting deliveries end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. Its deliveries and skipped events stay readable under its id."
+        "Deletes the endpoint for good: its secrets are erased, waiting deliveries end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. An attempt that was about to be made may still begin within 5 seconds of the answer. Its deliveries and skipped events stay readable under its id."
       )
   )
   .add(

@@ -15,7 +15,7 @@ import {
   ValidationFailed
 } from "../errors/Errors.ts"
 import { suspend } from "../fibers/Suspend.ts"
-import { bodyShareOf } from "./BodyBudget.ts"
+import { bodyLimits, bodyShareOf } from "./BodyBudget.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -56,52 +56,69 @@ export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unk
 export const isIncompleteBody = (failure: unknown): boolean =>
   failure instanceof BodyLost || (failure instanceof HttpServerError.RequestError && failure.description === incomplete)
 
+/** The bytes of a page: small, so that many bodies may arrive slowly, a few bytes of each at a time. */
+const pageSize = 8 * 1024
+
+/** Pages to be used again. Left to the garbage collector, those of dropped bodies took several times what bodies may hold. */
+const freePages: Array<Buffer> = []
+const maxFreePages = bodyLimits.strangers / pageSize
+
 /**
- * The bytes of a body in one piece of memory, which grows with them: kept as they come, the parts of a body that is sent
- * byte by byte would take a hundred times its size.
+ * The bytes of a body, in pages: kept as they come, the parts of a body that is sent byte by byte would take a hundred times
+ * its size.
  */
 class Gathered {
-  #bytes: Buffer = Buffer.alloc(0)
+  /** The only part so far. Most bodies come at once. */
+  #first: Buffer | undefined
+  #pages: Array<Buffer> = []
   #length = 0
-  /** How long the body is at most. */
-  readonly #most: number
-
-  constructor(most: number) {
-    this.#most = most
-  }
 
   /** How much memory is needed once a chunk is added. */
   sizeWith(chunk: Buffer): number {
     const length = this.#length + chunk.length
-    // Most bodies come at once
-    if (this.#length === 0) return length
-    return length <= this.#bytes.length ? this.#bytes.length : Math.min(this.#most, Math.max(1024, 2 * length))
+    return this.#length === 0 ? length : pageSize * Math.ceil(length / pageSize)
   }
 
   add(chunk: Buffer): void {
-    const length = this.#length + chunk.length
-    const size = this.sizeWith(chunk)
     if (this.#length === 0) {
-      this.#bytes = chunk
-    } else {
-      if (size > this.#bytes.length) {
-        const larger = Buffer.allocUnsafe(size)
-        this.#bytes.copy(larger, 0, 0, this.#length)
-        this.#bytes = larger
-      }
-      chunk.copy(this.#bytes, this.#length)
+      this.#first = chunk
+      this.#length = chunk.length
+      return
     }
-    this.#length = length
+    const first = this.#first
+    if (first !== undefined) {
+      this.#first = undefined
+      this.#length = 0
+      this.#write(first)
+    }
+    this.#write(chunk)
   }
 
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length)
+  #write(chunk: Buffer): void {
+    for (let written = 0; written < chunk.length; ) {
+      const place = this.#length % pageSize
+      if (place === 0) this.#pages.push(freePages.pop() ?? Buffer.allocUnsafeSlow(pageSize))
+      const copied = chunk.copy(this.#pages.at(-1) ?? chunk, place, written)
+      written += copied
+      this.#length += copied
+    }
+  }
+
+  /** Lets go of the bytes. */
+  free(): void {
+    for (const page of this.#pages) if (freePages.length < maxFreePages) freePages.push(page)
+    this.#pages = []
+    this.#first = undefined
+    this.#length = 0
+  }
+
+  /** All bytes, and lets go of them. */
+  take(): Buffer {
+    const bytes = this.#first ?? Buffer.concat(this.#pages, this.#length)
+    this.free()
+    return bytes
   }
 }
-
-/** How long a body is at most, by its head and by its bound. */
-const longest = ({ headers }: IncomingMessage, limit: number): number =>
-  Math.min(limit, Number(headers["content-length"] ?? limit))
 
 /** Refuses a compressed body: its bytes are not what its content type says. */
 const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, UnsupportedMediaType> =>
@@ -122,18 +139,22 @@ export const readMessage = (
 const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
   suspend((resume) => {
     const share = bodyShareOf(source)
-    let gathered: Gathered | undefined = new Gathered(longest(source, limit))
+    let gathered: Gathered | undefined = new Gathered()
     let length = 0
     let parting: NodeJS.Timeout | undefined
     const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
-    const onDrop = () => {
+    const letGo = () => {
+      gathered?.free()
       gathered = undefined
+    }
+    const onDrop = () => {
+      letGo()
       parting = setTimeout(() => share?.refuse(), partingMillis)
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > limit) {
-        gathered = undefined
+        letGo()
         share?.release()
         if (length > limit + maxDiscardedBytes) finish(tooLarge())
       } else if (gathered !== undefined && share?.hold(gathered.sizeWith(chunk)) !== false) {
@@ -144,12 +165,13 @@ const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer
       share?.complete()
       if (length > limit) finish(tooLarge())
       else if (gathered === undefined) share?.refuse()
-      else finish(Effect.succeed(gathered.bytes))
+      else finish(Effect.succeed(gathered.take()))
     }
     const onLost = (cause?: unknown) => finish(new BodyLost({ cause }))
     const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
     const finish = (result: Effect.Effect<Buffer, UnreadableRequest | BodyLost>) => {
       clearTimeout(parting)
+      letGo()
       source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost).off(bodyRefused, onRefused)
       resume(result)
     }

@@ -1,7 +1,8 @@
+import { performance } from "node:perf_hooks"
 import { Effect } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 
-/** How long a request waits in a line at most, in milliseconds. */
+/** How long a request that has to wait spends in a line at most, its own turn included, in milliseconds. */
 export const linePatience = 10_000
 
 /** How many requests wait in a line at most. */
@@ -19,28 +20,40 @@ interface Place {
 
 /**
  * A line of effects of which a few run at a time, first come, first served. While those that run hang, as with a database
- * that does not answer, it neither grows without bound nor keeps anybody for long: who finds it full, or has waited too
- * long, is refused.
+ * that does not answer, it neither grows without bound nor keeps anybody for long: who finds it full, or has been in it too
+ * long, is refused. Who need not wait is bounded by the effect alone.
  */
 export class Line {
   #running = 0
   readonly #waiting = new Set<Place>()
   readonly #atOnce: number
+  readonly #patience: number
 
-  constructor(atOnce: number) {
+  constructor(atOnce: number, patience = linePatience) {
     this.#atOnce = atOnce
+    this.#patience = patience
   }
 
   /** Runs an effect when its turn comes. */
   readonly turn = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ServiceUnavailable, R> =>
     Effect.suspend(() => {
       let place: Place | undefined
+      const enteredAt = performance.now()
       const begun = Effect.async<void, ServiceUnavailable>((resume) => {
         place = { state: "waiting", resume }
         this.#enter(place)
       })
+      // Disconnected: what hangs may also take its time to be interrupted
+      const ownTurn = Effect.suspend(() =>
+        place?.timer === undefined
+          ? effect
+          : Effect.timeoutFail(Effect.disconnect(effect), {
+              duration: Math.max(1, enteredAt + this.#patience - performance.now()),
+              onTimeout: gaveUpWaiting
+            })
+      )
       return Effect.ensuring(
-        Effect.zipRight(begun, effect),
+        Effect.zipRight(begun, ownTurn),
         // Wherever an interruption meets it
         Effect.sync(() => {
           if (place !== undefined) this.#leave(place)
@@ -55,7 +68,7 @@ export class Line {
       this.#refuse(place)
     } else {
       this.#waiting.add(place)
-      place.timer = setTimeout(() => this.#refuse(place), linePatience)
+      place.timer = setTimeout(() => this.#refuse(place), this.#patience)
     }
   }
 

@@ -155,4 +155,4 @@ export const startSettingsRefused = (name: string): string =>
 
 /** Logged if the pooler's connections have no limit for a statement. */
 export const noTimeLimit =
-  "Statements through the connection pooler have no time limit: set one for the role, by ALTER ROLE … SET statement_timeout = '15s' and ALTER ROLE … SET idle_in_transaction_session_timeout = '30s'"
+  "Statements through the connection pooler have no time limit: set one for the role, by ALTER ROLE … SET statement_timeout = '8s' and ALTER ROLE … SET idle_in_transaction_session_timeout = '16s'"

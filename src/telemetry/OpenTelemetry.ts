@@ -24,18 +24,23 @@ const resource: Effect.Effect<Resource> = Effect.sync(() =>
 /** Writes the SDK's export failures to the local log, never to the exported one. */
 const reportFailures = Effect.map(LogLines, (lines) => {
   if (lines === null) return
-  let saidAt = Number.NEGATIVE_INFINITY
-  const say = () => {
-    // It fails on each export, and its message may hold the exporter's headers
-    const now = performance.now()
-    if (now - saidAt < 60_000) return
-    saidAt = now
-    if (!lines.writes("WARN")) return
-    const message = "Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables"
-    lines.write({ level: "WARN", message, time: Date.now(), span: null, attributes: {} })
+  // It fails on each export, and its own message may hold the exporter's headers
+  const saying = (message: string) => {
+    let saidAt = Number.NEGATIVE_INFINITY
+    return () => {
+      const now = performance.now()
+      if (now - saidAt < 60_000) return
+      saidAt = now
+      if (lines.writes("WARN")) lines.write({ level: "WARN", message, time: Date.now(), span: null, attributes: {} })
+    }
+  }
+  const error = saying("Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables")
+  const refusedInPart = saying("The collector has refused a part of the telemetry: see its log")
+  const warn = (message: string) => {
+    if (message.startsWith("Received Partial Success")) refusedInPart()
   }
   const quiet = () => {}
-  diag.setLogger({ error: say, warn: quiet, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.ERROR)
+  diag.setLogger({ error, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN)
 })
 
 const traceExporter = (protocol: Protocol) =>

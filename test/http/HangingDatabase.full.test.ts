@@ -60,7 +60,7 @@ describe("while the database hangs", () => {
         expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503))
         for (const { headers } of answers) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
       }),
-    // A statement is given up after 17 seconds. If each waited for the one before, they would take twelve minutes
+    // A statement is given up after 10 seconds. If each waited for the one before, they would take seven minutes
     240_000
   )
 })

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto"
 import { BlockList } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
+import { signInLinkLimits } from "../../src/identity/sign-in/MailLimits.ts"
+import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
@@ -472,10 +474,41 @@ onServiceWithMail({ ...api, trustedProxies: behindProxy })("signing in by link",
       const statuses = (yield* Effect.all(stranger)).map(({ status }) => status)
       expect(statuses).toEqual(Array.from({ length: 12 }, (_, n) => (n < 5 ? 202 : 429)))
       for (let n = 0; n < 5; n++) expect((yield* ask("198.51.100.7")).status).toBe(202)
-      // All together, a mailbox gets 10
-      const own = yield* ask("198.51.100.7")
-      expectFailure(own, { status: 429, code: "rate_limit_exceeded", fields: [] })
-      expectFailure(yield* ask("192.0.2.1"), { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expectFailure(yield* ask("198.51.100.7"), { status: 429, code: "rate_limit_exceeded", fields: [] })
+    })
+  )
+
+  it.effect("is left to a person whose links strangers in several networks use up", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const ask = (client: string, to: string) => askForLink(to, { headers: { "x-forwarded-for": client } })
+      const strangers = (net: string, to: (n: number) => string) =>
+        Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => n),
+          (n) => ask(`${net}.${n % 4}`, to(n))
+        )
+      const [name = "", host = ""] = email.split("@")
+      const statuses = Array.from({ length: 12 }, (_, n) => (n < 10 ? 202 : 429))
+      expect((yield* strangers("203.0.113", (n) => `${name}+n${n}@${host}`)).map(({ status }) => status)).toEqual(
+        statuses
+      )
+      expect((yield* ask("198.51.100.7", email)).status).toBe(202)
+      yield* strangers("203.0.114", () => email)
+      // With links of strangers alone, one of them is always valid, and signs in whose mailbox it is
+      const refused = yield* ask("192.0.2.1", email)
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect((24 * 60) / signInLinkLimits.perDay).toBeLessThan(signInMinutes)
+    })
+  )
+
+  it.effect("takes an address of a provider that ignores dots for one mailbox, wherever they are", () =>
+    Effect.gen(function* () {
+      const name = newEmail().split("@")[0] ?? ""
+      const dotted = (n: number) => `${name.slice(0, n)}.${name.slice(n)}@${n % 2 === 0 ? "gmail" : "GoogleMail"}.com`
+      const asked = Array.from({ length: 6 }, (_, n) =>
+        askForLink(dotted(n + 1), { headers: { "x-forwarded-for": "203.0.113.77" } })
+      )
+      expect((yield* Effect.all(asked)).map(({ status }) => status)).toEqual([202, 202, 202, 202, 202, 429])
     })
   )
 })

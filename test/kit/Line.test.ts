@@ -54,6 +54,21 @@ describe("a line", () => {
     })
   )
 
+  it.live("refuses who has been in it for too long, also if it is its turn by then", () =>
+    Effect.gen(function* () {
+      const line = new Line(1, 500)
+      const [running, hanging] = yield* works(2)
+      yield* Effect.fork(line.turn(running?.effect ?? Effect.void))
+      yield* running?.begun ?? Effect.void
+      const waiting = yield* Effect.fork(line.turn(Effect.uninterruptible(hanging?.effect ?? Effect.void)))
+      yield* Effect.yieldNow()
+      yield* running?.letGo ?? Effect.void
+      yield* hanging?.begun ?? Effect.void
+      expect((yield* Effect.flip(Fiber.join(waiting)))._tag).toBe("ServiceUnavailable")
+      expect(yield* line.turn(Effect.succeed("free"))).toBe("free")
+    })
+  )
+
   it.effect("refuses who finds it full, at once", () =>
     Effect.gen(function* () {
       const line = new Line(1)

@@ -2,12 +2,13 @@ import { PassThrough } from "node:stream"
 import { expect } from "@effect/vitest"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { LATEST_PROTOCOL_VERSION } from "@modelcontextprotocol/sdk/types.js"
-import { Effect, Redacted } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import { bridge } from "../../src/cli/McpBridge.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
 import { cliHere } from "../cli/CliProcess.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { type Answer, onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { sendBytes } from "../http/Refusals.ts"
@@ -392,6 +393,25 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
           expect(answer).not.toContain(key)
         }
       })
+  )
+
+  it.scoped("over standard input and output ends a request that the client cancels, and answers it no more", () =>
+    Effect.gen(function* () {
+      const silent = yield* makeConsumer
+      silent.hold()
+      const [input, output] = [new PassThrough(), new PassThrough()]
+      const key = Redacted.make("pk_test_x")
+      const running = yield* Effect.fork(bridge({ url: new URL(silent.url), key, input, output }))
+      const send = (message: unknown) => Effect.sync(() => input.write(`${JSON.stringify(message)}\n`))
+      yield* send(listTools)
+      yield* eventuallyTrue("the request", () => silent.received.length === 1)
+      const params = { requestId: listTools.id, reason: "The person has stopped" }
+      yield* send({ jsonrpc: "2.0", method: "notifications/cancelled", params })
+      // It ends once no request is under way
+      input.end()
+      yield* Fiber.join(running)
+      expect(output.read()).toBeNull()
+    })
   )
 
   it.effect("over standard input and output is not started on a wrong address or without a key", () =>

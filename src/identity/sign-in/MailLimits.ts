@@ -9,14 +9,17 @@ import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 /** Limits on mail that anybody can cause: the service must neither fill a mailbox nor send mass mail for a tenant. */
 
 /**
- * How many sign-in links one mailbox gets: those that one client asks for, and all. A stranger who asks for somebody's links
- * leaves that person half of them.
+ * How many sign-in links one client causes for a mailbox, how many one address gets, and how many all other ways to write a
+ * mailbox get together.
+ *
+ * Strangers in many networks can use up an address, but lock nobody out: so many a day come back one in 14 minutes, so whoever
+ * is refused has got a link that is still valid. Other ways to write it are other persons, and count apart.
  */
 export const signInLinkLimits = {
   perClientAndQuarterHour: 5,
   perClientAndDay: 30,
   perQuarterHour: 10,
-  perDay: 60
+  perDay: 100
 } as const
 
 /**
@@ -37,17 +40,23 @@ interface MailLimit extends RateLimitPolicy {
   readonly message: string
 }
 
-/**
- * The mailbox of an address, without a tag after `+`. Hashed, since a bucket outlives the request and need not say
- * whose it is.
- */
-const mailboxOf = (email: string): string => {
+/** Hosts of one provider, which ignores dots in what stands before them. */
+const dotless: ReadonlySet<string> = new Set(["gmail.com", "googlemail.com"])
+
+/** The address that a mailbox has without a tag after `+`, and without the dots that its provider ignores. */
+const plainAddress = (email: string): string => {
   const at = email.lastIndexOf("@")
-  const local = email.slice(0, at)
-  const tag = local.indexOf("+")
-  const mailbox = `${tag < 1 ? local : local.slice(0, tag)}${email.slice(at)}`.toLowerCase()
-  return createHash("sha256").update(mailbox).digest("base64url")
+  const tagged = email.slice(0, at).toLowerCase()
+  const host = email.slice(at + 1).toLowerCase()
+  const tag = tagged.indexOf("+")
+  const local = tag < 1 ? tagged : tagged.slice(0, tag)
+  return dotless.has(host) ? `${local.replaceAll(".", "")}@gmail.com` : `${local}@${host}`
 }
+
+/** Hashed, since a bucket outlives the request and need not say whose it is. */
+const hashed = (address: string): string => createHash("sha256").update(address).digest("base64url")
+
+const mailboxOf = (email: string): string => hashed(plainAddress(email))
 
 /** Takes from each limit in this order; those before a refusing one have counted the mail. */
 const takeFrom = (
@@ -74,18 +83,22 @@ const takeFrom = (
 export const takeSignInLink = (limits: RateLimits["Type"], email: string, client: string) => {
   const { perClientAndDay, perClientAndQuarterHour, perDay, perQuarterHour } = signInLinkLimits
   const mailbox = mailboxOf(email)
-  const ofMailbox = (limit: number, period: "15 minutes" | "a day", whose: "of-client" | "of-all") => ({
-    bucket: `sign-in-links:${whose}:${period}:${mailbox}${whose === "of-client" ? `:${client}` : ""}`,
+  const address = email.toLowerCase()
+  const links = (limit: number, period: "15 minutes" | "a day", whose: string, message: string): MailLimit => ({
+    bucket: `sign-in-links:${period}:${whose}`,
     limit,
     per: period === "a day" ? Duration.days(1) : Duration.minutes(15),
-    message: `At most ${limit} sign-in links are sent to one mailbox in ${period}${whose === "of-client" ? " for one network" : ""}`
+    message: `At most ${limit} sign-in links are sent to one mailbox in ${period}${message}`
   })
+  const ofClient = ["of-client", mailbox, client].join(":")
+  const ofAll = address === plainAddress(email) ? `of-all:${mailbox}` : `of-others:${mailbox}`
+  const latest = "; the latest one in it may still be valid"
   // What all share comes last: who is beyond their own limits takes nothing from it
   return takeFrom(limits, [
-    ofMailbox(perClientAndQuarterHour, "15 minutes", "of-client"),
-    ofMailbox(perClientAndDay, "a day", "of-client"),
-    ofMailbox(perQuarterHour, "15 minutes", "of-all"),
-    ofMailbox(perDay, "a day", "of-all")
+    links(perClientAndQuarterHour, "15 minutes", ofClient, " for one network"),
+    links(perClientAndDay, "a day", ofClient, " for one network"),
+    links(perQuarterHour, "15 minutes", ofAll, latest),
+    links(perDay, "a day", ofAll, latest)
   ])
 }
 
