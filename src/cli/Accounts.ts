@@ -1,14 +1,18 @@
-import { Command, Options } from "@effect/cli"
 import { Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts, type LinkedAccount } from "../provider/Accounts.ts"
+import { type Command, command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
-import { environmentOption, formOption, organizationOption, requireOrganization } from "./Fields.ts"
-import { database, Installation, noProvider, provider } from "./Installation.ts"
-import { operator } from "./Operator.ts"
-import { fields, jsonOption, show, time } from "./Output.ts"
-import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
+import {
+  accountOption,
+  environmentOption,
+  exampleOrganization,
+  organizationOption,
+  requireOrganization
+} from "./Fields.ts"
+import { database, noProvider, operator, provider } from "./Installation.ts"
+import { fields, time } from "./Output.ts"
 
 /**
  * `accounts link | unlink | show`: the provider account of an organization and environment (contract 1.5). Only a link
@@ -16,30 +20,16 @@ import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts
  */
 
 const services = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
-  Layer.provide(database),
-  Layer.provide(Installation.layer)
+  Layer.provide(database)
 )
 
-const servicesWithProvider = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, provider)).pipe(
-  Layer.provide(database),
-  Layer.provide(Installation.layer)
-)
-
-const accountOption = formOption(
-  "account",
-  Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/))),
-  "must be the id of a provider account (acct_…)"
-).pipe(Options.withPseudoName("<acct_…>"), Options.withDescription("The connected account's id at the provider."))
-
-const tenantOptions = { organization: organizationOption, environment: environmentOption, json: jsonOption }
+const tenantOptions = { organization: organizationOption, environment: environmentOption }
 
 const exampleTenant = `--organization ${exampleOrganization} --environment sandbox`
 
 /** The account in one line; `-` if none is linked. */
 export const accountLine = (account: Option.Option<LinkedAccount>): string =>
   Option.match(account, { onNone: () => "-", onSome: ({ accountId, status }) => `${accountId} (${status})` })
-
-const accountJson = (tenant: Tenant, account: LinkedAccount) => ({ ...tenant, ...account })
 
 const accountText = ({ environment, organizationId }: Tenant, account: LinkedAccount) =>
   fields([
@@ -52,81 +42,76 @@ const accountText = ({ environment, organizationId }: Tenant, account: LinkedAcc
     ["Disconnected at", time(account.disconnectedAt)]
   ])
 
-const noAccount = ({ environment, organizationId }: Tenant) =>
-  new CommandFailed({ message: `Organization ${organizationId} has no account linked in ${environment}.` })
-
-const link = described(
-  Command.make("link", { ...tenantOptions, account: accountOption }, ({ account, environment, json, organization }) =>
-    Effect.gen(function* () {
-      const accounts = yield* Accounts
-      const tenant = { organizationId: organization, environment }
-      yield* requireOrganization(organization)
-      const linked = yield* accounts.link(tenant, account, yield* operator).pipe(
-        Effect.catchTag(
-          "AccountAccessRevoked",
-          (cause) =>
-            new CommandFailed({
-              message: `The provider knows no account ${account} that this platform has access to in ${environment}. Nothing was changed.`,
-              cause
-            })
-        )
-      )
-      yield* show(json, { json: accountJson(tenant, linked), text: accountText(tenant, linked) })
+/** Fails if no account is linked. */
+const found = <A, E, R>({ environment, organizationId }: Tenant, account: Effect.Effect<Option.Option<A>, E, R>) =>
+  Effect.flatMap(
+    account,
+    Option.match({
+      onNone: () =>
+        new CommandFailed({ message: `Organization ${organizationId} has no account linked in ${environment}.` }),
+      onSome: Effect.succeed
     })
-  ).pipe(Command.provide(servicesWithProvider)),
-  {
-    command: "accounts link",
+  )
+
+const tenantOf = ({ environment, organization }: Schema.Struct.Type<typeof tenantOptions>) =>
+  Effect.as(requireOrganization(organization), { organizationId: organization, environment })
+
+export const accountCommands: ReadonlyArray<Command> = [
+  command({
+    name: "accounts link",
     summary:
       "Link a provider account, after reading it from the provider. Only this connects a disconnected one again.",
-    example: `${exampleTenant} --account acct_1AbCdEfGhIjKlMnO`
-  }
-)
-
-const unlink = described(
-  Command.make("unlink", tenantOptions, ({ environment, json, organization }) =>
-    Effect.gen(function* () {
-      const accounts = yield* Accounts
-      const tenant = { organizationId: organization, environment }
-      yield* requireOrganization(organization)
-      const unlinked = yield* accounts.unlink(tenant, yield* operator)
-      if (Option.isNone(unlinked)) {
-        return yield* noAccount(tenant)
-      }
-      yield* show(json, {
-        json: { ...tenant, accountId: unlinked.value.accountId, unlinked: true },
-        text: `${unlinked.value.accountId} is no longer linked to organization ${organization} in ${environment}.`
+    example: `${exampleTenant} --account acct_1AbCdEfGhIjKlMnO`,
+    input: Schema.Struct({ ...tenantOptions, account: accountOption("The connected account's id at the provider.") }),
+    services: Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, provider)).pipe(
+      Layer.provide(database)
+    ),
+    run: ({ account, ...options }) =>
+      Effect.gen(function* () {
+        const accounts = yield* Accounts
+        const tenant = yield* tenantOf(options)
+        const linked = yield* accounts.link(tenant, account, yield* operator).pipe(
+          Effect.catchTag(
+            "AccountAccessRevoked",
+            (cause) =>
+              new CommandFailed({
+                message: `The provider knows no account ${account} that this platform has access to in ${tenant.environment}. Nothing was changed.`,
+                cause
+              })
+          )
+        )
+        return { json: { ...tenant, ...linked }, text: accountText(tenant, linked) }
       })
-    })
-  ).pipe(Command.provide(services)),
-  {
-    command: "accounts unlink",
+  }),
+  command({
+    name: "accounts unlink",
     summary:
       "Forget the linked account. Nothing changes at the provider; the account's events are no longer delivered.",
-    example: exampleTenant
-  }
-)
-
-const showOne = described(
-  Command.make("show", tenantOptions, ({ environment, json, organization }) =>
-    Effect.gen(function* () {
-      const accounts = yield* Accounts
-      const tenant = { organizationId: organization, environment }
-      yield* requireOrganization(organization)
-      const known = yield* accounts.show(tenant)
-      if (Option.isNone(known)) {
-        return yield* noAccount(tenant)
-      }
-      yield* show(json, { json: accountJson(tenant, known.value), text: accountText(tenant, known.value) })
-    })
-  ).pipe(Command.provide(services)),
-  { command: "accounts show", summary: "Show the linked account as recorded.", example: exampleTenant }
-)
-
-/** The command with its subcommands. */
-export const accounts = Command.make("accounts").pipe(
-  Command.withDescription("Link provider accounts to organizations."),
-  Command.withSubcommands([link.command, unlink.command, showOne.command])
-)
-
-/** The commands, for the help. */
-export const accountCommands: ReadonlyArray<KnownCommand> = [link.known, unlink.known, showOne.known]
+    example: exampleTenant,
+    input: Schema.Struct(tenantOptions),
+    services,
+    run: (options) =>
+      Effect.gen(function* () {
+        const tenant = yield* tenantOf(options)
+        const accounts = yield* Accounts
+        const unlinked = yield* found(tenant, accounts.unlink(tenant, yield* operator))
+        return {
+          json: { ...tenant, accountId: unlinked.accountId, unlinked: true },
+          text: `${unlinked.accountId} is no longer linked to organization ${tenant.organizationId} in ${tenant.environment}.`
+        }
+      })
+  }),
+  command({
+    name: "accounts show",
+    summary: "Show the linked account as recorded.",
+    example: exampleTenant,
+    input: Schema.Struct(tenantOptions),
+    services,
+    run: (options) =>
+      Effect.gen(function* () {
+        const tenant = yield* tenantOf(options)
+        const known = yield* found(tenant, (yield* Accounts).show(tenant))
+        return { json: { ...tenant, ...known }, text: accountText(tenant, known) }
+      })
+  })
+]

@@ -1,101 +1,156 @@
-import { Option } from "effect"
+import { parseArgs } from "node:util"
+import { Either, LogLevel } from "effect"
+import { type Command, type Given, isArgument, type Parameter } from "./Command.ts"
 import { WrongUsage } from "./Failure.ts"
-import type { KnownCommand } from "./Synopsis.ts"
 
-/**
- * Checks of the command line before the parser gets it: the parser knows the commands of one level only, and reports an
- * unknown option as another one missing.
- */
+/** The shells that a completion script can be written for. */
+const shells = ["sh", "bash", "fish", "zsh"] as const
+export type Shell = (typeof shells)[number]
 
-/** Splits `--name=value`, since the parser loses a repeated option that is written both ways. */
-export const normalize = (commandLine: ReadonlyArray<string>): ReadonlyArray<string> =>
-  commandLine.flatMap((arg) => {
-    const [, option, value] = /^(--[a-z][a-z-]*)=(.*)$/s.exec(arg) ?? []
-    return option === undefined || value === undefined ? [arg] : [option, value]
-  })
+const levels = LogLevel.allLevels.map((level) => ({ name: level._tag.toLowerCase(), level }))
 
-/** The words that name the command: those before the first option, at most a noun and a verb. */
-export const commandWords = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const end = args.findIndex((arg) => arg.startsWith("-"))
-  return (end < 0 ? args : args.slice(0, end)).slice(0, 2)
-}
+const parameter = (key: string, description: string, choices: ReadonlyArray<string> = []): Parameter => ({
+  key,
+  name: `--${key}`,
+  form: choices.length === 0 ? "" : `<${choices.join("|")}>`,
+  description,
+  required: false,
+  repeated: false,
+  choices
+})
 
-/** The commands whose names begin with these words; words after a full name are arguments. */
-export const commandsUnder = (
-  commands: ReadonlyArray<KnownCommand>,
-  words: ReadonlyArray<string>
-): ReadonlyArray<KnownCommand> =>
-  commands.filter(({ command }) => {
-    const parts = command.split(" ")
-    return words.slice(0, parts.length).every((word, index) => parts[index] === word)
-  })
+/** Options that may be before or after any command. */
+export const programOptions: ReadonlyArray<Parameter> = [
+  parameter("help", "Show the help of a command, or of all."),
+  parameter(
+    "log-level",
+    "What is logged to standard error.",
+    levels.map(({ name }) => name)
+  ),
+  parameter("version", "Show the version."),
+  parameter("completions", "Print a completion script for a shell.", shells)
+]
 
-/** Whether the words name exactly one command. */
-const isWhole = (command: KnownCommand, words: ReadonlyArray<string>): boolean =>
-  command.command.split(" ").length <= words.length
-
-/** Whether the arguments ask for help. */
-export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
-  args.some((arg) => arg === "--help" || arg === "-h")
-
-/** Options of the program, which may be before or after any command. */
-const programOptions = new Set(["--help", "--version", "--wizard", "--completions", "--log-level"])
-
-/** The command to run, or what is wrong with the command line. */
+/** What a command line asks for. */
 export type Understood =
-  | { readonly _tag: "Command"; readonly command: KnownCommand }
-  | { readonly _tag: "Overview"; readonly of: ReadonlyArray<KnownCommand> }
-  | { readonly _tag: "Program" }
-  | { readonly _tag: "Wrong"; readonly error: WrongUsage }
+  | {
+      readonly _tag: "Command"
+      readonly command: Command
+      readonly given: Given
+      readonly logLevel: LogLevel.LogLevel
+    }
+  | { readonly _tag: "Help"; readonly command: Command }
+  | { readonly _tag: "Overview"; readonly of: ReadonlyArray<Command> }
+  | { readonly _tag: "Version" }
+  | { readonly _tag: "Completions"; readonly shell: Shell }
 
-const wrong = (problem: string, known: Iterable<string>): Understood => {
-  const available = [...new Set(known)].join(", ")
-  return {
-    _tag: "Wrong",
-    error: new WrongUsage({ message: available === "" ? problem : `${problem} Available: ${available}.` })
-  }
-}
+const startsWith = (whole: ReadonlyArray<string>, start: ReadonlyArray<string>): boolean =>
+  start.every((word, index) => whole[index] === word)
 
-/** An option that the command does not have; the argument after an option is its value, whatever it looks like. */
-const unknownOption = ({ options }: KnownCommand, args: ReadonlyArray<string>): Option.Option<string> =>
-  Option.fromNullable(
-    args.find(
-      (arg, index) =>
-        /^--[a-z]/.test(arg) && !options.has(arg) && !programOptions.has(arg) && !takesValue(options, args[index - 1])
-    )
+const wordsOf = ({ name }: Command): ReadonlyArray<string> => name.split(" ")
+
+/** Understands a command line, up to the forms of the values, which the command itself checks. */
+export const understand = (
+  commands: ReadonlyArray<Command>,
+  args: ReadonlyArray<string>
+): Either.Either<Understood, WrongUsage> => {
+  const known = [...programOptions, ...commands.flatMap(({ parameters }) => parameters)].filter(
+    (one) => !isArgument(one)
   )
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(
+      known.map(({ form, name }) => [
+        name.slice(2),
+        { type: form === "" ? "boolean" : "string", ...(name === "--help" ? { short: "h" } : {}) }
+      ])
+    ),
+    // What is wrong is said in our own words
+    strict: false,
+    allowPositionals: true,
+    tokens: true
+  })
+  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []))
+  const options = tokens.flatMap((token) =>
+    token.kind === "option"
+      ? [{ name: token.rawName === "-h" ? "--help" : token.rawName, value: token.value, inline: token.inlineValue }]
+      : []
+  )
+  const command = commands.find((one) => startsWith(words, wordsOf(one)))
+  const wrong = (problem: string, available: ReadonlyArray<string> = []) =>
+    Either.left(
+      new WrongUsage({
+        message: available.length === 0 ? problem : `${problem} Available: ${[...new Set(available)].join(", ")}.`,
+        ...(command === undefined ? {} : { command: command.name })
+      })
+    )
 
-const takesValue = (options: ReadonlySet<string>, before: string | undefined): boolean =>
-  before !== undefined && before !== "--json" && options.has(before)
-
-/** Checks only words and options; the parser checks values. */
-export const understand = (commands: ReadonlyArray<KnownCommand>, args: ReadonlyArray<string>): Understood => {
-  const words = commandWords(args)
-  const under = commandsUnder(commands, words)
-  const [first] = under
-  const nouns = commands.map(({ command }) => command.replace(/ .*/, ""))
-  if (first === undefined) {
-    const siblings = commandsUnder(commands, words.slice(0, 1)).map(({ command }) => command)
-    return wrong(`There is no command '${words.join(" ")}'.`, siblings.length === 0 ? nouns : siblings)
+  const named = words.slice(0, 2)
+  const under = commands.filter((one) => startsWith(wordsOf(one), named))
+  const nouns = commands.flatMap((one) => wordsOf(one).slice(0, 1))
+  if (command === undefined && under.length === 0) {
+    const siblings = commands.filter((one) => startsWith(wordsOf(one), named.slice(0, 1))).map(({ name }) => name)
+    return wrong(`There is no command '${named.join(" ")}'.`, siblings.length === 0 ? nouns : siblings)
   }
-  if (isWhole(first, words)) {
-    const unknown = unknownOption(first, args)
-    return Option.isNone(unknown)
-      ? { _tag: "Command", command: first }
+
+  const takes = [...programOptions, ...(command === undefined ? known : command.parameters)]
+  const given = new Map<Parameter, ReadonlyArray<string>>()
+  for (const { inline, name, value } of options) {
+    const taken = takes.find((one) => one.name === name)
+    if (taken === undefined && command === undefined) {
+      return wrong(
+        `There is no option ${name}.`,
+        programOptions.map((one) => one.name)
+      )
+    }
+    if (taken === undefined) {
+      const own = takes.slice(programOptions.length).filter((one) => !isArgument(one))
+      return own.length === 0
+        ? wrong(`The command '${command?.name}' has no options; it was given ${name}.`)
+        : wrong(
+            `The command '${command?.name}' has no option ${name}.`,
+            own.map((one) => one.name)
+          )
+    }
+    if (taken.form === "" && inline === true) return wrong(`${name} takes no value.`)
+    if (taken.form !== "" && value === undefined) return wrong(`${name} needs a value: ${taken.form}.`)
+    const before = given.get(taken) ?? []
+    if (taken.form !== "" && !taken.repeated && before.length > 0) return wrong(`${name} is given twice.`)
+    given.set(taken, [...before, value ?? ""])
+  }
+
+  const valueOf = (name: string) =>
+    programOptions.flatMap((one) => (one.name === name ? (given.get(one) ?? []) : []))[0]
+  if (valueOf("--help") !== undefined) {
+    return Either.right(command === undefined ? { _tag: "Overview", of: under } : { _tag: "Help", command })
+  }
+  if (valueOf("--version") !== undefined) return Either.right({ _tag: "Version" })
+  const wanted = valueOf("--completions")
+  const shell = shells.find((one) => one === wanted)
+  if (shell !== undefined) return Either.right({ _tag: "Completions", shell })
+  if (wanted !== undefined) return wrong(`--completions must be ${shells.join(" or ")}.`)
+  const level = levels.find(({ name }) => name === (valueOf("--log-level") ?? "warning"))
+  if (level === undefined) return wrong(`--log-level must be ${levels.map(({ name }) => name).join(" or ")}.`)
+
+  if (command === undefined) {
+    return words.length === 0
+      ? wrong("No command is given.", nouns)
       : wrong(
-          first.options.size === 0
-            ? `The command '${first.command}' has no options; it was given ${unknown.value}.`
-            : `The command '${first.command}' has no option ${unknown.value}.`,
-          first.options
+          `'${words.join(" ")}' is not a complete command.`,
+          under.map(({ name }) => name)
         )
   }
-  if (asksForHelp(args)) {
-    return { _tag: "Overview", of: under }
-  }
-  return words.length === 0 && args.length > 0
-    ? { _tag: "Program" }
-    : wrong(
-        words.length === 0 ? "No command is given." : `'${words.join(" ")}' is not a complete command.`,
-        words.length === 0 ? nouns : under.map(({ command }) => command)
-      )
+  const rest = words.slice(wordsOf(command).length)
+  const argument = command.parameters.find(isArgument)
+  const unexpected = rest[argument === undefined ? 0 : 1]
+  if (unexpected !== undefined) return wrong(`The command '${command.name}' takes no argument '${unexpected}'.`)
+  const [value] = rest
+  if (argument !== undefined && value !== undefined) given.set(argument, [value])
+  const entries = command.parameters.flatMap((one): ReadonlyArray<[string, Given[string]]> => {
+    const values = given.get(one)
+    return values === undefined
+      ? []
+      : [[one.key, one.form === "" ? true : one.repeated ? [...new Set(values)] : (values[0] ?? "")]]
+  })
+  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), logLevel: level.level })
 }

@@ -24,17 +24,16 @@ const noKey = new CommandFailed({
  * settings or from that service: the production key is never sent.
  */
 const findEmulator = (
-  named: Option.Option<URL>
+  named: URL | undefined
 ): Effect.Effect<EmulatorAddress, SettingsError | LocalDefaultsFailed | CommandFailed> =>
   Effect.gen(function* () {
     const settings = yield* readSettings
     const emulator = Option.flatMap(yield* findLocalService(settings), ({ emulator }) => emulator)
-    const url = Option.orElse(named, () => Option.map(emulator, ({ url }) => url))
+    const url = Option.orElse(Option.fromNullable(named), () => Option.map(emulator, ({ url }) => url))
     const known = Option.map(emulator, ({ credentials }) => credentials)
     const configured = settings.provider.sandbox
-    const credentials = Option.isNone(named)
-      ? Option.orElse(known, () => configured)
-      : Option.orElse(configured, () => known)
+    const credentials =
+      named === undefined ? Option.orElse(known, () => configured) : Option.orElse(configured, () => known)
     if (Option.isNone(url)) return yield* nothingRuns
     if (Option.isNone(credentials)) return yield* noKey
     return { url: url.value, secretKey: credentials.value.secretKey }
@@ -47,7 +46,7 @@ const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message:
 
 /** Sends a request to the emulator's control interface; returns the decoded JSON. */
 export const askEmulator = <A, I>(
-  named: Option.Option<URL>,
+  named: URL | undefined,
   path: string,
   body: unknown,
   answer: Schema.Schema<A, I>

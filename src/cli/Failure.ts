@@ -9,7 +9,11 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 }> {}
 
 /** The command line itself is wrong. Exit code 2. */
-export class WrongUsage extends Data.TaggedError("WrongUsage")<{ readonly message: string }> {}
+export class WrongUsage extends Data.TaggedError("WrongUsage")<{
+  readonly message: string
+  /** The command whose help says more, if it is known. */
+  readonly command?: string
+}> {}
 
 /** Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const

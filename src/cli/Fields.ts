@@ -1,37 +1,57 @@
-import { Args, HelpDoc, Options, ValidationError } from "@effect/cli"
-import { Effect, Option, Schema } from "effect"
-import { PrintableText } from "../bounds/Text.ts"
+import { Duration, Effect, Either, Option, ParseResult, Schema } from "effect"
 import { environments } from "../events/Environment.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import { Email } from "../identity/Schemas.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { Instant } from "../kit/Instant.ts"
+import { choice, form } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 
-/** Options and arguments that several commands have; a value with the wrong form is wrong usage. */
+/** Options and arguments that several commands have. */
 
-/** Parses an option's value further; an invalid one is refused with this sentence. */
-export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Option<B>, refusal: string) =>
-  Options.mapEffect((value: A) =>
-    Option.match(parse(value), {
-      onNone: () => Effect.fail(ValidationError.invalidValue(HelpDoc.p(`--${name} ${refusal}`))),
-      onSome: Effect.succeed
-    })
+/** The organization's id in examples. */
+export const exampleOrganization = "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40"
+
+/** `--organization`. */
+export const organizationOption = form(
+  OrganizationId,
+  "<uuid>",
+  "The organization's id.",
+  "must be an organization's id (a UUID)"
+)
+
+/** `--environment`. */
+export const environmentOption = choice(environments, "sandbox is the provider's test mode, production its live mode.")
+
+/** An e-mail address, in lower case. */
+export const emailOption = (description: string) => form(Email, "<address>", description, "must be an e-mail address")
+
+/** An id as the command's argument. */
+export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, description: string) =>
+  form(schema, "<uuid>", description, (given) => `'${given}' is not an id: an id is a UUID`)
+
+/** The account's id at the provider. */
+export const accountOption = (description: string) =>
+  form(
+    Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/)),
+    "<acct_…>",
+    description,
+    "must be the id of a provider account (acct_…)"
   )
-
-/** A text option with a form. */
-export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
-  Options.text(name).pipe(parsedOption(name, parse, refusal))
 
 /** An http or https URL; with a user name or a password in it, no request could be made of it. */
-export const plainHttpUrl = (text: string): Option.Option<URL> =>
-  Option.filter(
-    Schema.decodeOption(Schema.URL)(text),
-    ({ password, protocol, username }) => /^https?:$/.test(protocol) && username === "" && password === ""
-  )
+export const PlainHttpUrl = Schema.URL.pipe(
+  Schema.filter(({ password, protocol, username }) => /^https?:$/.test(protocol) && username === "" && password === "")
+)
 
-/** The help's name for a value that is a duration or an instant. */
-export const durationOrTime = "<duration|ISO 8601 date or time>"
+/** The name of an environment variable. */
+export const variableOption = (description: string) =>
+  form(
+    Schema.String.pipe(Schema.pattern(/^[A-Za-z_]\w*$/)),
+    "<name>",
+    description,
+    "must be the name of an environment variable"
+  )
 
 /** The short forms of an instant: without its time, which is then 00:00 UTC, or without its seconds. */
 const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
@@ -40,43 +60,37 @@ const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
 ]
 
 /** A date or time as people write it: 2030-01-31 or 2030-01-31T12:00:00Z. */
-export const moment = (text: string): Option.Option<Date> =>
+const moment = (text: string): Option.Option<Date> =>
   Schema.decodeOption(Instant)(shortened.reduce((written, [form, full]) => written.replace(form, full), text))
 
-/** `--organization`. */
-export const organizationOption = formOption(
-  "organization",
-  Schema.decodeOption(OrganizationId),
-  "must be an organization's id (a UUID)"
-).pipe(Options.withPseudoName("<uuid>"), Options.withDescription("The organization's id."))
-
-/** `--environment`. */
-export const environmentOption = Options.choice("environment", environments).pipe(
-  Options.withDescription("sandbox is the provider's test mode, production its live mode.")
-)
-
-/** An e-mail address, in lower case. */
-export const emailOption = (name: string) =>
-  formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("<address>"))
-
-/** A name as the API accepts it: 1 to `max` printable characters once trimmed. */
-export const textOption = (name: string, max: number) =>
-  formOption(
-    name,
-    (text) => Schema.decodeOption(PrintableText(max))(text),
-    `must have 1 to ${max} characters, all printable`
-  ).pipe(Options.withPseudoName(`<text of 1 to ${max} characters>`))
-
-/** An id as the command's argument. */
-export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, description: string) =>
-  Args.text({ name: "id" }).pipe(
-    Args.mapEffect((text) =>
-      Option.match(Schema.decodeOption(schema)(text), {
-        onNone: () => Effect.fail(HelpDoc.p(`'${text}' is not an id: an id is a UUID`)),
-        onSome: Effect.succeed
-      })
-    ),
-    Args.withDescription(description)
+/** A time that is given as such, or as a duration from now, in the future or (`-1`) in the past. */
+export const timeOption = (
+  direction: 1 | -1,
+  accepts: (at: Date, now: number) => boolean,
+  description: string,
+  rule: string
+) =>
+  form(
+    Schema.transformOrFail(Schema.String, Schema.DateFromSelf, {
+      strict: true,
+      decode: (text, _, ast) => {
+        const now = Date.now()
+        return moment(text).pipe(
+          Option.orElse(() =>
+            Option.map(
+              Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
+              (duration) => new Date(now + direction * Duration.toMillis(duration))
+            )
+          ),
+          Option.filter((at) => accepts(at, now)),
+          Either.fromOption(() => new ParseResult.Type(ast, text))
+        )
+      },
+      encode: (at) => Either.right(at.toISOString())
+    }),
+    "<duration|ISO 8601 date or time>",
+    description,
+    rule
   )
 
 /** Fails with a sentence if there is no such organization. */

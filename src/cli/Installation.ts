@@ -1,18 +1,25 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import { userInfo } from "node:os"
+import { SqlClient, type SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
 import { Cipher } from "../kit/Cipher.ts"
+import type { Author } from "../kit/Tenant.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
 import type { ServiceOptions } from "../Service.ts"
-import { type ImageStoreSettings, readSettings, type SettingsError, type SettingsShape } from "../settings/Settings.ts"
+import { readSettings, type SettingsError, type SettingsShape } from "../settings/Settings.ts"
 import { databaseLayer } from "../storage/Database.ts"
-import type { MigrationFailed } from "../storage/Migrations.ts"
+import { type MigrationFailed, migrate, migrations } from "../storage/Migrations.ts"
 import { replicaOf } from "../storage/ReadReplica.ts"
-import type { CommandFailed } from "./Failure.ts"
+import { CommandFailed } from "./Failure.ts"
 import { findLocalService, type LocalService } from "./LocalService.ts"
-import { applyMigrations, requireCurrentSchema } from "./Schema.ts"
+
+/** The recorded author of the commands' changes: the operating system's user, by number if it has no name. */
+export const operator: Effect.Effect<Author> = Effect.try(() => userInfo().username).pipe(
+  Effect.orElseSucceed(() => `uid ${process.getuid?.() ?? "unknown"}`),
+  Effect.map((id) => ({ kind: "operator", id }))
+)
 
 const make = Effect.gen(function* () {
   const settings = yield* readSettings
@@ -20,47 +27,31 @@ const make = Effect.gen(function* () {
   const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
   if (Option.isNone(known)) {
     const { service } = yield* completeSettings(settings)
-    return {
-      databaseUrl: service.databaseUrl,
-      databaseDirectUrl: settings.databaseDirectUrl,
-      databaseReadUrl: settings.databaseReadUrl,
-      startedDatabase: true,
-      service: Effect.succeed(service),
-      imageStore: settings.imageStore
-    }
+    return { settings, databaseUrl: service.databaseUrl, startedDatabase: true, service: Effect.succeed(service) }
   }
+  const completed = completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known })
   return {
+    settings,
     databaseUrl: known.value,
-    databaseDirectUrl: settings.databaseDirectUrl,
-    databaseReadUrl: settings.databaseReadUrl,
     startedDatabase: false,
-    imageStore: settings.imageStore,
-    service: Effect.map(
-      completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known }),
-      ({ service }) => service
-    )
+    service: Effect.map(completed, ({ service }) => service)
   }
 })
 
 /**
- * The database, provider and image store that the commands work on, from the service's settings. Without `DATABASE_URL`
- * it is the database of the service that is running on the data directory; if none runs, the embedded one is started
- * for the command.
+ * The database and the provider that the commands work on, from the service's settings. Without `DATABASE_URL` it is the
+ * database of the service that is running on the data directory; if none runs, the embedded one is started for the
+ * command.
  */
 export class Installation extends Context.Tag("connected-payments/cli/Installation")<
   Installation,
   {
+    readonly settings: SettingsShape
     readonly databaseUrl: Redacted.Redacted
-    /** The database's own address, if `databaseUrl` leads to a connection pooler. */
-    readonly databaseDirectUrl: Option.Option<Redacted.Redacted>
-    /** A replica that may answer lists. */
-    readonly databaseReadUrl: Option.Option<Redacted.Redacted>
     /** Whether the database was started for this command, which then has to update its schema. */
     readonly startedDatabase: boolean
     /** The service's provider and master keys. If no provider's key is set: the running service's emulator, or a new one. */
     readonly service: Effect.Effect<Pick<ServiceOptions, "provider" | "masterKeys">, LocalDefaultsFailed, Scope.Scope>
-    /** The bucket of product images; none if they are in the database. */
-    readonly imageStore: Option.Option<ImageStoreSettings>
   }
 >() {
   static readonly layer: Layer.Layer<Installation, SettingsError | LocalDefaultsFailed> = Layer.scoped(
@@ -87,52 +78,81 @@ const withEmulatorOf = (local: Option.Option<LocalService>, settings: SettingsSh
 /** Connections of a command, which runs one statement after another. */
 const poolSize = 2
 
-/** The database, whatever the state of its schema, for `migrate`. */
-export const databaseAsFound: Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient,
-  SettingsError | LocalDefaultsFailed | SqlError.SqlError,
-  Installation
-> = Layer.unwrapEffect(
-  Effect.map(Installation, ({ databaseDirectUrl, databaseUrl }) =>
-    databaseLayer({
-      url: databaseUrl,
-      ...(Option.isSome(databaseDirectUrl) ? { directUrl: databaseDirectUrl.value } : {}),
-      poolSize,
-      applicationName: "connected-payments cli"
-    })
-  )
+/** The names of the migrations that the database has, in order, such as `0001_initial`. */
+const appliedMigrations: Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(
+  function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [known] = yield* sql<{ exists: boolean }>`SELECT to_regclass('payments.migrations') IS NOT NULL AS exists`
+    if (known?.exists !== true) {
+      return []
+    }
+    const rows = yield* sql<{ name: string }>`
+      SELECT lpad(migration_id::text, 4, '0') || '_' || name AS name FROM payments.migrations ORDER BY migration_id`
+    return rows.map(({ name }) => name)
+  }
 )
+
+/** Brings the schema up to date; returns which migrations it lacked, even if another process has run them. */
+export const applyMigrations: Effect.Effect<
+  ReadonlyArray<string>,
+  SqlError.SqlError | MigrationFailed,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  const before = new Set(yield* appliedMigrations)
+  yield* migrate
+  return (yield* appliedMigrations).filter((name) => !before.has(name))
+})
 
 /**
  * Brings the schema of a database up to date that was started for this command; requires it of any other, whose service
  * may be of another version.
  */
-const withCurrentSchema: Effect.Effect<
-  void,
-  SqlError.SqlError | MigrationFailed | CommandFailed,
-  Installation | SqlClient.SqlClient
-> = Effect.gen(function* () {
-  const { startedDatabase } = yield* Installation
-  yield* startedDatabase ? applyMigrations : requireCurrentSchema
+const withCurrentSchema = Effect.gen(function* () {
+  if ((yield* Installation).startedDatabase) return yield* Effect.asVoid(applyMigrations)
+  const applied = new Set(yield* appliedMigrations)
+  const missing = Object.keys(migrations).filter((name) => !applied.has(name))
+  if (missing.length > 0) {
+    return yield* new CommandFailed({
+      message: `The database lacks ${missing.length === 1 ? "a migration" : `${missing.length} migrations`} (${missing.join(", ")}). Run: connected-payments migrate`
+    })
+  }
 })
+
+type Sql = PgClient.PgClient | SqlClient.SqlClient
+
+/** The database, whatever the state of its schema, for `migrate`. */
+export const databaseAsFound: Layer.Layer<Sql | Installation, SettingsError | LocalDefaultsFailed | SqlError.SqlError> =
+  Layer.unwrapEffect(
+    Effect.map(Installation, ({ databaseUrl, settings: { databaseDirectUrl } }) =>
+      databaseLayer({
+        url: databaseUrl,
+        ...(Option.isSome(databaseDirectUrl) ? { directUrl: databaseDirectUrl.value } : {}),
+        poolSize,
+        applicationName: "connected-payments cli"
+      })
+    )
+  ).pipe(Layer.provideMerge(Installation.layer))
 
 /** The database, with its schema up to date. */
 export const database: Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient,
-  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed,
-  Installation
+  Sql | Installation,
+  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed
 > = Layer.unwrapEffect(
-  Effect.map(Installation, ({ databaseReadUrl }) =>
-    Layer.merge(Layer.effectDiscard(withCurrentSchema), replicaOf(Option.getOrUndefined(databaseReadUrl), poolSize))
+  Effect.map(Installation, ({ settings }) =>
+    Layer.merge(
+      Layer.effectDiscard(withCurrentSchema),
+      replicaOf(Option.getOrUndefined(settings.databaseReadUrl), poolSize)
+    )
   )
 ).pipe(Layer.provideMerge(databaseAsFound))
 
 /** The provider of the installation, and its master keys. */
-export const provider: Layer.Layer<Provider | Cipher, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(
-  Effect.map(Effect.flatten(Effect.map(Installation, ({ service }) => service)), ({ masterKeys, provider }) =>
-    Layer.merge(stripeProviderLayer(provider), Cipher.layer(masterKeys))
+export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefaultsFailed> = Layer.unwrapScoped(
+  Effect.map(
+    Effect.flatMap(Installation, ({ service }) => service),
+    ({ masterKeys, provider }) => Layer.merge(stripeProviderLayer(provider), Cipher.layer(masterKeys))
   )
-)
+).pipe(Layer.provide(Installation.layer))
 
 /**
  * A provider for commands that only read recorded accounts and never call it: no key is needed, no emulator started.

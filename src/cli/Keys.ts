@@ -1,70 +1,28 @@
-import { Command, Options } from "@effect/cli"
-import { Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { PrintableText } from "../bounds/Text.ts"
 import { environments } from "../events/Environment.ts"
 import { type KeyRecord, Keys } from "../identity/keys/Keys.ts"
 import { Grant, grants } from "../identity/keys/Permissions.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
+import { type Command, choice, command, form, optional } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
-  durationOrTime,
   environmentOption,
+  exampleOrganization,
   idArgument,
-  moment,
   organizationOption,
-  parsedOption,
   requireOrganization,
-  textOption
+  timeOption
 } from "./Fields.ts"
-import { database, Installation } from "./Installation.ts"
-import { operator } from "./Operator.ts"
-import { fields, jsonOption, show, table, time } from "./Output.ts"
+import { database, operator } from "./Installation.ts"
+import { fields, table, time } from "./Output.ts"
 import { rotateMaster } from "./RotateMaster.ts"
-import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /** `keys create | list | revoke`: API keys (contract 2.1 to 2.6). */
 
-const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
-  Layer.provide(database),
-  Layer.provide(Installation.layer)
-)
+const services = Layer.provide(Layer.merge(Keys.layer, Organizations.layer), database)
 
-const permissionsOption = Options.text("permission").pipe(
-  Options.withPseudoName("<permission>"),
-  Options.withDescription(
-    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments, but neither webhook management nor the audit log.`
-  ),
-  Options.atLeast(1),
-  Options.map((permissions) => [...new Set(permissions)]),
-  parsedOption(
-    "permission",
-    Schema.decodeUnknownOption(Schema.NonEmptyArray(Grant)),
-    `must be one of: ${grants.join(", ")}`
-  )
-)
-
-const modeOption = Options.choice("mode", ["test", "live"] as const).pipe(
-  Options.withDefault("test" as const),
-  Options.withDescription("live creates a key for production; without it the key is for the sandbox.")
-)
-
-const momentOf = (text: string, now: number): Option.Option<Date> =>
-  Option.orElse(moment(text), () =>
-    Option.map(
-      Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
-      (duration) => new Date(now + Duration.toMillis(duration))
-    )
-  ).pipe(Option.filter((date) => date.getTime() > now && date.getUTCFullYear() < 10_000))
-
-const expiresOption = Options.text("expires").pipe(
-  Options.withPseudoName(durationOrTime),
-  Options.withDescription("When the key stops working: '90 days', 2030-01-31 or 2030-01-31T12:00:00Z. Default: never."),
-  parsedOption(
-    "expires",
-    (text) => momentOf(text, Date.now()),
-    "must be in the future: a duration ('90 days'), a date or a time (2030-01-31T12:00:00Z)"
-  ),
-  Options.optional
-)
+const maxName = 100
 
 const keyFields = (key: KeyRecord): ReadonlyArray<readonly [string, string]> => [
   ["ID", key.id],
@@ -74,56 +32,71 @@ const keyFields = (key: KeyRecord): ReadonlyArray<readonly [string, string]> => 
   ["Expires at", time(key.expiresAt)]
 ]
 
-const create = described(
-  Command.make(
-    "create",
-    {
+export const keyCommands: ReadonlyArray<Command> = [
+  command({
+    name: "keys create",
+    summary: "Create an API key; the key itself is shown only this once.",
+    example: `--organization ${exampleOrganization} --name Shop --permission '*' --permission 'webhook-endpoints:*' --expires '90 days'`,
+    input: Schema.Struct({
       organization: organizationOption,
-      name: textOption("name", 100),
-      permissions: permissionsOption,
-      mode: modeOption,
-      expires: expiresOption,
-      json: jsonOption
-    },
-    ({ expires, json, mode, name, organization, permissions }) =>
+      name: form(
+        PrintableText(maxName),
+        `<text of 1 to ${maxName} characters>`,
+        "What the key is for.",
+        `must have 1 to ${maxName} characters, all printable`
+      ),
+      permission: form(
+        Schema.NonEmptyArray(Grant),
+        "<permission>",
+        `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments, but neither webhook management nor the audit log.`,
+        `must be one of: ${grants.join(", ")}`
+      ),
+      mode: choice(["test", "live"], "live creates a key for production; without it the key is for the sandbox.").pipe(
+        Schema.optionalWith({ exact: true, default: () => "test" as const })
+      ),
+      expires: optional(
+        timeOption(
+          1,
+          (at, now) => at.getTime() > now && at.getUTCFullYear() < 10_000,
+          "When the key stops working: '90 days', 2030-01-31 or 2030-01-31T12:00:00Z. Default: never.",
+          "must be in the future: a duration ('90 days'), a date or a time (2030-01-31T12:00:00Z)"
+        )
+      )
+    }),
+    services,
+    run: ({ expires, mode, name, organization, permission }) =>
       Effect.gen(function* () {
         const keys = yield* Keys
         yield* requireOrganization(organization)
         const { key, record } = yield* keys.create({
           organizationId: organization,
           name,
-          permissions,
+          permissions: permission,
           mode,
-          ...(Option.isSome(expires) ? { expiresAt: expires.value } : {}),
+          ...(expires === undefined ? {} : { expiresAt: expires }),
           author: yield* operator
         })
         const secret = Redacted.value(key)
-        yield* show(json, {
+        return {
           json: { ...record, key: secret },
           text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown only this once: save it now.`
-        })
+        }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "keys create",
-    summary: "Create an API key; the key itself is shown only this once.",
-    example: `--organization ${exampleOrganization} --name Shop --permission '*' --permission 'webhook-endpoints:*' --expires '90 days'`
-  }
-)
-
-const list = described(
-  Command.make(
-    "list",
-    { organization: organizationOption, environment: Options.optional(environmentOption), json: jsonOption },
-    ({ environment, json, organization }) =>
+  }),
+  command({
+    name: "keys list",
+    summary: "List the keys of an organization that were not revoked; never the keys themselves.",
+    example: `--organization ${exampleOrganization}`,
+    input: Schema.Struct({ organization: organizationOption, environment: optional(environmentOption) }),
+    services,
+    run: ({ environment, organization }) =>
       Effect.gen(function* () {
         const keys = yield* Keys
         yield* requireOrganization(organization)
-        const wanted = environments.filter((one) => Option.getOrElse(environment, () => one) === one)
-        const found = (yield* Effect.forEach(wanted, (one) =>
+        const found = (yield* Effect.forEach(environment === undefined ? environments : [environment], (one) =>
           keys.list({ organizationId: organization, environment: one })
         )).flat()
-        yield* show(json, {
+        return {
           json: found,
           text: table(
             ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED", "CREATED BY"],
@@ -139,25 +112,20 @@ const list = described(
             ]),
             "There are no keys."
           )
-        })
+        }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "keys list",
-    summary: "List the keys of an organization that were not revoked; never the keys themselves.",
-    example: `--organization ${exampleOrganization}`
-  }
-)
-
-const revoke = described(
-  Command.make(
-    "revoke",
-    {
+  }),
+  command({
+    name: "keys revoke",
+    summary: "Revoke a key at once.",
+    example: `--organization ${exampleOrganization} 0198c3a4-0d2b-7f6e-8a1c-5b9d3e7f2a60`,
+    argument: "id",
+    input: Schema.Struct({
       organization: organizationOption,
-      id: idArgument(Schema.UUID, "The key's id, as `keys list` shows it."),
-      json: jsonOption
-    },
-    ({ id, json, organization }) =>
+      id: idArgument(Schema.UUID, "The key's id, as `keys list` shows it.")
+    }),
+    services,
+    run: ({ id, organization }) =>
       Effect.gen(function* () {
         const keys = yield* Keys
         const author = yield* operator
@@ -171,21 +139,8 @@ const revoke = described(
             message: `Organization ${organization} has no key ${id}, or it was revoked already.`
           })
         }
-        yield* show(json, { json: { id, revoked: true }, text: `Key ${id} is revoked and no longer works.` })
+        return { json: { id, revoked: true }, text: `Key ${id} is revoked and no longer works.` }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "keys revoke",
-    summary: "Revoke a key at once.",
-    example: `--organization ${exampleOrganization} 0198c3a4-0d2b-7f6e-8a1c-5b9d3e7f2a60`
-  }
-)
-
-/** The command with its subcommands. */
-export const keys = Command.make("keys").pipe(
-  Command.withDescription("Create, list and revoke API keys; move stored secrets to a new master key."),
-  Command.withSubcommands([create.command, list.command, revoke.command, rotateMaster.command])
-)
-
-/** The commands, for the help. */
-export const keyCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, revoke.known, rotateMaster.known]
+  }),
+  rotateMaster
+]

@@ -1,70 +1,22 @@
-import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { FetchHttpClient } from "@effect/platform"
-import { Config, Console, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { Console, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { type EventStreamItem, eventStream } from "../client/EventStream.ts"
 import { newSigningSecret, standardWebhooksSecretOf } from "../endpoints/Secrets.ts"
 import { EventType } from "../events/Catalog.ts"
+import { type Command, command, flag, form, optional, process as running } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
-import { formOption, plainHttpUrl } from "./Fields.ts"
+import { PlainHttpUrl, variableOption } from "./Fields.ts"
 import { type ForwardTo, forward } from "./Forwarding.ts"
-import { fields, jsonOption, printable, show } from "./Output.ts"
+import { fields, printable } from "./Output.ts"
 import { sandboxService, triggerAt } from "./SandboxService.ts"
-import { apiKeyOption, isPlainSecret, notPlain, readApiKey, serviceUrlOption } from "./ServiceOptions.ts"
-import { described, type KnownCommand } from "./Synopsis.ts"
+import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
 
 /**
  * `listen` and `trigger`: a developer's machine gets the sandbox's events, even behind a firewall, and makes them happen.
  * Both need only the service's URL and a sandbox key.
  */
 
-const isEventType = Schema.is(EventType)
 const knownTypes = EventType.literals.join(", ")
-
-const forwardOption = formOption(
-  "forward-to",
-  plainHttpUrl,
-  "must be an http or https URL, without a user name or a password"
-).pipe(
-  Options.withPseudoName("<url>"),
-  Options.withDescription("Where to post each event: http://localhost:3000/webhooks.")
-)
-
-const eventsOption = formOption(
-  "events",
-  (text) => Option.filter(Option.some(text.split(",")), (types) => types.every(isEventType)),
-  `must be event types, separated by commas: ${knownTypes}`
-).pipe(
-  Options.withPseudoName("<type,…>"),
-  Options.withDescription(
-    "The event types to listen to, separated by commas: payment.succeeded,payment.refunded. Default: all."
-  ),
-  Options.withDefault<ReadonlyArray<string>>([])
-)
-
-const secretOption = formOption(
-  "secret-env",
-  (name) => (/^[A-Za-z_]\w*$/.test(name) ? Option.some(name) : Option.none()),
-  "must be the name of an environment variable"
-).pipe(
-  Options.withPseudoName("<name>"),
-  Options.withDescription(
-    "The environment variable that holds the signing secret, so that it stays the same. Default: a new secret each time."
-  ),
-  Options.optional
-)
-
-const secretOf = (variable: Option.Option<string>) =>
-  Option.match(variable, {
-    onNone: () => Effect.sync(newSigningSecret),
-    onSome: (name) =>
-      Config.redacted(name).pipe(
-        Effect.filterOrFail((secret) => Redacted.value(secret) !== ""),
-        Effect.mapError(
-          () => new CommandFailed({ message: `Put the signing secret into the environment variable ${name}.` })
-        ),
-        Effect.filterOrFail(isPlainSecret, () => notPlain("signing secret", name))
-      )
-  })
 
 const clockTime = (): string => new Date().toTimeString().slice(0, 8)
 
@@ -92,21 +44,36 @@ const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.E
   }
 }
 
-const listen = described(
-  Command.make(
-    "listen",
-    {
-      forwardTo: forwardOption,
-      events: eventsOption,
-      url: serviceUrlOption,
-      keyVariable: apiKeyOption,
-      secretVariable: secretOption,
-      json: jsonOption
-    },
-    ({ events, forwardTo, json, keyVariable, secretVariable, url }) =>
+export const listenCommands: ReadonlyArray<Command> = [
+  running({
+    name: "listen",
+    summary: "Post the sandbox's events to a program on this machine, signed, as they come.",
+    example: "--forward-to http://localhost:3000/webhooks",
+    input: Schema.Struct({
+      forwardTo: form(
+        PlainHttpUrl,
+        "<url>",
+        "Where to post each event: http://localhost:3000/webhooks.",
+        "must be an http or https URL, without a user name or a password"
+      ),
+      events: form(
+        Schema.split(",").pipe(Schema.compose(Schema.Array(EventType))),
+        "<type,…>",
+        "The event types to listen to, separated by commas: payment.succeeded,payment.refunded. Default: all.",
+        `must be event types, separated by commas: ${knownTypes}`
+      ).pipe(Schema.optionalWith({ exact: true, default: () => [] })),
+      ...serviceOptions,
+      secretEnv: optional(
+        variableOption(
+          "The environment variable that holds the signing secret, so that it stays the same. Default: a new secret each time."
+        )
+      ),
+      json: flag("Print JSON for machines.")
+    }),
+    run: ({ apiKeyEnv, events, forwardTo, json, secretEnv, url }) =>
       Effect.gen(function* () {
-        const apiKey = yield* readApiKey(keyVariable)
-        const secret = yield* secretOf(secretVariable)
+        const apiKey = yield* readApiKey(apiKeyEnv)
+        const secret = secretEnv === undefined ? newSigningSecret() : yield* readSecret("signing secret", secretEnv)
         const { organizationId } = yield* sandboxService(url, apiKey)
         const shown = Redacted.value(secret)
         yield* Console.error(
@@ -127,52 +94,33 @@ const listen = described(
           Effect.onInterrupt(() => Console.error("Stopped."))
         )
       })
-  ),
-  {
-    command: "listen",
-    summary: "Post the sandbox's events to a program on this machine, signed, as they come.",
-    example: "--forward-to http://localhost:3000/webhooks"
-  }
-)
-
-const trigger = described(
-  Command.make(
-    "trigger",
-    {
-      type: Args.text({ name: "type" }).pipe(
-        Args.mapEffect((text) =>
-          isEventType(text)
-            ? Effect.succeed(text)
-            : Effect.fail(HelpDoc.p(`There is no event type '${text}'. Available: ${knownTypes}.`))
-        ),
-        Args.withDescription(`The event type: ${knownTypes}.`)
+  }),
+  command({
+    name: "trigger",
+    summary: "Make an event happen in the sandbox.",
+    example: "payment.succeeded",
+    argument: "type",
+    input: Schema.Struct({
+      type: form(
+        EventType,
+        "<type>",
+        `The event type: ${knownTypes}.`,
+        (given) => `There is no event type '${given}'. Available: ${knownTypes}.`
       ),
-      url: serviceUrlOption,
-      keyVariable: apiKeyOption,
-      json: jsonOption
-    },
-    ({ json, keyVariable, type, url }) =>
+      ...serviceOptions
+    }),
+    services: Layer.empty,
+    run: ({ apiKeyEnv, type, url }) =>
       Effect.gen(function* () {
-        const service = yield* sandboxService(url, yield* readApiKey(keyVariable))
+        const service = yield* sandboxService(url, yield* readApiKey(apiKeyEnv))
         const triggered = yield* triggerAt(service, type)
-        yield* show(json, {
+        return {
           json: triggered,
           text:
             triggered.origin === "provider"
               ? `The local provider makes ${type} happen: the event comes like any other.`
               : `A synthetic ${type} is on its way to those who listen: ${triggered.eventId}`
-        })
+        }
       })
-  ),
-  {
-    command: "trigger",
-    summary: "Make an event happen in the sandbox.",
-    example: "payment.succeeded"
-  }
-)
-
-export const listenCommand = listen.command
-export const triggerCommand = trigger.command
-
-/** The commands, for the help. */
-export const listenCommands: ReadonlyArray<KnownCommand> = [listen.known, trigger.known]
+  })
+]

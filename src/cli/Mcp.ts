@@ -1,8 +1,6 @@
-import { Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
-import { formOption } from "./Fields.ts"
-import { apiKeyOption, readApiKey, serviceUrlOption } from "./ServiceOptions.ts"
-import { described, type KnownCommand } from "./Synopsis.ts"
+import { Effect, Schema } from "effect"
+import { type Command, form, optional, process as running } from "./Command.ts"
+import { readApiKey, serviceOptions } from "./ServiceOptions.ts"
 
 /**
  * `mcp`: the tool server over standard input and output, for clients that start a process (contract 5.7).
@@ -12,35 +10,31 @@ import { described, type KnownCommand } from "./Synopsis.ts"
  */
 
 /** Names of tools, as the service takes them; it refuses those that do not exist. */
-const parseTools = (text: string): Option.Option<ReadonlyArray<string>> =>
-  /^[a-z_]{1,64}(?:,[a-z_]{1,64}){0,99}$/.test(text) ? Option.some(text.split(",")) : Option.none()
+const toolsForm = Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}(?:,[a-z_]{1,64}){0,99}$/))
 
-const toolsOption = formOption("tools", parseTools, "must be 1 to 100 names of tools with commas between").pipe(
-  Options.withPseudoName("<name,name>"),
-  Options.optional,
-  Options.withDescription("Only these tools, such as list_products,get_product. Default: all that the key may call.")
-)
-
-/** The command that serves a client on standard input and output. */
-export const mcp = described(
-  Command.make(
-    "mcp",
-    { url: serviceUrlOption, keyVariable: apiKeyOption, tools: toolsOption },
-    ({ keyVariable, tools, url }) =>
+export const mcpCommands: ReadonlyArray<Command> = [
+  running({
+    name: "mcp",
+    summary: "Serve the tools to an MCP client on standard input and output, through a running service.",
+    example: "--url https://payments.example --api-key-env PAYMENTS_KEY",
+    input: Schema.Struct({
+      ...serviceOptions,
+      tools: optional(
+        form(
+          toolsForm,
+          "<name,name>",
+          "Only these tools, such as list_products,get_product. Default: all that the key may call.",
+          "must be 1 to 100 names of tools with commas between"
+        )
+      )
+    }),
+    run: ({ apiKeyEnv, tools, url }) =>
       Effect.gen(function* () {
-        const key = yield* readApiKey(keyVariable)
+        const key = yield* readApiKey(apiKeyEnv)
         // Other commands should not wait for the protocol's package to load
         const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
-        const chosen = Option.match(tools, { onNone: () => ({}), onSome: (names) => ({ tools: names }) })
+        const chosen = tools === undefined ? {} : { tools: tools.split(",") }
         yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
       })
-  ),
-  {
-    command: "mcp",
-    summary: "Serve the tools to an MCP client on standard input and output, through a running service.",
-    example: "--url https://payments.example --api-key-env PAYMENTS_KEY"
-  }
-)
-
-/** The command, for the help. */
-export const mcpCommands: ReadonlyArray<KnownCommand> = [mcp.known]
+  })
+]

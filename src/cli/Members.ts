@@ -1,43 +1,36 @@
-import { Command, Options } from "@effect/cli"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { environments } from "../events/Environment.ts"
 import { type Member, Members } from "../identity/members/Members.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import { MemberRole } from "../identity/Schemas.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
+import { type Command, choice, command, flag, form } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
-import { emailOption, organizationOption, requireOrganization } from "./Fields.ts"
-import { database, Installation } from "./Installation.ts"
-import { operator } from "./Operator.ts"
-import { jsonOption, show, table, time } from "./Output.ts"
-import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
+import { emailOption, exampleOrganization, organizationOption, requireOrganization } from "./Fields.ts"
+import { database, operator } from "./Installation.ts"
+import { table, time } from "./Output.ts"
 
 /** `members list | add | set-role | remove`: people and their roles (contract 2.7, 2.8). */
 
-const services = Layer.merge(Members.layer, Organizations.layer).pipe(
-  Layer.provide(database),
-  Layer.provide(Installation.layer)
+const services = Layer.provide(Layer.merge(Members.layer, Organizations.layer), database)
+
+const memberOptions = { organization: organizationOption, email: emailOption("The member's e-mail address.") }
+
+const roleOption = choice(
+  MemberRole.literals,
+  "Owners and admins have access to both environments; developers and viewers to those granted to them."
 )
 
-const roleOption = Options.choice("role", MemberRole.literals).pipe(
-  Options.withDescription(
-    "Owners and admins have access to both environments; developers and viewers to those granted to them."
-  )
-)
+const environmentsOption = form(
+  Schema.Array(Schema.Literal(...environments)),
+  `<${environments.join("|")}>`,
+  "An environment that a developer or viewer gets access to; once per environment.",
+  `must be ${environments.join(" or ")}`
+).pipe(Schema.optionalWith({ exact: true, default: () => [] }))
 
-const environmentsOption = Options.choice("environment", environments).pipe(
-  Options.repeated,
-  Options.map((granted) => [...new Set(granted)]),
-  Options.withDescription("An environment that a developer or viewer gets access to; once per environment.")
+const keepKeysOption = flag(
+  "Keep the API keys that the member created; otherwise those that they could no longer give are revoked."
 )
-
-const keepKeysOption = Options.boolean("keep-keys").pipe(
-  Options.withDescription(
-    "Keep the API keys that the member created; otherwise those that they could no longer give are revoked."
-  )
-)
-
-const memberOption = emailOption("email").pipe(Options.withDescription("The member's e-mail address."))
 
 const exampleMember = `--organization ${exampleOrganization} --email dev@acme.example`
 
@@ -59,33 +52,28 @@ const findMember = Effect.fnUntraced(function* (organizationId: OrganizationId, 
   return found ?? (yield* new CommandFailed({ message: `${email} is not a member of organization ${organizationId}.` }))
 })
 
-const list = described(
-  Command.make("list", { organization: organizationOption, json: jsonOption }, ({ json, organization }) =>
-    Effect.gen(function* () {
-      const members = yield* Members
-      yield* requireOrganization(organization)
-      const found = yield* members.list(organization)
-      yield* show(json, { json: found, text: membersTable(found) })
-    })
-  ).pipe(Command.provide(services)),
-  {
-    command: "members list",
+export const memberCommands: ReadonlyArray<Command> = [
+  command({
+    name: "members list",
     summary: "List the members of an organization.",
-    example: `--organization ${exampleOrganization}`
-  }
-)
-
-const add = described(
-  Command.make(
-    "add",
-    {
-      organization: organizationOption,
-      email: memberOption,
-      role: roleOption,
-      environments: environmentsOption,
-      json: jsonOption
-    },
-    ({ email, environments, json, organization, role }) =>
+    example: `--organization ${exampleOrganization}`,
+    input: Schema.Struct({ organization: organizationOption }),
+    services,
+    run: ({ organization }) =>
+      Effect.gen(function* () {
+        const members = yield* Members
+        yield* requireOrganization(organization)
+        const found = yield* members.list(organization)
+        return { json: found, text: membersTable(found) }
+      })
+  }),
+  command({
+    name: "members add",
+    summary: "Add a person without an invitation; no mail is sent, they sign in with their address.",
+    example: `${exampleMember} --role developer --environment sandbox`,
+    input: Schema.Struct({ ...memberOptions, role: roleOption, environment: environmentsOption }),
+    services,
+    run: ({ email, environment, organization, role }) =>
       Effect.gen(function* () {
         const members = yield* Members
         yield* requireOrganization(organization)
@@ -93,31 +81,24 @@ const add = described(
           organizationId: organization,
           email,
           role,
-          environments,
+          environments: environment,
           author: yield* operator
         })
-        yield* show(json, { json: added, text: membersTable([added]) })
+        return { json: added, text: membersTable([added]) }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "members add",
-    summary: "Add a person without an invitation; no mail is sent, they sign in with their address.",
-    example: `${exampleMember} --role developer --environment sandbox`
-  }
-)
-
-const setRole = described(
-  Command.make(
-    "set-role",
-    {
-      organization: organizationOption,
-      email: memberOption,
+  }),
+  command({
+    name: "members set-role",
+    summary: "Change a member's role, and the environments granted to them if any are given.",
+    example: `${exampleMember} --role viewer --environment sandbox --environment production`,
+    input: Schema.Struct({
+      ...memberOptions,
       role: roleOption,
-      environments: environmentsOption,
-      keepKeys: keepKeysOption,
-      json: jsonOption
-    },
-    ({ email, environments, json, keepKeys, organization, role }) =>
+      environment: environmentsOption,
+      keepKeys: keepKeysOption
+    }),
+    services,
+    run: ({ email, environment, keepKeys, organization, role }) =>
       Effect.gen(function* () {
         const members = yield* Members
         const { personId } = yield* findMember(organization, email)
@@ -125,47 +106,28 @@ const setRole = described(
           organizationId: organization,
           personId,
           // Without environments, those granted are unchanged
-          change: environments.length === 0 ? { role } : { role, environments },
+          change: environment.length === 0 ? { role } : { role, environments: environment },
           keepKeys,
           author: yield* operator
         })
-        yield* show(json, { json: changed, text: membersTable([changed]) })
+        return { json: changed, text: membersTable([changed]) }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "members set-role",
-    summary: "Change a member's role, and the environments granted to them if any are given.",
-    example: `${exampleMember} --role viewer --environment sandbox --environment production`
-  }
-)
-
-const remove = described(
-  Command.make(
-    "remove",
-    { organization: organizationOption, email: memberOption, keepKeys: keepKeysOption, json: jsonOption },
-    ({ email, json, keepKeys, organization }) =>
+  }),
+  command({
+    name: "members remove",
+    summary: "Remove a member: their sessions lose the organization; their open invitations and keys are revoked.",
+    example: exampleMember,
+    input: Schema.Struct({ ...memberOptions, keepKeys: keepKeysOption }),
+    services,
+    run: ({ email, keepKeys, organization }) =>
       Effect.gen(function* () {
         const members = yield* Members
         const { personId } = yield* findMember(organization, email)
         yield* members.remove({ organizationId: organization, personId, keepKeys, author: yield* operator })
-        yield* show(json, {
+        return {
           json: { organizationId: organization, personId, email, removed: true },
           text: `${email} is no longer a member of organization ${organization}.`
-        })
+        }
       })
-  ).pipe(Command.provide(services)),
-  {
-    command: "members remove",
-    summary: "Remove a member: their sessions lose the organization; their open invitations and keys are revoked.",
-    example: exampleMember
-  }
-)
-
-/** The command with its subcommands. */
-export const members = Command.make("members").pipe(
-  Command.withDescription("Show and change who belongs to an organization."),
-  Command.withSubcommands([list.command, add.command, setRole.command, remove.command])
-)
-
-/** The commands, for the help. */
-export const memberCommands: ReadonlyArray<KnownCommand> = [list.known, add.known, setRole.known, remove.known]
+  })
+]

@@ -1,21 +1,4 @@
-import { stripVTControlCharacters } from "node:util"
-import { Options } from "@effect/cli"
-import { Console, Effect } from "effect"
-
-/** What commands print: only the result on standard output, everything else on standard error. */
-
-/** `--json`, which every command takes. */
-export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON for machines."))
-
-/** The result of a command, for machines and for people. */
-export interface Shown {
-  readonly json: unknown
-  readonly text: string
-}
-
-/** Prints a result in the requested form. */
-export const show = (asJson: boolean, { json, text }: Shown): Effect.Effect<void> =>
-  Console.log(asJson ? JSON.stringify(json, undefined, 2) : text)
+/** How commands lay out what they print. */
 
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
@@ -46,17 +29,3 @@ export const fields = (lines: ReadonlyArray<readonly [label: string, value: stri
 
 /** A time as people read it; `-` if there is none. */
 export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())
-
-/** The console without colours if it is a pipe or a file, or if `NO_COLOR` is set. */
-export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.consoleWith((console) => {
-    const plain = (isTerminal: boolean, args: ReadonlyArray<unknown>) =>
-      isTerminal && (process.env["NO_COLOR"] ?? "") === ""
-        ? args
-        : args.map((arg) => (typeof arg === "string" ? stripVTControlCharacters(arg) : arg))
-    return Effect.withConsole(effect, {
-      ...console,
-      log: (...args) => console.log(...plain(process.stdout.isTTY, args)),
-      error: (...args) => console.error(...plain(process.stderr.isTTY, args))
-    })
-  })

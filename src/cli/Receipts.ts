@@ -1,28 +1,25 @@
-import { Args, Command, HelpDoc, Options } from "@effect/cli"
-import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../inbound/Receipts.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
 import { KeyedHash } from "../kit/KeyedHash.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { Prices } from "../provider/prices/Prices.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
+import { type Command, choice, command, form, optional } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
-  durationOrTime,
   environmentOption,
-  formOption,
-  moment,
+  exampleOrganization,
   organizationOption,
-  parsedOption,
-  requireOrganization
+  requireOrganization,
+  timeOption
 } from "./Fields.ts"
-import { database, Installation, noProvider, provider } from "./Installation.ts"
-import { operator } from "./Operator.ts"
-import { fields, jsonOption, show, table, time } from "./Output.ts"
-import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
+import { database, noProvider, operator, provider } from "./Installation.ts"
+import { fields, table, time } from "./Output.ts"
 
 /**
  * `receipts list | show | replay`: the provider's notifications, their outcomes, and the delivery of events that were
@@ -48,76 +45,41 @@ const receiptsOn = <E, R, E2, R2>(
     Layer.provide([CheckoutSessions.layer, workersPoll, keyedHash]),
     Layer.provide([Prices.layer, ReturnUrls.layer]),
     Layer.provide(Layer.provideMerge(Accounts.layer, providerLayer)),
-    Layer.provide(database),
-    Layer.provide(Installation.layer)
+    Layer.provide(database)
   )
 
 const services = receiptsOn(noProvider, noKeyedHash)
 
-const providerHere = Layer.provide(provider, Installation.layer)
+const servicesWithProvider = receiptsOn(provider, noKeyedHash)
 
-const servicesWithProvider = receiptsOn(providerHere, noKeyedHash)
-
-const servicesForReplays = receiptsOn(providerHere, Layer.provide(KeyedHash.layer, providerHere))
+const servicesForReplays = receiptsOn(provider, Layer.provide(KeyedHash.layer, provider))
 
 /** A provider identifier: visible ASCII without spaces. */
-const providerName = Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/)))
+const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
 
-const eventArgument = Args.text({ name: "event" }).pipe(
-  Args.mapEffect((text) =>
-    Option.match(providerName(text), {
-      onNone: () => Effect.fail(HelpDoc.p("An event's id at the provider has 1 to 255 visible characters: evt_…")),
-      onSome: Effect.succeed
-    })
-  ),
-  Args.withDescription("The event's id at the provider: evt_…")
-)
-
-const typeOption = formOption("type", providerName, "must be a provider event type").pipe(
-  Options.withPseudoName("<event type>"),
-  Options.withDescription("Only this type, by the provider's name, such as payment_intent.succeeded."),
-  Options.optional
-)
-
-const outcomeOption = Options.choice("outcome", receiptOutcomes).pipe(
-  Options.withDescription("Only those with this outcome."),
-  Options.optional
+const eventArgument = form(
+  ProviderName,
+  "<event>",
+  "The event's id at the provider: evt_…",
+  "An event's id at the provider has 1 to 255 visible characters: evt_…"
 )
 
 /** The first time that the other forms can name. What is longer ago is no date of JavaScript's, or none of PostgreSQL's. */
 const firstTime = Date.parse("0001-01-01T00:00:00Z")
 
-const timeAgo = (text: string, now: number): Option.Option<Date> =>
-  Option.map(
-    Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
-    (duration) => new Date(now - Duration.toMillis(duration))
-  ).pipe(Option.filter((date) => date.getTime() >= firstTime))
-
-const timeOption = (name: "since" | "until", meaning: string) =>
-  Options.text(name).pipe(
-    Options.withPseudoName(durationOrTime),
-    Options.withDescription(`${meaning}: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z.`),
-    parsedOption(
-      name,
-      (text) => Option.orElse(moment(text), () => timeAgo(text, Date.now())),
-      "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
-    )
+const agoOption = (meaning: string) =>
+  timeOption(
+    -1,
+    (at) => at.getTime() >= firstTime,
+    `${meaning}: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z.`,
+    "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
   )
 
-const sinceOption = Options.optional(timeOption("since", "Only those received since then"))
-
-const limitOption = Options.integer("limit").pipe(
-  Options.withPseudoName("<1 to 100>"),
-  Options.withDescription("The most receipts to list: 1 to 100, default 10."),
-  Options.withDefault(10),
-  parsedOption("limit", Schema.decodeOption(Schema.Int.pipe(Schema.between(1, 100))), "must be 1 to 100")
-)
-
-const beforeOption = formOption("before", providerName, "must be the id of an event at the provider").pipe(
-  Options.withPseudoName("<evt_…>"),
-  Options.withDescription("The next page: the id that the previous page ends with, in JSON `next`."),
-  Options.optional
-)
+/** The organization in a query, if one is named and exists. */
+const organizationIn = (organization: OrganizationId | undefined) =>
+  organization === undefined
+    ? Effect.succeed({})
+    : Effect.as(requireOrganization(organization), { organizationId: organization })
 
 const receiptRow = ({ duplicates, organizationId, outcome, providerEventId, reason, receivedAt, type }: Receipt) => [
   time(receivedAt),
@@ -128,52 +90,6 @@ const receiptRow = ({ duplicates, organizationId, outcome, providerEventId, reas
   String(duplicates),
   reason ?? "-"
 ]
-
-const list = described(
-  Command.make(
-    "list",
-    {
-      environment: environmentOption,
-      organization: Options.optional(organizationOption),
-      outcome: outcomeOption,
-      type: typeOption,
-      since: sinceOption,
-      limit: limitOption,
-      before: beforeOption,
-      json: jsonOption
-    },
-    ({ before, environment, json, limit, organization, outcome, since, type }) =>
-      Effect.gen(function* () {
-        const receipts = yield* Receipts
-        yield* Effect.transposeMapOption(organization, requireOrganization)
-        const { data, has_more, next } = yield* receipts.list({
-          environment,
-          limit,
-          ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
-          ...Option.match(outcome, { onNone: () => ({}), onSome: (outcome) => ({ outcome }) }),
-          ...Option.match(type, { onNone: () => ({}), onSome: (type) => ({ type }) }),
-          ...Option.match(since, { onNone: () => ({}), onSome: (since) => ({ since }) }),
-          ...Option.match(before, { onNone: () => ({}), onSome: (before) => ({ before }) })
-        })
-        yield* show(json, {
-          json: { data, has_more, next },
-          text: table(
-            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
-            data.map(receiptRow),
-            has_more ? "There are no such receipts among those that one page reads." : "There are no such receipts."
-          )
-        })
-        if (next !== null && !json) {
-          yield* Console.error(`There ${data.length < limit ? "may be" : "are"} more: --before ${next}`)
-        }
-      })
-  ).pipe(Command.provide(services)),
-  {
-    command: "receipts list",
-    summary: "List the provider's notifications and the outcome of each, newest first.",
-    example: `--environment sandbox --organization ${exampleOrganization} --outcome no_subscriber --since '2 hours'`
-  }
-)
 
 const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
   [
@@ -201,24 +117,6 @@ const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
     )
   ].join("\n\n")
 
-const showOne = described(
-  Command.make(
-    "show",
-    { environment: environmentOption, json: jsonOption, event: eventArgument },
-    ({ environment, event, json }) =>
-      Effect.gen(function* () {
-        const receipts = yield* Receipts
-        const receipt = yield* receipts.get({ environment, providerEventId: event })
-        yield* show(json, { json: receipt, text: receiptText(receipt) })
-      })
-  ).pipe(Command.provide(services)),
-  {
-    command: "receipts show",
-    summary: "Show a notification's receipt, its events, and the state of their deliveries.",
-    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
-  }
-)
-
 const replayText = ({ changed, deliveriesMade, events, outcome }: Replay) =>
   !changed
     ? `Nothing was missing: no delivery was created. The receipt's outcome: ${outcome}`
@@ -233,27 +131,84 @@ const replayText = ({ changed, deliveriesMade, events, outcome }: Replay) =>
           )
         ].join("\n\n")
 
-const missing = described(
-  Command.make(
-    "missing",
-    {
+export const receiptCommands: ReadonlyArray<Command> = [
+  command({
+    name: "receipts list",
+    summary: "List the provider's notifications and the outcome of each, newest first.",
+    example: `--environment sandbox --organization ${exampleOrganization} --outcome no_subscriber --since '2 hours'`,
+    input: Schema.Struct({
       environment: environmentOption,
-      organization: Options.optional(organizationOption),
-      since: timeOption("since", "Only events that the provider created since then"),
-      until: Options.optional(timeOption("until", "Only events that the provider created before then")),
-      json: jsonOption
-    },
-    ({ environment, json, organization, since, until }) =>
+      organization: optional(organizationOption),
+      outcome: optional(choice(receiptOutcomes, "Only those with this outcome.")),
+      type: optional(
+        form(
+          ProviderName,
+          "<event type>",
+          "Only this type, by the provider's name, such as payment_intent.succeeded.",
+          "must be a provider event type"
+        )
+      ),
+      since: optional(agoOption("Only those received since then")),
+      limit: form(
+        Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, 100)),
+        "<1 to 100>",
+        "The most receipts to list: 1 to 100, default 10.",
+        "must be 1 to 100, an integer"
+      ).pipe(Schema.optionalWith({ exact: true, default: () => 10 })),
+      before: optional(
+        form(
+          ProviderName,
+          "<evt_…>",
+          "The next page: the id that the previous page ends with, in JSON `next`.",
+          "must be the id of an event at the provider"
+        )
+      )
+    }),
+    services,
+    run: ({ organization, ...query }) =>
       Effect.gen(function* () {
         const receipts = yield* Receipts
-        yield* Effect.transposeMapOption(organization, requireOrganization)
-        const { events, notAsked } = yield* receipts.missing({
-          environment,
-          since,
-          ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
-          ...Option.match(until, { onNone: () => ({}), onSome: (until) => ({ until }) })
-        })
-        yield* show(json, {
+        const { data, has_more, next } = yield* receipts.list({ ...query, ...(yield* organizationIn(organization)) })
+        return {
+          json: { data, has_more, next },
+          text: table(
+            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
+            data.map(receiptRow),
+            has_more ? "There are no such receipts among those that one page reads." : "There are no such receipts."
+          ),
+          hints: next === null ? [] : [`There ${data.length < query.limit ? "may be" : "are"} more: --before ${next}`]
+        }
+      })
+  }),
+  command({
+    name: "receipts show",
+    summary: "Show a notification's receipt, its events, and the state of their deliveries.",
+    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO",
+    argument: "event",
+    input: Schema.Struct({ environment: environmentOption, event: eventArgument }),
+    services,
+    run: ({ environment, event }) =>
+      Effect.map(
+        Effect.flatMap(Receipts, (receipts) => receipts.get({ environment, providerEventId: event })),
+        (receipt) => ({ json: receipt, text: receiptText(receipt) })
+      )
+  }),
+  command({
+    name: "receipts missing",
+    summary: "List the provider's events that left no receipt: their notifications never came, or were lost.",
+    example: "--environment sandbox --since '2 hours'",
+    input: Schema.Struct({
+      environment: environmentOption,
+      organization: optional(organizationOption),
+      since: agoOption("Only events that the provider created since then"),
+      until: optional(agoOption("Only events that the provider created before then"))
+    }),
+    services: servicesWithProvider,
+    run: ({ organization, ...query }) =>
+      Effect.gen(function* () {
+        const receipts = yield* Receipts
+        const { events, notAsked } = yield* receipts.missing({ ...query, ...(yield* organizationIn(organization)) })
+        return {
           json: { data: events, notAsked },
           text: table(
             ["CREATED AT", "EVENT", "TYPE", "ORGANIZATION"],
@@ -266,55 +221,35 @@ const missing = described(
             notAsked.length === 0
               ? "Every event of that time has its receipt."
               : "Every event of that time has its receipt, of the accounts that could be asked."
-          )
-        })
-        yield* Effect.forEach(notAsked, ({ message, organizationId }) =>
-          Console.error(`Not asked: organization ${organizationId}. ${message}`)
-        )
-        if (notAsked.some(({ reason }) => reason === "failed")) {
-          return yield* new CommandFailed({
-            message:
-              "The provider could not be asked for the events of every account: run this again for those named above."
-          })
+          ),
+          notes: notAsked.map(({ message, organizationId }) => `Not asked: organization ${organizationId}. ${message}`),
+          ...(notAsked.some(({ reason }) => reason === "failed") ? { failure: notAllAsked } : {})
         }
       })
-  ).pipe(Command.provide(servicesWithProvider)),
-  {
-    command: "receipts missing",
-    summary: "List the provider's events that left no receipt: their notifications never came, or were lost.",
-    example: "--environment sandbox --since '2 hours'"
-  }
-)
-
-const replay = described(
-  Command.make(
-    "replay",
-    {
+  }),
+  command({
+    name: "receipts replay",
+    summary: "Fetch a notification's event again and create the deliveries that are missing. Existing ones stay.",
+    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO",
+    argument: "event",
+    input: Schema.Struct({
       environment: environmentOption,
-      organization: organizationOption.pipe(
-        Options.withDescription("Whose event it is. If it has no receipt, it is stored as if it were reported now."),
-        Options.optional
+      organization: optional(
+        organizationOption.annotations({
+          description: "Whose event it is. If it has no receipt, it is stored as if it were reported now."
+        })
       ),
-      json: jsonOption,
       event: eventArgument
-    },
-    ({ environment, event, json, organization }) =>
+    }),
+    services: servicesForReplays,
+    run: ({ environment, event, organization }) =>
       Effect.gen(function* () {
         const receipts = yield* Receipts
-        yield* Effect.transposeMapOption(organization, requireOrganization)
-        const replayed = yield* receipts.replay(
-          {
-            environment,
-            providerEventId: event,
-            ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) })
-          },
-          yield* operator
-        )
-        yield* show(json, {
-          json: { environment, providerEventId: event, ...replayed },
-          text: replayText(replayed)
-        })
+        const named = { environment, providerEventId: event }
+        const replayed = yield* receipts.replay({ ...named, ...(yield* organizationIn(organization)) }, yield* operator)
+        return { json: { ...named, ...replayed }, text: replayText(replayed) }
       })
+<<<<<<< HEAD
   ).pipe(Command.provide(servicesForReplays)),
   {
     command: "receipts replay",
@@ -322,12 +257,11 @@ const replay = described(
     example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
   }
 )
+=======
+  })
+]
+>>>>>>> cli
 
-/** The command with its subcommands. */
-export const receipts = Command.make("receipts").pipe(
-  Command.withDescription("Show the provider's notifications, and replay what was missed."),
-  Command.withSubcommands([list.command, showOne.command, missing.command, replay.command])
-)
-
-/** The commands, for the help. */
-export const receiptCommands: ReadonlyArray<KnownCommand> = [list.known, showOne.known, missing.known, replay.known]
+const notAllAsked = new CommandFailed({
+  message: "The provider could not be asked for the events of every account: run this again for those named above."
+})

@@ -1,16 +1,13 @@
-import { Command } from "@effect/cli"
-import { Console, Effect, Layer, Option } from "effect"
+import { Console, Effect, Option, Schema } from "effect"
 import {
   type LeftUnderKey,
   type RotationProgress,
   type RotationReport,
   rotateMasterKeys
 } from "../endpoints/MasterKeyRotation.ts"
-import { readSettings } from "../settings/Settings.ts"
+import { command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation } from "./Installation.ts"
-import { jsonOption, show } from "./Output.ts"
-import { described } from "./Synopsis.ts"
 
 /** `keys rotate-master`: moves everything that is encrypted at rest to the first of `MASTER_KEYS`. */
 
@@ -29,8 +26,8 @@ const makeProgress = () => {
     })
 }
 
-const masterKeys = Effect.flatMap(readSettings, ({ masterKeys }) =>
-  Option.match(masterKeys, {
+const masterKeys = Effect.flatMap(Installation, ({ settings }) =>
+  Option.match(settings.masterKeys, {
     onNone: () =>
       new CommandFailed({ message: "MASTER_KEYS is not set: name the new key first and the older ones after it." }),
     onSome: Effect.succeed
@@ -58,22 +55,24 @@ const reportText = ({ current, left, reencrypted, unreadable, unused }: Rotation
   ].join("\n")
 
 /** The command; it fails if something is left under another key. */
-export const rotateMaster = described(
-  Command.make("rotate-master", { json: jsonOption }, ({ json }) =>
+export const rotateMaster = command({
+  name: "keys rotate-master",
+  summary: "Re-encrypt all stored secrets under the first of MASTER_KEYS, while the service runs.",
+  example: "--json",
+  input: Schema.Struct({}),
+  services: database,
+  run: () =>
     Effect.gen(function* () {
       const report = yield* rotateMasterKeys({ masterKeys: yield* masterKeys, onProgress: makeProgress() })
-      yield* show(json, { json: report, text: reportText(report) })
-      if (report.left.length > 0) {
-        return yield* new CommandFailed({
-          message:
-            "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
-        })
+      return {
+        json: report,
+        text: reportText(report),
+        ...(report.left.length > 0 ? { failure: notAll } : {})
       }
     })
-  ).pipe(Command.provide(Layer.provide(database, Installation.layer))),
-  {
-    command: "keys rotate-master",
-    summary: "Re-encrypt all stored secrets under the first of MASTER_KEYS, while the service runs.",
-    example: "--json"
-  }
-)
+})
+
+const notAll = new CommandFailed({
+  message:
+    "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
+})

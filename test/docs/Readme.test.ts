@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { commands } from "../../src/cli/Cli.ts"
-import { normalize, understand } from "../../src/cli/CommandLine.ts"
+import { understand } from "../../src/cli/CommandLine.ts"
 import { guideNames } from "../../src/docs/Guides.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
@@ -71,11 +71,11 @@ describe.each(documents)("%s", (file) => {
       if (script !== undefined) expect(Object.keys(scripts), line).toContain(script)
       const [, args] = /(?:npm run cli --|^ *connected-payments) (.*)/.exec(line) ?? []
       if (args === undefined || args.startsWith("<")) continue
-      // Quoted values are one word; what is after two blanks and a sign is a comment
-      const words = (args.replace(/ +#.*$/, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) =>
+      // Quoted values are one word; what is after a pipe, or two blanks and a sign, is for the shell
+      const words = (args.replace(/ +[#|].*$/, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) =>
         word.replaceAll(/^['"]|['"]$/g, "")
       )
-      expect(understand(commands, normalize(words)), line).toMatchObject({ _tag: "Command" })
+      expect(understand(commands, words), line).toMatchObject({ right: { _tag: "Command" } })
     }
   })
 

@@ -181,7 +181,7 @@ describe("the manifests for Kubernetes", () => {
     const [job] = ofKind("Job")
     const [file, command] = containerOf(job?.spec?.template.spec ?? { containers: [] }).command ?? []
     expect(dockerfile).toMatch(new RegExp(`RUN ln -s \\S+ /usr/local/bin/${file} `))
-    expect(serviceCommands.map((known) => known.command)).toContain(command)
+    expect(serviceCommands.map(({ name }) => name)).toContain(command)
   })
 
   it("ask for health where it is served, and give a process the time that its shutdown takes", () => {

@@ -98,7 +98,7 @@ describe("the units for systemd", () => {
     const [, file = "", command = ""] = /^\/usr\/bin\/node (\S+) (\w+)$/.exec(migrate) ?? []
     const { bin } = JSON.parse(text("package.json")) as { readonly bin: Record<string, string> }
     expect(Object.values(bin)).toEqual([file])
-    expect(serviceCommands.map((known) => known.command)).toContain(command)
+    expect(serviceCommands.map(({ name }) => name)).toContain(command)
   })
 
   it("set settings that there are, and leave to the file of settings what production requires", () => {

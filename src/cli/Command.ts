@@ -1,0 +1,180 @@
+import { Console, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
+import { type CommandFailed, WrongUsage } from "./Failure.ts"
+
+/** An option or argument of a command, for the parser, the help and the completion. */
+export interface Parameter {
+  /** The property of the command's input. */
+  readonly key: string
+  /** Such as `--owner-email`, or `<id>` for an argument. */
+  readonly name: string
+  /** The form of its value, such as `<uuid>`; empty for a flag. */
+  readonly form: string
+  readonly description: string
+  readonly required: boolean
+  readonly repeated: boolean
+  readonly choices: ReadonlyArray<string>
+}
+
+/** Whether it is given without the name of an option. */
+export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
+
+/** Its name, and the form of its value. */
+export const written = (parameter: Parameter): string =>
+  isArgument(parameter) ? parameter.name : `${parameter.name} ${parameter.form}`.trim()
+
+/** The values as written, by their keys. */
+export type Given = Readonly<Record<string, string | true | ReadonlyArray<string>>>
+
+/** How a command is shown. */
+interface Synopsis {
+  /** Such as `keys create`. */
+  readonly name: string
+  /** One sentence. */
+  readonly summary: string
+  /** The arguments of its example. */
+  readonly example: string
+}
+
+/** A command of the table that names, options, help and completion are taken from. */
+export interface Command extends Synopsis {
+  readonly parameters: ReadonlyArray<Parameter>
+  /** Fails with `WrongUsage`, before anything is done, if a value is missing or has another form. */
+  readonly run: (given: Given) => Effect.Effect<void, unknown>
+}
+
+/** The result of a command, for machines and for people. */
+export interface Shown {
+  readonly json: unknown
+  readonly text: string
+  /** Further sentences, on standard error. */
+  readonly notes?: ReadonlyArray<string>
+  /** The same, for people alone. */
+  readonly hints?: ReadonlyArray<string>
+  /** If the command has failed all the same. */
+  readonly failure?: CommandFailed
+}
+
+/**
+ * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID"); that
+ * of an argument is a sentence of its own.
+ */
+export const form = <A, I>(
+  schema: Schema.Schema<A, I>,
+  name: string,
+  description: string,
+  rule: string | ((given: unknown) => string)
+): Schema.Schema<A, I> =>
+  schema.annotations({
+    title: name,
+    description,
+    message: ({ actual }) => ({ message: Predicate.isString(rule) ? rule : rule(actual), override: true })
+  })
+
+/** One of several words. */
+export const choice = <const Word extends string>(words: ReadonlyArray<Word>, description: string) =>
+  form(Schema.Literal(...words), `<${words.join("|")}>`, description, `must be ${words.join(" or ")}`)
+
+/** An option that need not be given: the input then lacks it. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** An option without a value: true if it is given. */
+export const flag = (description: string) =>
+  Schema.optionalWith(Schema.Boolean.annotations({ description }), { exact: true, default: () => false })
+
+const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> =>
+  SchemaAST.isUnion(ast) ? ast.types.flatMap(literalsOf) : SchemaAST.isLiteral(ast) ? [String(ast.literal)] : []
+
+const parameterOf = (key: string, field: Schema.Struct.Field, argument: string | undefined): Parameter => {
+  const isOptional = Schema.isPropertySignature(field)
+  const inner = isOptional && Predicate.hasProperty(field, "from") ? field.from : field
+  const { ast } = Schema.isSchema(inner) ? inner : Schema.Unknown
+  const item = SchemaAST.isTupleType(ast) ? (ast.rest[0]?.type ?? ast) : ast
+  const [description, title] = [SchemaAST.getDescriptionAnnotation(ast), SchemaAST.getTitleAnnotation(ast)]
+  return {
+    key,
+    name: key === argument ? `<${key}>` : `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+    form: SchemaAST.isBooleanKeyword(ast) ? "" : title._tag === "Some" ? title.value : "<text>",
+    description: description._tag === "Some" ? description.value : "",
+    required: !isOptional,
+    repeated: item !== ast,
+    choices: literalsOf(item)
+  }
+}
+
+/** What a command takes. */
+interface Taking<A, I> {
+  /** The key of the value that is given without the name of an option. */
+  readonly argument?: string
+  readonly input: Schema.Schema<A, I> & { readonly fields: Schema.Struct.Fields }
+}
+
+const problem = (
+  { _tag, message, path: [key] }: ParseResult.ArrayFormatterIssue,
+  of: Command["parameters"]
+): string => {
+  const parameter = of.find((one) => one.key === key)
+  if (parameter === undefined) return message
+  if (_tag === "Missing") return `${written(parameter)} is missing.`
+  return isArgument(parameter) ? message : `${parameter.name} ${message}.`
+}
+
+/** A command that runs until it is stopped, and prints what it likes. */
+export const process = <A, I, E>({
+  argument,
+  input,
+  run,
+  ...synopsis
+}: Synopsis & Taking<A, I> & { readonly run: (input: A) => Effect.Effect<void, E> }): Command => {
+  const parameters = Object.entries(input.fields).map(([key, field]) => parameterOf(key, field, argument))
+  return {
+    ...synopsis,
+    parameters,
+    run: (given) =>
+      Schema.decodeUnknown(input, { errors: "all" })(given).pipe(
+        Effect.mapError((error) => {
+          const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+          const problems = new Set(issues.map((issue) => problem(issue, parameters)))
+          return new WrongUsage({ message: [...problems].join("\n"), command: synopsis.name })
+        }),
+        Effect.flatMap(run)
+      )
+  }
+}
+
+const json: Parameter = {
+  key: "json",
+  name: "--json",
+  form: "",
+  description: "Print JSON for machines.",
+  required: false,
+  repeated: false,
+  choices: []
+}
+
+/** A command that prints its result: on standard output, as JSON if it is given `--json`. */
+export const command = <A, I, E, R, E2>({
+  run,
+  services,
+  ...taking
+}: Synopsis &
+  Taking<A, I> & {
+    readonly services: Layer.Layer<R, E2>
+    readonly run: (input: A) => Effect.Effect<Shown, E, R>
+  }): Command => {
+  const listed = (asJson: boolean) =>
+    process({
+      ...taking,
+      run: (input) =>
+        Effect.gen(function* () {
+          const { failure, hints = [], json, notes = [], text } = yield* run(input)
+          yield* Console.log(asJson ? JSON.stringify(json, undefined, 2) : text)
+          yield* Effect.forEach(asJson ? notes : [...notes, ...hints], (note) => Console.error(note))
+          if (failure !== undefined) yield* failure
+        }).pipe(Effect.provide(services))
+    })
+  return {
+    ...listed(false),
+    parameters: [...listed(false).parameters, json],
+    run: (given) => listed(given["json"] === true).run(given)
+  }
+}
