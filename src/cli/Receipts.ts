@@ -249,18 +249,8 @@ export const receiptCommands: ReadonlyArray<Command> = [
         const replayed = yield* receipts.replay({ ...named, ...(yield* organizationIn(organization)) }, yield* operator)
         return { json: { ...named, ...replayed }, text: replayText(replayed) }
       })
-<<<<<<< HEAD
-  ).pipe(Command.provide(servicesForReplays)),
-  {
-    command: "receipts replay",
-    summary: "Fetch a notification's event again and create the deliveries that are missing. Existing ones stay.",
-    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
-  }
-)
-=======
   })
 ]
->>>>>>> cli
 
 const notAllAsked = new CommandFailed({
   message: "The provider could not be asked for the events of every account: run this again for those named above."
