@@ -179,7 +179,7 @@ describe.concurrent("a busy service", () => {
           expect(service.output.stderr).not.toContain("defect")
           expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
         }),
-      60_000
+      240_000
     )
   }
 })
@@ -217,6 +217,6 @@ describe("a service with clients that keep their connections", () => {
           "done"
         ])
       }),
-    90_000
+    240_000
   )
 })
