@@ -70,7 +70,7 @@ const expectRefused = (ended: Ended, code: 1 | 2, words: string | RegExp): void 
 }
 
 /** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 90_000 }
+const processes = { timeout: 240_000 }
 
 onService()("connected-payments", (it) => {
   it.scoped(

@@ -12,7 +12,7 @@ import { cliHere, startCli } from "./CliProcess.ts"
 const pay = (tenant: Tenant, id: string) => accepted(notify(notification(tenant.accountId, { id })))
 
 /** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 90_000 }
+const processes = { timeout: 240_000 }
 
 const variable = "CONNECTED_PAYMENTS_API_KEY"
 
@@ -34,7 +34,7 @@ onSharedService("connected-payments listen", (it) => {
           line.url
         )
         const said = (words: string | RegExp) => () => new RegExp(words).test(listening.printed().stderr)
-        yield* eventuallyTrue("it is connected", said("Connected"), 60_000)
+        yield* eventuallyTrue("it is connected", said("Connected"), 120_000)
         yield* pay(tenant, "evt_listen_1")
         yield* eventuallyTrue("the first event", () => consumer.received.length === 1)
 
@@ -43,7 +43,7 @@ onSharedService("connected-payments listen", (it) => {
         consumer.answer(400, { "Service-Refused": "signature" })
         yield* Effect.all([pay(tenant, "evt_listen_2"), pay(tenant, "evt_listen_3")])
         line.mend()
-        yield* eventuallyTrue("the others", () => consumer.received.length === 3, 60_000)
+        yield* eventuallyTrue("the others", () => consumer.received.length === 3, 120_000)
         yield* eventuallyTrue("the answers", () => listening.printed().stdout.split("\n").length === 4)
 
         const { code, stderr, stdout } = yield* listening.interrupt
@@ -96,7 +96,7 @@ onSharedService("connected-payments listen", (it) => {
           ...["listen", "--forward-to", gone.url, "--events", "payment.failed,account.updated"],
           ...["--secret-env", "MY_SECRET", "--url", baseUrl, "--json"]
         )
-        yield* eventuallyTrue("it is connected", () => listening.printed().stderr.includes("Connected"), 60_000)
+        yield* eventuallyTrue("it is connected", () => listening.printed().stderr.includes("Connected"), 120_000)
         yield* pay(tenant, "evt_listen_other")
         yield* accepted(
           notify(

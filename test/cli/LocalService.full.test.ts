@@ -43,7 +43,7 @@ describe("a service on local defaults", () => {
               Schema.decode(LocalFile)
             )
           ),
-          60_000
+          240_000
         )
         const id = local.organizationId
         const made = yield* cli(
@@ -99,6 +99,6 @@ describe("a service on local defaults", () => {
         expect(organizations, organizations.stderr).toMatchObject({ code: 0, stderr: "" })
         expect(organizations.json).toEqual([{ id, name: "Local organization" }])
       }),
-    120_000
+    240_000
   )
 })

@@ -73,7 +73,7 @@ const unheardPayment = Effect.gen(function* () {
 const sandbox = ["--environment", "sandbox"]
 
 /** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 90_000 }
+const processes = { timeout: 240_000 }
 
 onSharedService("connected-payments receipts", (it) => {
   it.scoped(

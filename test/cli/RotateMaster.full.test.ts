@@ -186,7 +186,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
             yield* eventually(
               "some secrets are moved",
               Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-              90_000
+              240_000
             )
             const exited = once(child, "exit")
             child.kill("SIGKILL")
@@ -214,7 +214,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* removeSecretsUnder(newKey)
         expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
       }),
-    120_000
+    240_000
   )
 
   it.scoped("leaves what it can't read as it is, moves the rest, and fails by saying so", () =>
@@ -271,7 +271,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* eventually(
           "its last word",
           Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
-          60_000
+          240_000
         )
         // Until it ends, or waits for its reader
         yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
@@ -280,7 +280,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         expect(yield* Effect.promise(() => exited)).toEqual([1, null])
         yield* removeSecretsUnder(newKey)
       }),
-    90_000
+    240_000
   )
 
   it.scoped("overwrites nothing that changed meanwhile", () =>

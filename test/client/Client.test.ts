@@ -372,7 +372,7 @@ describe("the client's repeats", () => {
 
   it.scopedLive("begin again where an answer takes too long", () =>
     Effect.gen(function* () {
-      const { asked, client } = yield* scripted(["none", "none"], { timeout: "200 millis", times: 1 })
+      const { asked, client } = yield* scripted(["none", "none"], { timeout: "1 second", times: 1 })
       expect((yield* Effect.flip(client.account.get()))._tag).toBe("RequestError")
       expect(asked).toHaveLength(2)
     })

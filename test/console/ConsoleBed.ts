@@ -45,7 +45,7 @@ export const onConsole = layer(
 )
 
 /** How long a test waits for what a page shows: a bound for a crowded machine, never a measure. */
-const patience = 30_000
+const patience = 50_000
 
 /** What a page said in the browser's console and must not: errors, and violations of the policy. */
 export interface Visit {

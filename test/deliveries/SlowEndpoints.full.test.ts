@@ -1,14 +1,11 @@
-import { expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 
-/** An attempt that hangs, hangs for the whole test: whatever waits for it waits too long. */
-const hanging = { ...testSettings.delivery, timeout: Duration.minutes(5), pollInterval: Duration.seconds(5) }
-
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+/** Attempts that hang, and rests until the next poll, outlast the test: what waits for one of them never comes. */
+const hanging = { ...testSettings.delivery, timeout: Duration.minutes(5), pollInterval: Duration.minutes(5) }
 
 /** So many endpoints of organizations of their own, 16 each, that hang with 30 deliveries due each. */
 const makeHanging = Effect.fnUntraced(function* (count: number) {
@@ -30,19 +27,15 @@ const makeHanging = Effect.fnUntraced(function* (count: number) {
   return consumer
 })
 
-/** How long it takes from an event's storage to the consumer's request, in milliseconds: the median of some. */
-const timeToHealthy = Effect.gen(function* () {
+/** Events of a healthy endpoint, one after the other. */
+const expectDelivered = Effect.gen(function* () {
   const healthy = yield* makeConsumer
   const tenant = yield* makeTenant
   yield* subscribe(tenant, ["payment.succeeded"], healthy.url)
-  const times: Array<number> = []
   for (let event = 1; event <= 5; event += 1) {
     yield* notify(notification(tenant.accountId))
-    const storedAt = performance.now()
-    yield* eventuallyTrue("the healthy one's delivery", () => healthy.received.length === event, 60_000)
-    times.push(performance.now() - storedAt)
+    yield* eventuallyTrue("the healthy one's delivery", () => healthy.received.length === event)
   }
-  return median(times)
 })
 
 for (const { caps, count, name } of [
@@ -51,11 +44,10 @@ for (const { caps, count, name } of [
   { name: "32 at the usual settings", count: 32, caps: { concurrency: 256, concurrencyPerEndpoint: 16 } }
 ]) {
   onService({ delivery: { ...hanging, ...caps } })("endpoints that hang", (it) => {
-    it.scoped(`don't delay a healthy one: ${name}`, () =>
+    it.scoped(`don't hold up a healthy one: ${name}`, () =>
       Effect.gen(function* () {
         yield* makeHanging(count)
-        const millis = yield* timeToHealthy
-        expect(millis).toBeLessThan(1000)
+        yield* expectDelivered
       })
     )
   })

@@ -29,7 +29,7 @@ const settings = {
   delivery: {
     ...testSettings.delivery,
     timeout: Duration.minutes(5),
-    pollInterval: Duration.seconds(30),
+    pollInterval: Duration.minutes(5),
     concurrencyPerEndpoint: 2
   }
 }
@@ -68,7 +68,7 @@ onService(settings)("a new delivery", (it) => {
       expect(stored.map(({ sinceItWasStored }) => sinceItWasStored === true).sort()).toEqual([false, true, true])
       expect(consumer.received).toHaveLength(2)
       release()
-      yield* eventuallyTrue("the third", () => consumer.received.length === 3, 15_000)
+      yield* eventuallyTrue("the third", () => consumer.received.length === 3)
       expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(3)
     })
   )

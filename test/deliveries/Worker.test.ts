@@ -244,7 +244,7 @@ onService(quickAttempts)("an attempt", (it) => {
         expectWait(delivery, delay)
         const header = String(consumer.received[index]?.headers["service-signature"])
         const time = Number(/^t=(\d+)/.exec(header)?.[1])
-        expect(Math.abs(time - Date.now() / 1000)).toBeLessThan(5)
+        expect(Math.abs(time - Date.now() / 1000)).toBeLessThan(30)
         times.push(time)
         // A signature is of its second: the next attempt must be made in another one to differ
         yield* eventuallyTrue("the next second", () => Math.floor(Date.now() / 1000) > time)

@@ -115,7 +115,7 @@ describe("a fault", () => {
         maxNetworkRetries: 0,
         stripeAccount: account,
         telemetry: false,
-        timeout: 150
+        timeout: 1500
       })
       for (const [kind, times] of [
         ["timeout", 1],

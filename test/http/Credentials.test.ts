@@ -231,7 +231,7 @@ onSharedService("a credential", (it) => {
       })
       expect((yield* list({ key: brief })).status).toBe(200)
       yield* sql`UPDATE payments.api_keys SET expires_at = now() WHERE expires_at > now()`
-      // What a process remembers of a key, it remembers for a moment
+      // A process remembers a key for a moment
       yield* Effect.repeat(list({ key: brief }), { while: ({ status }) => status === 200 })
       expectFailure(yield* list({ key: brief }), keyInvalid)
     })

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { expect, it as test } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Fiber, Option, Redacted } from "effect"
+import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
@@ -365,7 +365,6 @@ const scripted = Effect.gen(function* () {
       }),
       production: Option.none(),
       apiUrl: Option.some(provider.url),
-      timeout: Duration.seconds(2),
       ...testReturnUrls
     }
   })

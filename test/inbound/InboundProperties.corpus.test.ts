@@ -150,7 +150,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
           expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])
         )
       }),
-    60_000
+    240_000
   )
 
   it.effect("is stored or refused at the thin entry too, and never becomes a payment there", () =>

@@ -76,7 +76,7 @@ describe("a process that is killed", () => {
           })
         }
       }),
-    60_000
+    240_000
   )
 
   it.scopedLive(
@@ -131,6 +131,6 @@ describe("a process that is killed", () => {
         yield* finds(third.local)
         expect(consumer.received).toHaveLength(2)
       }),
-    90_000
+    240_000
   )
 })

@@ -91,7 +91,7 @@ describe("the guide's commands", () => {
         // Where psql is not installed they can't be run
         for (const script of majorOf("psql") === 0 ? [] : looks) run(script)
       }),
-    180_000
+    240_000
   )
 
   it.scopedLive.skipIf(majorOf("pg_dump") < serverMajor)(
@@ -110,7 +110,7 @@ describe("the guide's commands", () => {
           "up to date"
         )
       }),
-    180_000
+    240_000
   )
 })
 

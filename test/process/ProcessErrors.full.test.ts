@@ -67,7 +67,7 @@ describe("a process of the service", () => {
         expect(yield* emulatorLives).toBe(true)
         expect(service.output.stderr).not.toContain("was not caught")
       }),
-    120_000
+    240_000
   )
 
   it.scopedLive(
@@ -82,7 +82,7 @@ describe("a process of the service", () => {
         const answer = yield* Effect.promise(() => fetch(`${service.local.baseUrl}/health/live`))
         expect(answer.status).toBe(200)
       }),
-    60_000
+    240_000
   )
 
   it.scopedLive(
@@ -99,7 +99,7 @@ describe("a process of the service", () => {
         expect(log).toContain("Shutdown: done")
         expect(yield* isAlive(database)).toBe(false)
       }),
-    60_000
+    240_000
   )
 
   it.scopedLive(
@@ -113,6 +113,6 @@ describe("a process of the service", () => {
         expect(service.output.stdout + service.output.stderr).toContain("Shutdown: done")
         expect(yield* isAlive(database)).toBe(false)
       }),
-    60_000
+    240_000
   )
 })

@@ -12,7 +12,7 @@ it.scopedLive(
     Effect.gen(function* () {
       const directory = yield* emptyDataDirectory
       const process = yield* spawnService(directory, { TMPDIR: directory }, quickstart)
-      yield* eventuallyTrue("the service's start", () => process.output.stdout.includes("service started"), 60_000)
+      yield* eventuallyTrue("the service's start", () => process.output.stdout.includes("service started"), 200_000)
       process.child.kill("SIGTERM")
       expect(yield* Effect.promise(() => process.ended), process.output.stderr).toBe(130)
       // The loader's own helper may take a moment more
@@ -20,5 +20,5 @@ it.scopedLive(
       const left = yield* Effect.promise(() => readdir(directory))
       expect(left.filter((name) => name.startsWith("connected-payments"))).toEqual([])
     }),
-  90_000
+  240_000
 )

@@ -52,7 +52,7 @@ describe("a production worker", () => {
               ? Effect.succeed(output.stdout.includes("Ready to deliver events") ? Option.some(true) : Option.none())
               : Effect.dieMessage(`It ended: ${output.stderr}`)
           ),
-          60_000
+          240_000
         )
         const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
         const own = modules.filter((url) => !url.includes("/node_modules/"))
@@ -71,6 +71,6 @@ describe("a production worker", () => {
         // The platform's index would load them, as text of some 20 MB in memory
         expect(modules.filter((url) => /HttpApi(Scalar|Swagger)/i.test(url))).toEqual([])
       }),
-    90_000
+    240_000
   )
 })

@@ -137,6 +137,6 @@ describe("what a process writes", () => {
         })
         expect(found).toEqual([])
       }),
-    90_000
+    240_000
   )
 })

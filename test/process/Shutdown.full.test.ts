@@ -122,7 +122,7 @@ describe.concurrent("a busy service", () => {
           expect(service.output.stderr).not.toContain("defect")
           expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
         }),
-      60_000
+      240_000
     )
   }
 })

@@ -82,6 +82,6 @@ describe("a service with clients that keep their connections", () => {
           "done"
         ])
       }),
-    90_000
+    240_000
   )
 })

@@ -70,7 +70,7 @@ describe("a start", () => {
         const answer = yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))
         expect(answer.status).toBe(200)
       }),
-    90_000
+    240_000
   )
 
   it.scopedLive(
@@ -137,7 +137,7 @@ describe("a start", () => {
         expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
         yield* eventuallyTrue("the next one's banner", () => next.output.stdout.includes(next.local.baseUrl))
       }),
-    120_000
+    240_000
   )
 })
 

@@ -272,7 +272,7 @@ describe("a process that exports over OTLP", () => {
           }
         }
       }),
-    90_000
+    240_000
   )
 })
 
@@ -300,7 +300,7 @@ describe("a process in production", () => {
         () =>
           service.output.stdout.includes(`Serving https://payments.example on 127.0.0.1:${port}`) ||
           service.child.exitCode !== null,
-        40_000
+        240_000
       )
       const answer = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/identity/session?canary=canary")
       yield* stop(service, "SIGTERM")

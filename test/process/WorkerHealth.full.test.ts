@@ -73,7 +73,7 @@ describe("a process that is only a worker", () => {
         )
         expect(silence).toBe("TimeoutError")
       }),
-    120_000
+    240_000
   )
 
   it.scopedLive(
@@ -138,6 +138,6 @@ describe("a process that is only a worker", () => {
 
         expect((yield* stop(worker, "SIGTERM")).code).toBe(0)
       }),
-    120_000
+    240_000
   )
 })

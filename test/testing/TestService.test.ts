@@ -9,7 +9,7 @@ import { createTestDatabase } from "../harness/TestDatabase.ts"
 
 // What other teams' suites are built on
 
-const timeout = 60_000
+const timeout = 240_000
 
 class One extends Context.Tag("test/One")<One, RunningTestService>() {}
 class Other extends Context.Tag("test/Other")<Other, RunningTestService>() {}

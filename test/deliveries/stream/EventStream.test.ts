@@ -248,7 +248,7 @@ onSharedService("the stream of events", (it) => {
       const tenant = yield* makeTenant
       const reader = yield* listen(tenant)
       yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE organization_id = ${tenant.id}`
-      yield* eventuallyTrue("its end", reader.ended, 3000)
+      yield* eventuallyTrue("its end", reader.ended)
       expect(reader.messages).toHaveLength(1)
     })
   )
