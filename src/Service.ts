@@ -153,7 +153,6 @@ export const storageLayer = (
     )
   )
 
-/** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
 ): Layer.Layer<Services, MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
@@ -241,7 +240,6 @@ export type DeliverySettings = Pick<
   "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
 >
 
-/** The worker that delivers. */
 export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
   const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
   const { lease, startWithin, timeoutSpread } = leaseTimes(delivery.timeout, delivery.leaseMargin)

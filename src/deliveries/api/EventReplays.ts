@@ -1,6 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate, Schema } from "effect"
-import type { MutationAnswer } from "../../endpoints/Mutations.ts"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate } from "effect"
 import {
   EndpointDeleted,
   EndpointPaused,
@@ -15,14 +14,13 @@ import { passes } from "../../events/Filters.ts"
 import { subjectsFor } from "../../events/StoredSubjects.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
 import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeEndpointRows } from "./EndpointRows.ts"
-import { EventReplay, type EventReplayList, StartEventReplay } from "./EventReplay.ts"
+import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 import type { ListEventReplays } from "./EventReplaysApi.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 import { stepPause, steppingLayer } from "./Stepping.ts"
@@ -290,63 +288,6 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
     options: EventReplaysOptions
   ): Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp> => Layer.effect(EventReplays, make(options))
 }
-
-/** Starts a replay under an `Idempotency-Key`, for both HTTP and the tool server. Returns an `EventReplay`. */
-export type StartReplayMutation = (
-  principal: PrincipalShape,
-  key: string | undefined,
-  endpointId: EndpointId,
-  params: StartEventReplay
-) => MutationAnswer<StartReplayError>
-
-/** Cancels a replay, once per key if there is one, for both HTTP and the tool server. Returns an `EventReplay`. */
-export type CancelReplayMutation = (
-  principal: PrincipalShape,
-  key: string | undefined,
-  endpointId: EndpointId,
-  id: EventReplayId
-) => MutationAnswer<ResourceNotFound>
-
-/** Creates a `CancelReplayMutation`. */
-export const makeCancelReplay: Effect.Effect<CancelReplayMutation, never, EventReplays | Idempotency> = Effect.gen(
-  function* () {
-    const replays = yield* EventReplays
-    const idempotency = yield* Idempotency
-    return (principal, key, endpointId, id) =>
-      idempotency.runInTransaction(
-        {
-          tenant: principal,
-          key,
-          operation: "endpoints.cancel_replay",
-          parameters: { endpointId, id },
-          encode: Schema.encodeSync(EventReplay)
-        },
-        Effect.succeed(replays.cancel(principal, endpointId, id))
-      )
-  }
-)
-
-/** Creates a `StartReplayMutation`. */
-export const makeStartReplay: Effect.Effect<StartReplayMutation, never, EventReplays | Idempotency> = Effect.gen(
-  function* () {
-    const replays = yield* EventReplays
-    const idempotency = yield* Idempotency
-    return (principal, key, endpointId, params) =>
-      idempotency
-        .runInTransaction(
-          {
-            tenant: principal,
-            key,
-            operation: "endpoints.replay",
-            parameters: { id: endpointId, ...Schema.encodeSync(StartEventReplay)(params) },
-            encode: Schema.encodeSync(EventReplay),
-            status: 202
-          },
-          Effect.succeed(replays.queue(principal, endpointId, params))
-        )
-        .pipe(Effect.zipLeft(replays.announce))
-  }
-)
 
 /** Runs replays in every process: those started in it at once, and those that other processes have left. */
 export const eventReplaysLayer: Layer.Layer<never, never, EventReplays> = steppingLayer(

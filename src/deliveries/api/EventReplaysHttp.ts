@@ -1,28 +1,48 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
-import { EventReplays, makeCancelReplay, makeStartReplay } from "./EventReplays.ts"
+import { Idempotency } from "../../kit/Idempotency.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
+import { EventReplay, StartEventReplay } from "./EventReplay.ts"
+import { EventReplays } from "./EventReplays.ts"
 import { EventReplaysApi } from "./EventReplaysApi.ts"
 
-/** Serves `EventReplaysApi`. */
-export const eventReplaysHttp = HttpApiBuilder.group(BaseApi.add(EventReplaysApi), "eventReplays", (handlers) =>
-  Effect.gen(function* () {
-    const replays = yield* EventReplays
-    const start = yield* makeStartReplay
-    const cancel = yield* makeCancelReplay
-    return handlers
-      .handle("start", ({ headers, path, payload }) =>
-        Effect.flatMap(Principal, (principal) => start(principal, headers["idempotency-key"], path.id, payload))
+export const eventReplaysOperations = Effect.gen(function* () {
+  const replays = yield* EventReplays
+  const idempotency = yield* Idempotency
+  return operationsOf(EventReplaysApi, {
+    start: Effect.fnUntraced(function* ({ headers, path: { id }, payload }) {
+      const tenant = yield* Principal
+      const answer = yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.replay",
+          parameters: { id, ...Schema.encodeSync(StartEventReplay)(payload) },
+          encode: Schema.encodeSync(EventReplay),
+          status: 202
+        },
+        Effect.succeed(replays.queue(tenant, id, payload))
       )
-      .handle("list", ({ path, urlParams }) =>
-        Effect.flatMap(Principal, (principal) => replays.list(principal, path.id, urlParams))
+      yield* replays.announce
+      return answer
+    }),
+    list: ({ path, urlParams }) =>
+      Effect.flatMap(Principal, (principal) => replays.list(principal, path.id, urlParams)),
+    get: ({ path }) => Effect.flatMap(Principal, (principal) => replays.get(principal, path.id, path.replayId)),
+    cancel: Effect.fnUntraced(function* ({ headers, path: { id: endpointId, replayId: id } }) {
+      const tenant = yield* Principal
+      return yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.cancel_replay",
+          parameters: { endpointId, id },
+          encode: Schema.encodeSync(EventReplay)
+        },
+        Effect.succeed(replays.cancel(tenant, endpointId, id))
       )
-      .handle("get", ({ path }) =>
-        Effect.flatMap(Principal, (principal) => replays.get(principal, path.id, path.replayId))
-      )
-      .handle("cancel", ({ headers, path }) =>
-        Effect.flatMap(Principal, (principal) => cancel(principal, headers["idempotency-key"], path.id, path.replayId))
-      )
+    })
   })
-)
+})
+
+export const eventReplaysHttp = serve(EventReplaysApi, eventReplaysOperations)
