@@ -158,7 +158,6 @@ export const storageLayer = (
     )
   )
 
-/** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
 ): Layer.Layer<Services, ServicesFailed, PgClient.PgClient | SqlClient.SqlClient> =>
@@ -246,7 +245,6 @@ export type DeliverySettings = Pick<
   "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
 >
 
-/** The worker that delivers. */
 export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
   const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
   const { lease, startWithin, timeoutSpread } = leaseTimes(delivery.timeout, delivery.leaseMargin)

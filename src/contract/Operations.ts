@@ -41,7 +41,6 @@ export const operationsOf = <Id extends string, Groups extends HttpApiGroup.Http
   return operations
 }
 
-/** The key that identifies an operation. */
 export const operationKey = (method: string, path: string): string => `${method} ${path}`
 
 /**
@@ -102,7 +101,6 @@ const securitySchemes = {
   }
 }
 
-/** The headers of every response. */
 const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
@@ -129,7 +127,6 @@ const ifNoneMatch = {
 const isTagged = ({ method, path }: Operation, responses: Record<string, unknown>): boolean =>
   method === "GET" && isApiPath(path) && at(responses, "200", "content", "application/json") !== undefined
 
-/** The headers of every error. */
 const errorHeaders = {
   ...responseHeaders,
   link: {

@@ -94,7 +94,6 @@ const sums = (description: string) => {
   })
 }
 
-/** A line of a sale. */
 const lineItem = resource("LineItem", "A line of what a checkout session or a payment link sells", {
   amount_subtotal: amount("Before discounts and taxes"),
   amount_total: amount("After discounts and taxes"),
@@ -302,7 +301,6 @@ const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
 
-/** A page of a resource. */
 export const resourcePage = ({ name }: ProviderResource): Document => ({
   ...open,
   description: name === lineItem.name ? "A page of lines, in the order of the sale" : "A page of objects, newest first",

@@ -77,7 +77,6 @@ const noRequirementsChange = {
   pending_verification: []
 }
 
-/** The account after the change. */
 export const changedAccount = (before: Account, change: AccountChanges): Account => {
   const { business_profile, capabilities, requirements, ...flags } = change
   const { capabilities: capabilitiesBefore, requirements: requirementsBefore, ...rest } = before

@@ -23,7 +23,6 @@ export const amount = Schema.Int.pipe(Schema.between(1, maximumAmount))
 /** A currency, in lower case. */
 export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))
 
-/** Metadata of an object. */
 export const metadata = Schema.Record({ key: Schema.String, value: Schema.String })
 
 /** No options at all: an empty struct would accept any. */

@@ -12,7 +12,6 @@ const lifetime = 24 * 60 * 60
 /** The provider's bound on the length of a key. */
 const maximumKeyLength = 255
 
-/** An answer to a request. */
 export interface Answer {
   readonly status: number
   readonly body: string
@@ -20,7 +19,6 @@ export interface Answer {
   readonly replayOf?: string
 }
 
-/** A request that carries an idempotency key. */
 export interface KeyedRequest {
   /** The account that the key belongs to. */
   readonly scope: string

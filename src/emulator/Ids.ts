@@ -48,7 +48,6 @@ const lengths = {
   txn_: 24
 } as const
 
-/** The prefixes of the ids that the emulator creates. */
 export type IdPrefix = keyof typeof lengths
 
 /** A new random id with the provider's prefix and length. */

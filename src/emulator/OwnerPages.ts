@@ -3,7 +3,6 @@ import type { Account } from "./Records.ts"
 
 /** The pages for the owners of accounts: onboarding, and the consent to the platform's access. */
 
-/** The longest name of a business. */
 export const maxBusinessName = 100
 
 const nameOf = ({ business_profile, id }: Account): string => business_profile?.name ?? id
@@ -27,7 +26,6 @@ const dueItems = ({ requirements }: Account): Html => {
 `
 }
 
-/** The page of an account's onboarding. */
 export const onboardingPage = (account: Account, refusal: string | undefined): string =>
   page(
     "Set up your payments",
@@ -50,9 +48,7 @@ ${dueItems(account)}<form method="post">
 </form>`
   )
 
-/** What the consent page shows. */
 export interface Consent {
-  /** Accounts to choose from. */
   readonly accounts: ReadonlyArray<Account>
   readonly mayWrite: boolean
   readonly refusal: string | undefined

@@ -22,7 +22,6 @@ const leaf = <A>(target: Schema.Schema<A>, read: Read<A>, code?: string): Schema
   return code === undefined ? schema : schema.annotations({ [refusalCode]: code })
 }
 
-/** An optional parameter. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const emptyMessage =

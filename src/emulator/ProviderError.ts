@@ -77,7 +77,6 @@ export const internalError: ProviderError = new ProviderError({
   message: "An unknown error occurred in the emulator."
 })
 
-/** The JSON body of an error. */
 export const errorBody = (error: ProviderError): string =>
   JSON.stringify({
     error: {

@@ -340,7 +340,6 @@ export const isKind = (text: string): text is Kind => Object.hasOwn(noCollection
 
 const noCollections = emptyCollections()
 
-/** All kinds of records. */
 export const kinds: ReadonlyArray<Kind> = Object.keys(noCollections).filter(isKind)
 
 /** One record that is set, or removed (`value: null`), in an account's scope. */

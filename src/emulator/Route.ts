@@ -6,13 +6,11 @@ import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.
 import type { ProviderError } from "./ProviderError.ts"
 import type { Scoped, Transaction } from "./Store.ts"
 
-/** The context of an operation. */
 export interface RequestContext extends EventOrigin {
   /** The objects of the account that the request is about. */
   readonly objects: Scoped
   /** The objects of the platform, including its connected accounts. */
   readonly platform: { readonly id: string; readonly objects: Scoped }
-  /** The emulator's own base URL. */
   readonly baseUrl: string
   /** Reports that something has happened to an object; see {@link emit}. */
   readonly emit: (happening: Happening) => void

@@ -7,7 +7,6 @@ export interface Service {
   /** The platform's own account. */
   readonly platformId: string
   readonly secretKey: string
-  /** The emulator's base URL. */
   readonly baseUrl: string
 }
 

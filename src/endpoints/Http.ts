@@ -1,48 +1,106 @@
-import { Headers, HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Effect } from "effect"
+import { Headers, HttpServerResponse } from "@effect/platform"
+import { Effect, Schema } from "effect"
 import { Principal } from "../identity/Principal.ts"
-import { BaseApi } from "../kit/BaseApi.ts"
-import { makeSendTest } from "../publishing/SendTest.ts"
-import { EndpointsApi } from "./Api.ts"
+import { Idempotency } from "../kit/Idempotency.ts"
+import { EndpointId } from "../kit/Ids.ts"
+import { operationsOf, serve } from "../kit/Operations.ts"
+import { SyntheticTests } from "../publishing/SyntheticTests.ts"
+import { CreatedEndpoint, Endpoint, EndpointsApi, QueuedTest, RotatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
-import { makeEndpointMutations } from "./Mutations.ts"
 
-/** A deletion is answered without a body; a refusal that was kept stays as it is. */
+/** What is said of a deleted endpoint to those who need an answer with a body. */
+export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
+
+/** A key means the same operation over HTTP and for the tools of agents, and is replayed across them. */
+export const endpointsOperations = Effect.gen(function* () {
+  const endpoints = yield* Endpoints
+  const tests = yield* SyntheticTests
+  const idempotency = yield* Idempotency
+  return operationsOf(EndpointsApi, {
+    list: () => Effect.flatMap(Principal, endpoints.list),
+    create: Effect.fnUntraced(function* ({ headers, payload }) {
+      const tenant = yield* Principal
+      return yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.create",
+          parameters: payload,
+          encode: Schema.encodeSync(CreatedEndpoint)
+        },
+        endpoints.prepareCreate(tenant, payload)
+      )
+    }),
+    get: ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)),
+    update: Effect.fnUntraced(function* ({ headers, path, payload }) {
+      const tenant = yield* Principal
+      return yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.update",
+          parameters: { id: path.id, ...payload },
+          encode: Schema.encodeSync(Endpoint)
+        },
+        Effect.succeed(endpoints.update(tenant, path.id, payload))
+      )
+    }),
+    delete: Effect.fnUntraced(function* ({ headers, path: { id } }) {
+      const tenant = yield* Principal
+      return yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.delete",
+          parameters: id,
+          encode: Schema.encodeSync(DeletedEndpoint)
+        },
+        Effect.succeed(Effect.as(endpoints.delete(tenant, id), { id, deleted: true as const }))
+      )
+    }),
+    rotateSecret: Effect.fnUntraced(function* ({ headers, path: { id } }) {
+      const tenant = yield* Principal
+      return yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.rotate_secret",
+          parameters: id,
+          encode: Schema.encodeSync(RotatedEndpoint)
+        },
+        Effect.succeed(endpoints.rotateSecret(tenant, id))
+      )
+    }),
+    test: Effect.fnUntraced(function* ({ headers, path, payload }) {
+      const tenant = yield* Principal
+      const answer = yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.test",
+          parameters: { id: path.id, ...payload },
+          encode: Schema.encodeSync(QueuedTest)
+        },
+        Effect.succeed(tests.queue(tenant, path.id, payload.type))
+      )
+      yield* tests.announce
+      return answer
+    }),
+    skipped: ({ path, urlParams }) =>
+      Effect.flatMap(Principal, (principal) => endpoints.listSkipped(principal, path.id, urlParams))
+  })
+})
+
+/** Over HTTP, a deletion is answered without a body; a refusal that was kept stays as it is. */
 const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
   answer.status >= 400
     ? answer
     : HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
 
-export const endpointsHttp = HttpApiBuilder.group(BaseApi.add(EndpointsApi), "endpoints", (handlers) =>
-  Effect.gen(function* () {
-    const endpoints = yield* Endpoints
-    const mutations = yield* makeEndpointMutations
-    const sendTest = yield* makeSendTest
-    return handlers
-      .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
-      .handle("create", ({ headers, payload }) =>
-        Effect.flatMap(Principal, (principal) => mutations.create(principal, headers["idempotency-key"], payload))
-      )
-      .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)))
-      .handle("update", ({ headers, path, payload }) =>
-        Effect.flatMap(Principal, (principal) =>
-          mutations.update(principal, headers["idempotency-key"], path.id, payload)
-        )
-      )
-      .handle("delete", ({ headers, path }) =>
-        Effect.map(
-          Effect.flatMap(Principal, (principal) => mutations.delete(principal, headers["idempotency-key"], path.id)),
-          withoutBody
-        )
-      )
-      .handle("rotateSecret", ({ headers, path }) =>
-        Effect.flatMap(Principal, (principal) => mutations.rotateSecret(principal, headers["idempotency-key"], path.id))
-      )
-      .handle("test", ({ headers, path, payload }) =>
-        Effect.flatMap(Principal, (principal) => sendTest(principal, headers["idempotency-key"], path.id, payload))
-      )
-      .handle("skipped", ({ path, urlParams }) =>
-        Effect.flatMap(Principal, (principal) => endpoints.listSkipped(principal, path.id, urlParams))
-      )
-  })
+export const endpointsHttp = serve(
+  EndpointsApi,
+  Effect.map(endpointsOperations, (operations) => ({
+    ...operations,
+    delete: (request: Parameters<typeof operations.delete>[0]) => Effect.map(operations.delete(request), withoutBody)
+  }))
 )

@@ -113,7 +113,6 @@ export const documented = <const Tag extends string>(
     }
   }
 
-/** The body of every failure. */
 export interface ErrorBody {
   readonly error: string
   readonly code: string

@@ -43,7 +43,6 @@ export const errorAttributes = (error: ApiError): Readonly<Record<string, string
   }
 }
 
-/** The attributes that say what the provider answered. */
 export const providerAttributes = [
   "provider.request_id",
   "provider.error_type",

@@ -102,7 +102,6 @@ export interface DrainOptions {
   readonly timeout: Duration.Duration
 }
 
-/** The connections of a server. */
 export interface Connections {
   /** Serves requests one at a time per connection, in their order. */
   readonly serve: (listener: RequestListener) => RequestListener

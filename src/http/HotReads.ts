@@ -21,7 +21,6 @@ type Serving = Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, Ht
 /** What a path may hold that has to be judged: a query, escapes, a slash at its end. */
 const notPlain = /[?;#%]|\/$/
 
-/** A request for a hot read. */
 export interface HotRead {
   readonly operation: Operation
   readonly serve: Serving

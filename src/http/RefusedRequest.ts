@@ -8,7 +8,6 @@ import { pathOf, queryTextOf } from "../kit/RequestPath.ts"
 
 /** What is wrong with a request: the platform names the first refused part, integrators get all of them at once. */
 
-/** The operations at a path. */
 export const operationsAt = matcher(operations)
 
 /** A decoded part of a path; null if its escapes are invalid, which no schema accepts. */

@@ -88,7 +88,6 @@ const loggedFacts = [
   ...providerAttributes
 ] as const
 
-/** A request that is reported. */
 export interface ObservedRequest {
   readonly request: RequestHead
   readonly requestId: string

@@ -69,7 +69,6 @@ export const requireTrustedOrigin = (
       : new OriginNotTrusted()
   )
 
-/** Requires a permission of the caller. */
 export const requirePermission = (
   principal: PrincipalShape,
   permission: Permission

@@ -5,7 +5,6 @@ import { isWholeJpeg, isWholePng, isWholeWebp } from "./ImageStructure.ts"
 /** The formats of product images (contract 4.10), by the extension in their URLs. */
 export type ImageFormat = "jpg" | "png" | "webp"
 
-/** The content type of each format. */
 export const contentTypes: Readonly<Record<ImageFormat, string>> = {
   jpg: "image/jpeg",
   png: "image/png",

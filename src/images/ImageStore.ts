@@ -9,7 +9,6 @@ export interface ImageName {
   readonly format: ImageFormat
 }
 
-/** An open image. */
 export interface ImageContent {
   /** In bytes. */
   readonly size: number

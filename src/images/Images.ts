@@ -32,7 +32,6 @@ export interface Uploading extends Tenant {
   readonly author: Author
 }
 
-/** A removed image. */
 export interface RemovedImage {
   /** Who had uploaded it; the removal is recorded in each one's audit log. */
   readonly uploadedBy: ReadonlyArray<Tenant>

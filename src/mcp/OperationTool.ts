@@ -1,5 +1,6 @@
 import { hash } from "node:crypto"
 import { type HttpApiGroup, HttpServerResponse, OpenApi } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import { operations } from "../contract/Api.ts"
@@ -9,8 +10,9 @@ import { isApiError } from "../errors/Errors.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
 import { canonical, Idempotency } from "../kit/Idempotency.ts"
 import { KeyedHash } from "../kit/KeyedHash.ts"
+import type { Operation, OperationName } from "../kit/Operations.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
-import type { Operation, OperationContext, OperationName } from "../provider/Operations.ts"
+import { Accounts } from "../provider/Accounts.ts"
 import type { ObjectSchema } from "./JsonSchema.ts"
 import { makeTool, NoArguments, type Tool } from "./Tool.ts"
 
@@ -33,11 +35,24 @@ export interface OperationToolOptions {
   /** In place of the operation's own description, where that speaks of HTTP. */
   readonly description?: string
   readonly destructive?: boolean
+  /** The name of the path's `id` among the arguments. Default: `id`. */
+  readonly idName?: string
+  /** In place of the operation's own title, for a tool that does a part of what it does. */
+  readonly title?: string
+  /** In place of the declared body: a part of it. */
+  readonly body?: Schema.Schema.AnyNoContext
+  /** In place of the declared answer. */
+  readonly output?: Schema.Schema.AnyNoContext
+  /** Whether a call reaches anything outside of this service. Default: yes. */
+  readonly openWorld?: boolean
   /** Whether the same call again changes nothing more. Default: for what reads, and where repeats are derived. */
   readonly idempotent?: boolean
   /** Default: `new`. */
   readonly repeats?: Repeats
 }
+
+/** What an operation may need of its surroundings: its caller, and the services around it. */
+type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -138,36 +153,50 @@ export const derivedKey = (
 ): string =>
   `mcp_${keyedHash(hash("sha256", JSON.stringify([author.kind, author.id, tool, canonical(args), passedOver]))).toString("base64url")}`
 
-/** Creates the tool of one operation. */
-export const operationTool =
+const operationTool =
   (services: Context.Context<Exclude<OperationContext, Principal> | KeyedHash>) =>
   <Group extends HttpApiGroup.HttpApiGroup.Any & { readonly identifier: string }, Name extends OperationName<Group>>(
     { identifier }: Group,
     operation: Name,
-    run: Operation<Group, Name>,
+    run: Operation<Group, Name, OperationContext>,
     options: OperationToolOptions
   ): Tool => {
     const keyedHash = Context.get(services, KeyedHash)
-    const { advice, destructive = false, name, repeats = "new" } = options
-    const { description, endpoint, permission, title } = declarationOf(identifier, operation)
+    const {
+      advice,
+      destructive = false,
+      idName = "id",
+      name,
+      openWorld: openWorldHint = true,
+      repeats = "new"
+    } = options
+    const { description, endpoint, permission, title: summary } = declarationOf(identifier, operation)
+    const title = options.title ?? summary
     const reads = endpoint.method === "GET"
     const query = queryFields(endpoint)
+    const ids = idFields(endpoint, idName)
     const annotations: ToolAnnotations = reads
-      ? { readOnlyHint: true, openWorldHint: true }
+      ? { readOnlyHint: true, openWorldHint }
       : {
           readOnlyHint: false,
           destructiveHint: destructive,
           idempotentHint: options.idempotent ?? repeats === "derived",
-          openWorldHint: true
+          openWorldHint
         }
-    const call = (principal: PrincipalShape, { id, ...fields }: Fields, key: unknown) => {
-      const parameters = Object.entries(fields).filter(([name]) => Object.hasOwn(query, name))
-      const body = Object.entries(fields).filter(([name]) => !Object.hasOwn(query, name) && name !== "idempotencyKey")
+    const call = (principal: PrincipalShape, { idempotencyKey: _, ...fields }: Fields, key: unknown) => {
+      const pick = (isMeant: (name: string) => boolean) =>
+        Object.fromEntries(Object.entries(fields).filter(([name]) => isMeant(name)))
+      const isId = (name: string) => Object.hasOwn(ids, name)
+      const isParameter = (name: string) => Object.hasOwn(query, name)
       // What decoded the arguments are the schemas of the operation's own request
       const request = {
-        path: { organizationId: principal.organizationId, ...(id === undefined ? {} : { id }) },
-        urlParams: Object.fromEntries(parameters),
-        payload: Object.fromEntries(body),
+        path: {
+          organizationId: principal.organizationId,
+          ...pick(isId),
+          id: fields[idName]
+        },
+        urlParams: pick(isParameter),
+        payload: pick((name) => !isId(name) && !isParameter(name)),
         headers: { "idempotency-key": key }
       } as Parameters<Operation<Group, Name>>[0]
       return run(request).pipe(
@@ -210,8 +239,12 @@ export const operationTool =
         .join(" "),
       permission,
       annotations,
-      input: inputOf(endpoint, query, Option.isSome(endpoint.headersSchema) ? repeats : undefined),
-      output: Schema.make<unknown, unknown>(endpoint.successSchema.ast),
+      input: inputOf(
+        Option.orElse(Option.fromNullable(options.body), () => endpoint.payloadSchema),
+        { ...ids, ...query },
+        Option.isSome(endpoint.headersSchema) ? repeats : undefined
+      ),
+      output: Schema.make<unknown, unknown>((options.output ?? endpoint.successSchema).ast),
       ...(isProviders(endpoint)
         ? { outputSchema: answerSchema(resourceOf(identifier, operation), isPage(endpoint)) }
         : {}),
@@ -222,27 +255,27 @@ export const operationTool =
     })
   }
 
-/** The id in a path. */
-const idField = (pathSchema: Declared["endpoint"]["pathSchema"]): Schema.Struct.Fields =>
+/** The ids in a path, apart from the organization's, which is the caller's. */
+const idFields = ({ pathSchema }: Declared["endpoint"], idName: string): Schema.Struct.Fields =>
   Option.match(pathSchema, {
     onNone: () => ({}),
     onSome: ({ ast }) =>
       Object.fromEntries(
         SchemaAST.getPropertySignatures(ast)
-          .filter(({ name }) => name === "id")
+          .filter(({ name }) => name !== "organizationId")
           .map(jsonField)
+          .map(([name, field]) => [name === "id" ? idName : name, field])
       )
   })
 
-/** The arguments: the path's id, the query's parameters, the body's fields and, for writes, the key. */
+/** The arguments: the path's ids, the query's parameters, the body's fields and, for writes, the key. */
 const inputOf = (
-  { pathSchema, payloadSchema }: Declared["endpoint"],
-  query: Schema.Struct.Fields,
+  payloadSchema: Option.Option<Schema.Schema.All>,
+  parameters: Schema.Struct.Fields,
   repeats: Repeats | undefined
 ): Schema.Schema<Fields, unknown> => {
   const around = Schema.Struct({
-    ...idField(pathSchema),
-    ...query,
+    ...parameters,
     ...(repeats === undefined
       ? {}
       : { idempotencyKey: optional(IdempotencyKey.annotations({ description: keyDescription[repeats] })) })
@@ -252,3 +285,9 @@ const inputOf = (
   }
   return Schema.make(Object.keys(around.fields).length === 0 ? NoArguments.ast : around.ast)
 }
+
+/** Creates tools of operations with the services that any of them needs, apart from its caller. */
+export const makeOperationTool = Effect.map(
+  Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
+  (context) => operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context))
+)

@@ -1,8 +1,4 @@
-import { SqlClient } from "@effect/sql"
-import { Context, Effect } from "effect"
-import { Idempotency } from "../kit/Idempotency.ts"
-import { KeyedHash } from "../kit/KeyedHash.ts"
-import { Accounts } from "../provider/Accounts.ts"
+import { Effect } from "effect"
 import { AccountApi } from "../provider/account/Api.ts"
 import { accountOperations } from "../provider/account/Http.ts"
 import { BalanceTransactionsApi } from "../provider/balance-transactions/Api.ts"
@@ -31,11 +27,11 @@ import { RefundsApi } from "../provider/refunds/Api.ts"
 import { refundsOperations } from "../provider/refunds/Http.ts"
 import { SubscriptionsApi } from "../provider/subscriptions/Api.ts"
 import { subscriptionsOperations } from "../provider/subscriptions/Http.ts"
-import { operationTool } from "./OperationTool.ts"
+import { makeOperationTool } from "./OperationTool.ts"
 
 /** Tools for payments (contract 4): each is an operation on the connected account, or on the pages that sell on it. */
 
-const nextPage = "`has_more` says whether there is another page: pass the last id as `starting_after`."
+export const nextPage = "`has_more` says whether there is another page: pass the last id as `starting_after`."
 
 const smallestUnit = "Amounts are whole numbers of the currency's smallest unit: 1500 is R$15.00."
 
@@ -43,7 +39,7 @@ const whenAsked = "Only do this when asked."
 
 /** The tools that read, make and change what is sold, and how. */
 const makeSalesTools = Effect.gen(function* () {
-  const tool = operationTool(yield* operationServices)
+  const tool = yield* makeOperationTool
   const products = yield* productsOperations
   const prices = yield* pricesOperations
   const sessions = yield* checkoutSessionsOperations
@@ -128,7 +124,7 @@ const makeSalesTools = Effect.gen(function* () {
 
 /** The tools for what was paid, and for the account that it was paid to. */
 const makeMoneyTools = Effect.gen(function* () {
-  const tool = operationTool(yield* operationServices)
+  const tool = yield* makeOperationTool
   const charges = yield* chargesOperations
   const intents = yield* paymentIntentsOperations
   const refunds = yield* refundsOperations
@@ -180,11 +176,4 @@ const makeMoneyTools = Effect.gen(function* () {
   ]
 })
 
-/** The services that every operation on the account needs, apart from its caller. */
-const operationServices = Effect.map(
-  Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
-  Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)
-)
-
-/** The tools for payments. */
 export const makePaymentTools = Effect.zipWith(makeSalesTools, makeMoneyTools, (sales, money) => [...sales, ...money])

@@ -24,7 +24,6 @@ export interface RpcError {
   }
 }
 
-/** The error codes of the protocol. */
 const codes = { parseError: -32_700, invalidRequest: -32_600, invalidParams: -32_602, internalError: -32_603 }
 
 /** The first of the codes that the protocol leaves to servers: for authentication, rate limits and availability. */

@@ -37,7 +37,6 @@ export interface Tool {
   readonly call: (args: unknown) => Effect.Effect<CallToolResult, never, Principal>
 }
 
-/** The definition of a tool. */
 export interface ToolDefinition<A, I, B, J> {
   readonly name: string
   readonly title: string

@@ -122,7 +122,6 @@ export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">)
         })
   })
 
-/** The error for a refused payment. */
 export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
   new ProviderPaymentRefused({
     code,

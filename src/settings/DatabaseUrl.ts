@@ -24,7 +24,6 @@ export interface DatabaseTarget {
   readonly saysKind: boolean
 }
 
-/** What a connection is for. */
 export type Purpose = "write" | "read"
 
 /** The values of `target_session_attrs`, as libpq has them, that make sense for a purpose; the first is the default. */

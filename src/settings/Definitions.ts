@@ -327,7 +327,6 @@ export const logDefinitions = {
 
 const documented = group(definitions)
 
-/** The rows of all settings in the table of settings. */
 export const settingRows = [...documented.rows, ...group(logDefinitions).rows]
 
 /** Reads the settings; the mode's further requirements are checked later (`Modes.ts`). */

@@ -5,7 +5,6 @@ import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
 /** The forms of settings' values. An error of a form neither names the setting nor repeats a secret. */
 
-/** The form of a setting's value. */
 export interface Form<A> {
   /** Reads the value; the setting adds its name. */
   readonly config: Config.Config<A>

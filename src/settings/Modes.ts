@@ -7,7 +7,6 @@ import type { Setting } from "./Setting.ts"
 
 const problem = ({ row }: Pick<Setting<unknown>, "row">, message: string): string => `${row.name}: ${message}`
 
-/** Settings that production requires and that are missing. */
 const missingInProduction = (settings: SettingsShape): ReadonlyArray<string> =>
   Struct.keys(definitions).flatMap((key) => {
     const value: unknown = settings[key]

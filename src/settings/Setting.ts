@@ -20,7 +20,6 @@ export interface Documented<A> extends Config.Config<A> {
   readonly rows: ReadonlyArray<SettingRow>
 }
 
-/** The reader of one setting. */
 export interface Setting<A> extends Documented<A> {
   readonly row: SettingRow
 }
@@ -85,7 +84,6 @@ export function group(fields: Fields): Group<Fields> {
 
 /** The reason why settings conflict, although each has the right form. */
 interface Conflict {
-  /** The setting to name. */
   readonly of: Pick<SettingRow, "name">
   readonly message: string
 }

@@ -142,7 +142,7 @@ onService({ roles: { api: true, worker: false } })("what is stored under the key
         permissions: new Set<never>(),
         author: { kind: "operator", id: "test" }
       } as const
-      const replay = Context.get(services, EventReplays).start(principal, EndpointId.make(id), {
+      const replay = Context.get(services, EventReplays).queue(principal, EndpointId.make(id), {
         since: new Date(Date.now() - 60_000)
       })
       expect(yield* replay).toMatchObject({ state: "finished", queued: 1, skipped: 1 })

@@ -24,7 +24,6 @@ type EndpointsOf<G extends GroupName> =
 /** The groups of the contract. */
 export type GroupName = HttpApiGroup.HttpApiGroup.Name<Groups>
 
-/** The operations of a group. */
 export type OperationName<G extends GroupName> = HttpApiEndpoint.HttpApiEndpoint.Name<EndpointsOf<G>>
 
 /** What JSON carries for a value of the contract: a time is text, and so are ids with a brand and secrets. */

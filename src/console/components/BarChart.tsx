@@ -10,7 +10,6 @@ import {
   valueScale
 } from "./chartScales.ts"
 
-/** What the chart shows. */
 export interface BarChartProps {
   /** Says what is counted, for the reader of the table and the chart's name. */
   readonly title: string

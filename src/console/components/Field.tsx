@@ -72,7 +72,6 @@ interface TextProps extends Described {
   readonly placeholder?: string | undefined
 }
 
-/** One line of text. */
 export const TextField = (
   props: TextProps & {
     readonly type?: "text" | "email" | "url" | "search" | "date" | "datetime-local" | "number"
@@ -123,7 +122,6 @@ export interface Choice<V extends string = string> {
   readonly hint?: string | undefined
 }
 
-/** One of a list. */
 export const SelectField = <V extends string>(
   props: Described & {
     readonly value: V

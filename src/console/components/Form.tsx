@@ -36,7 +36,6 @@ export const Form = (props: {
   readonly error?: ApiError | undefined
   /** How to name fields in messages, by the API's names. */
   readonly labels?: Readonly<Record<string, string>>
-  /** The buttons. */
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }) => {

@@ -27,7 +27,6 @@ export const storeTheme = (theme: Theme): void => {
   }
 }
 
-/** What the system says. */
 export const systemIsDark = matchMedia("(prefers-color-scheme: dark)")
 
 /**

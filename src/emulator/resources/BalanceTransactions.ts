@@ -78,7 +78,6 @@ export const recordCharge = (context: RequestContext, charge: Charge) =>
 export const recordRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount: -amount, currency, source: id, type: "refund", description: "REFUND FOR CHARGE" })
 
-/** Records the return of a refund that failed. */
 export const recordFailedRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount, currency, source: id, type: "refund_failure", description: "REFUND FAILURE" })
 

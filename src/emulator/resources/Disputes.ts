@@ -14,7 +14,6 @@ export interface DisputeOrder {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The outcome of a dispute for the account. */
 export type DisputeOutcome = "won" | "lost"
 
 /** Seconds in which the account can respond to a dispute. */

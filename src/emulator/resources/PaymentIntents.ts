@@ -6,7 +6,6 @@ import { notFound } from "../ProviderError.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
 import { noParams, type Route, route } from "../Route.ts"
 
-/** What a payment is for. */
 export interface PaymentTerms {
   readonly amount: number
   readonly currency: string

@@ -45,7 +45,6 @@ export const restrictionsParams = Schema.Struct({
   completed_sessions: Schema.Struct({ limit: Params.integer(1, 999_999) })
 })
 
-/** The parameters of a new payment link. */
 export const paymentLinkParams = Schema.Struct({
   after_completion: Params.optional(afterCompletionParams),
   allow_promotion_codes: Params.optional(Params.boolean),

@@ -7,7 +7,6 @@ import type { Payout } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 
-/** The state of a payout. */
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
 /** A payout to create, as the provider would create it by itself. */

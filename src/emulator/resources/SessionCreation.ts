@@ -63,7 +63,6 @@ const locale = Params.oneOf(
   ...(["sl", "sv", "th", "tr", "vi", "zh", "zh-HK", "zh-TW"] as const)
 )
 
-/** The parameters of a new checkout session. */
 export const sessionParams = Schema.Struct({
   allow_promotion_codes: Params.optional(Params.boolean),
   billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
@@ -151,7 +150,6 @@ export interface SessionTerms {
   readonly baseUrl: string
   readonly total: number
   readonly currency: string
-  /** The payment link that created it. */
   readonly paymentLink?: string
 }
 

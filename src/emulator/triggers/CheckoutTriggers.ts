@@ -55,7 +55,6 @@ const later = (outcome: "succeeded" | "failed"): Trigger =>
       )
   )
 
-/** Triggers for checkout sessions. */
 export const checkoutTriggers = {
   "checkout.session.completed": trigger(
     Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal("card", ...laterMethods)), session: sessionId }),

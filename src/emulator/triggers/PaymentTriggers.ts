@@ -9,7 +9,6 @@ import { makePaymentIntent } from "../resources/PaymentIntents.ts"
 import { createRefund, failRefund, settleRefund } from "../resources/Refunds.ts"
 import { onlyForNew, trigger } from "./Trigger.ts"
 
-/** Options of the payments that triggers create. */
 export const moneyOptions = { amount: maybe(amount), currency: maybe(currency), metadata: maybe(metadata) }
 
 const money = Schema.Struct(moneyOptions)

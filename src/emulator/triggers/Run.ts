@@ -25,13 +25,11 @@ export interface TriggerRequest {
   readonly [option: string]: unknown
 }
 
-/** An event that a trigger has caused. */
 export interface TriggeredEvent {
   readonly id: string
   readonly type: string
 }
 
-/** The result of a trigger. */
 export interface Triggered {
   readonly type: TriggerType
   readonly account: string
@@ -99,7 +97,6 @@ const accountOf = (
 const newSince = (all: ReadonlyArray<TriggeredEvent>, count: number): ReadonlyArray<TriggeredEvent> =>
   all.slice(count).map(({ id, type }) => ({ id, type }))
 
-/** Runs a trigger and returns its result. */
 const observed =
   (type: TriggerType, happens: Happens) =>
   (context: RequestContext): Effect.Effect<Triggered, ProviderError> => {

@@ -28,7 +28,6 @@ const subscribe = Effect.fnUntraced(function* (context: RequestContext, { items 
   return subscription ?? (yield* Effect.dieMessage("A session in subscription mode leads to a subscription"))
 })
 
-/** The named subscription, otherwise a new one. */
 const namedOrNew = Effect.fnUntraced(function* (
   context: RequestContext,
   { subscription, ...asked }: SubscriptionOptions

@@ -180,7 +180,6 @@ export const triggers = [
   }
 ] as const satisfies ReadonlyArray<TriggerDescription>
 
-/** The name of a trigger. */
 export type TriggerType = (typeof triggers)[number]["type"]
 
 /** Whether a trigger with this name exists. */

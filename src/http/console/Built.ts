@@ -5,7 +5,6 @@ import type { Bundle } from "./Bundle.ts"
 
 /** The console as the package and the image hold it: files with names of their content, each compressed beforehand. */
 
-/** What the built console's list says of it. */
 export const BuiltList = Schema.parseJson(
   Schema.Struct({
     theme: Schema.String,
@@ -27,7 +26,6 @@ export const builtList = (folder: URL): URL => new URL(listName, folder)
 
 const assets = (folder: URL): URL => new URL("assets/", folder)
 
-/** A file as it is served. */
 export interface ServedFile {
   readonly name: string
   readonly contentType: string
@@ -36,7 +34,6 @@ export interface ServedFile {
   readonly compressed?: Readonly<Record<"br" | "gzip", Buffer>>
 }
 
-/** The console as it is served. */
 export interface ServedConsole extends Pick<Bundle, "theme" | "script" | "imports" | "style"> {
   readonly files: ReadonlyArray<ServedFile>
 }

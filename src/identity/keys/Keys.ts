@@ -49,7 +49,6 @@ export interface KeyRecord {
   readonly lastUsedAt: Date | null
 }
 
-/** A new key. */
 export interface NewKey {
   readonly organizationId: OrganizationId
   /** 1 to 100 characters. */

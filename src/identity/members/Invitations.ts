@@ -40,7 +40,6 @@ export interface Invitation {
 /** An invitation as the holder of its link sees it. */
 export interface InvitationPreview {
   readonly email: string
-  /** The organization's name. */
   readonly organization: string
   readonly role: InvitedRole
   readonly expiresAt: Date
@@ -52,7 +51,6 @@ interface Acting {
   readonly author: Author
 }
 
-/** A new invitation. */
 export interface NewInvitation extends Acting {
   readonly email: string
   readonly role: InvitedRole

@@ -13,7 +13,6 @@ import { SessionAuthentication } from "../Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { bySession } from "../sign-in/SessionApi.ts"
 
-/** A member of the organization. */
 export const Member = Schema.Struct({
   personId: Schema.UUID,
   email: Schema.String,

@@ -20,7 +20,6 @@ export interface Organization {
   readonly name: string
 }
 
-/** A new organization. */
 export interface NewOrganization {
   /** 1 to 200 characters. */
   readonly name: string

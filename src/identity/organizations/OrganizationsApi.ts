@@ -23,7 +23,6 @@ export const CreateOrganization = strict(
   })
 )
 
-/** A new organization with its workspaces. */
 export const CreatedOrganization = Schema.Struct({
   id: OrganizationId,
   name: Schema.String,

@@ -45,7 +45,6 @@ export const invitationMail = (options: {
   readonly to: string
   readonly token: Redacted.Redacted
   readonly organizationId: OrganizationId
-  /** The organization's name. */
   readonly organization: string
   readonly role: InvitedRole
   /** The inviter's e-mail address; null for the operator. */

@@ -31,7 +31,6 @@ export const SignedIn = Schema.Struct({
 }).annotations({ identifier: "Session" })
 export type SignedIn = typeof SignedIn.Type
 
-/** One of the signed-in person's sessions. */
 export const SessionShown = Schema.Struct({
   id: Schema.UUID,
   current: Schema.Boolean.annotations({ description: "Whether this request came with it" }),

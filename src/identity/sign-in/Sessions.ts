@@ -27,7 +27,6 @@ export interface Membership {
   readonly environments: ReadonlyArray<Environment>
 }
 
-/** A signed-in person. */
 export interface Session {
   readonly id: string
   readonly personId: string
@@ -262,7 +261,6 @@ const make = Effect.gen(function* () {
   return { create, admit, exists, list, end, endAll, selectWorkspace, clean }
 })
 
-/** Sessions of signed-in people. */
 export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
   Sessions,
   {
@@ -295,7 +293,6 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
     /** Ends all of a person's sessions, including the current one, and their open sign-in links. */
     readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
-    /** Selects the session's workspace. */
     readonly selectWorkspace: (
       session: Session,
       environment: Environment

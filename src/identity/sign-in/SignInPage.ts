@@ -109,7 +109,6 @@ const page = (text: PageText): HttpServerResponse.HttpServerResponse => {
   })
 }
 
-/** The page of a sign-in link. */
 export const signInPage = page({
   title: "Sign in",
   wait: "Sign in to connected-payments in this browser.",
@@ -120,7 +119,6 @@ export const signInPage = page({
   preview: "sign-in/preview"
 })
 
-/** The page of an invitation's link. */
 export const invitationPage = page({
   title: "Invitation",
   wait: "Accept the invitation and sign in to connected-payments in this browser.",

@@ -32,7 +32,6 @@ type Schedule = Pick<
   "interval" | "weekly_payout_days" | "monthly_payout_days"
 >
 
-/** The payout settings of the account. */
 interface Payouts {
   readonly status: string
   readonly schedule: Schedule

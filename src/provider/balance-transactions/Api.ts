@@ -1,12 +1,12 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { echoed } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
 import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { OrganizationPath, optional, pageFields, strict } from "../../kit/Request.ts"
+import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, ProviderPage, Reference } from "../Schemas.ts"
+import { createdFields, Reference } from "../Schemas.ts"
 
 /** Query of `GET P/balance-transactions` (contract 4.4). */
 export const ListBalanceTransactions = strict(
@@ -32,12 +32,8 @@ export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
 /** Balance transactions of the organization's connected account. */
 export class BalanceTransactionsApi extends HttpApiGroup.make("balanceTransactions")
   .add(
-    HttpApiEndpoint.get("list", "/balance-transactions")
-      .setPath(OrganizationPath)
+    providerList("/balance-transactions", "transactions:read", "List balance transactions")
       .setUrlParams(ListBalanceTransactions)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "transactions:read")
-      .annotate(OpenApi.Summary, "List balance transactions")
       .annotate(OpenApi.Description, "Everything that moved the account's balance, newest first, with fees and net.")
   )
   .addError(providerErrors)

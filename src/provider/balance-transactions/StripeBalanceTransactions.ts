@@ -6,11 +6,9 @@ import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { ListBalanceTransactions } from "./Api.ts"
 import type { BalanceTransactionsPort } from "./Port.ts"
 
-/** The parameters of a list of balance transactions. */
 export const balanceTransactionsParams = (params: ListBalanceTransactions): Stripe.BalanceTransactionListParams =>
   withTimeRange(params)
 
-/** Balance transactions at Stripe. */
 export const stripeBalanceTransactions = (call: StripeCall): BalanceTransactionsPort => ({
   listBalanceTransactions: (account, params) =>
     page(

@@ -170,7 +170,6 @@ export const CheckoutPageItem = Schema.Struct({
 }).annotations({ identifier: "CheckoutPageItem" })
 export type CheckoutPageItem = typeof CheckoutPageItem.Type
 
-/** A checkout page as the API shows it. */
 export const CheckoutPage = Schema.Struct({
   id: CheckoutPageId.annotations({
     description: "The page's id, which its sessions have as the metadata `svc_checkout_page`"

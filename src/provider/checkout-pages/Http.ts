@@ -1,13 +1,10 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { operationsOf } from "../Operations.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
 import { CheckoutPages } from "./CheckoutPages.ts"
 
-/** What the operations of `CheckoutPagesApi` do. */
 export const checkoutPagesOperations = Effect.gen(function* () {
   const pages = yield* CheckoutPages
   const idempotency = yield* Idempotency
@@ -44,14 +41,4 @@ export const checkoutPagesOperations = Effect.gen(function* () {
   })
 })
 
-/** Serves `CheckoutPagesApi`. */
-export const checkoutPagesHttp = HttpApiBuilder.group(BaseApi.add(CheckoutPagesApi), "checkoutPages", (handlers) =>
-  Effect.map(checkoutPagesOperations, (operations) =>
-    handlers
-      .handle("create", operations.create)
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("update", operations.update)
-      .handle("delete", operations.delete)
-  )
-)
+export const checkoutPagesHttp = serve(CheckoutPagesApi, checkoutPagesOperations)

@@ -11,7 +11,6 @@ export const maxFormBytes = 8 * 1024
 /** More fields than a form has: 20 items, and the hidden ones. */
 const maxFields = 40
 
-/** What came of a form. */
 export type Choice =
   | { readonly kind: "chosen"; readonly chosen: ReadonlyArray<Chosen>; readonly attempt: string }
   /** The items are not those that the payer saw. */

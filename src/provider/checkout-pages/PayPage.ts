@@ -131,7 +131,6 @@ const totalOf = (items: ReadonlyArray<CheckoutPageItem>): string => {
 export const versionOf = ({ items }: Pick<FoundPage, "items">): string =>
   createHash("sha256").update(JSON.stringify(items)).digest("hex").slice(0, 32)
 
-/** The page with its form. */
 export const payPage = (
   page: FoundPage,
   options: PayPageOptions,

@@ -3,15 +3,8 @@ import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  IdempotencyHeaders,
-  NoQuery,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
+import { providerCreate, providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import {
   createdFields,
@@ -42,7 +35,6 @@ export const CreateCheckoutSession = strict(
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
 
-/** Query of the lists of line items. */
 export const ListLineItems = strict(Schema.Struct(pageFields))
 export type ListLineItems = typeof ListLineItems.Type
 
@@ -64,40 +56,24 @@ export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
 /** Checkout sessions on the organization's connected account. */
 export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
   .add(
-    HttpApiEndpoint.post("create", "/checkout/sessions")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
+    providerCreate("/checkout/sessions", "payments:write", "Create a checkout session")
       .setPayload(CreateCheckoutSession)
-      .addSuccess(ProviderObject)
       .addError(errorSchema(PermissionDenied))
-      .annotate(RequiredPermission, "payments:write")
-      .annotate(OpenApi.Summary, "Create a checkout session")
       .annotate(
         OpenApi.Description,
         "Returns the session with its `url`, a page that is only for the payer; `GET …/line-items` lists what it sells. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
       )
   )
   .add(
-    HttpApiEndpoint.get("list", "/checkout/sessions")
-      .setPath(OrganizationPath)
+    providerList("/checkout/sessions", "payments:read", "List checkout sessions")
       .setUrlParams(ListCheckoutSessions)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List checkout sessions")
       .annotate(OpenApi.Description, payerOf("`customer_details` and `customer_email`"))
   )
   .add(
-    HttpApiEndpoint.get("get", "/checkout/sessions/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "Read a checkout session")
-      .annotate(
-        OpenApi.Description,
-        `${payerOf("`customer_details` and `customer_email`")} The answers to \`custom_fields\`, which you asked for, are always there.`
-      )
+    providerGet("/checkout/sessions/:id", "payments:read", "Read a checkout session").annotate(
+      OpenApi.Description,
+      `${payerOf("`customer_details` and `customer_email`")} The answers to \`custom_fields\`, which you asked for, are always there.`
+    )
   )
   .add(
     HttpApiEndpoint.get("lineItems", "/checkout/sessions/:id/line-items")

@@ -1,16 +1,13 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { requireSubscriptions } from "../prices/Prices.ts"
 import { CheckoutSessionsApi } from "./Api.ts"
 import { CheckoutSessions } from "./CheckoutSessions.ts"
 
-/** What the operations of `CheckoutSessionsApi` do. */
 export const checkoutSessionsOperations = Effect.gen(function* () {
   const provider = yield* Provider
   const sessions = yield* CheckoutSessions
@@ -54,17 +51,4 @@ export const checkoutSessionsOperations = Effect.gen(function* () {
   })
 })
 
-/** Serves `CheckoutSessionsApi`. */
-export const checkoutSessionsHttp = HttpApiBuilder.group(
-  BaseApi.add(CheckoutSessionsApi),
-  "checkoutSessions",
-  (handlers) =>
-    Effect.map(checkoutSessionsOperations, (operations) =>
-      handlers
-        .handle("create", operations.create)
-        .handle("list", operations.list)
-        .handle("get", operations.get)
-        .handle("lineItems", operations.lineItems)
-        .handle("expire", operations.expire)
-    )
-)
+export const checkoutSessionsHttp = serve(CheckoutSessionsApi, checkoutSessionsOperations)

@@ -13,14 +13,12 @@ export interface SubscriptionTerms {
   readonly trialPeriodDays: number | null
 }
 
-/** The checkout page that a session is created for. */
 export interface SessionPage {
   /** The session's metadata `svc_checkout_page`. */
   readonly id: string
   readonly collect: SessionCollection
 }
 
-/** The parameters of a new checkout session. */
 export type NewCheckoutSession = CreateCheckoutSession &
   SubscriptionTerms & {
     /** The organization's own pages that payers return to; null for the operator's. */

@@ -50,7 +50,6 @@ const collectionParams = ({
   ...(customFields.length === 0 ? {} : { custom_fields: customFields.map(customField) })
 })
 
-/** The parameters of a new session. */
 export const sessionParams = (
   { page, returnUrls, trialPeriodDays, ...params }: NewCheckoutSession,
   defaults: DefaultReturnUrls
@@ -95,13 +94,11 @@ export const checkoutFieldNames = {
   cancel_url: null
 } as const
 
-/** The parameters of a list of sessions. */
 export const sessionsParams = (params: ListCheckoutSessions): Stripe.Checkout.SessionListParams => withTimeRange(params)
 
 /** A session as it is wherever it is answered: without its lines, of which Stripe shows the first ten when asked. */
 const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
 
-/** Checkout sessions at Stripe. */
 export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
   const retrieveCheckoutSession: CheckoutSessionsPort["retrieveCheckoutSession"] = (account, id) =>
     named(

@@ -1,10 +1,10 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { NoQuery, OrganizationPath, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
+import { pageFields, strict } from "../../kit/Request.ts"
+import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, ProviderObject, ProviderPage } from "../Schemas.ts"
+import { createdFields } from "../Schemas.ts"
 
 /**
  * Query of `GET P/customers`. There is no search by e-mail address: addresses in URLs end up in the logs of everything
@@ -19,25 +19,19 @@ const reducedFields =
 /** Customers on the organization's connected account. */
 export class CustomersApi extends HttpApiGroup.make("customers")
   .add(
-    HttpApiEndpoint.get("list", "/customers")
-      .setPath(OrganizationPath)
+    providerList("/customers", "payments:read", "List customers, without personal data unless it was granted")
       .setUrlParams(ListCustomers)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List customers, without personal data unless it was granted")
       .annotate(OpenApi.Description, reducedFields)
   )
   .add(
-    HttpApiEndpoint.get("get", "/customers/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "Read a customer, without personal data unless it was granted")
-      .annotate(
-        OpenApi.Description,
-        `${reducedFields} A customer that was deleted at the provider has \`deleted: true\`.`
-      )
+    providerGet(
+      "/customers/:id",
+      "payments:read",
+      "Read a customer, without personal data unless it was granted"
+    ).annotate(
+      OpenApi.Description,
+      `${reducedFields} A customer that was deleted at the provider has \`deleted: true\`.`
+    )
   )
   .addError(providerErrors)
   .middleware(Authentication)

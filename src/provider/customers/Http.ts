@@ -1,8 +1,6 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Struct } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { pageShownTo, shownTo } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import type { ProviderObject } from "../Schemas.ts"
@@ -13,7 +11,6 @@ const impersonal = ["id", "object", "created", "currency", "deleted", "delinquen
 
 const withoutPersonalData = (customer: ProviderObject): ProviderObject => Struct.pick(customer, ...impersonal)
 
-/** What the operations of `CustomersApi` do. */
 export const customersOperations = Effect.map(Provider, (provider) =>
   operationsOf(CustomersApi, {
     list: ({ urlParams }) =>
@@ -27,9 +24,4 @@ export const customersOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `CustomersApi`. */
-export const customersHttp = HttpApiBuilder.group(BaseApi.add(CustomersApi), "customers", (handlers) =>
-  Effect.map(customersOperations, (operations) =>
-    handlers.handle("list", operations.list).handle("get", operations.get)
-  )
-)
+export const customersHttp = serve(CustomersApi, customersOperations)

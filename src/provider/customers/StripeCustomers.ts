@@ -6,10 +6,8 @@ import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { ListCustomers } from "./Api.ts"
 import type { CustomersPort } from "./Port.ts"
 
-/** The parameters of a list of customers. */
 export const customersParams = (params: ListCustomers): Stripe.CustomerListParams => withTimeRange(params)
 
-/** Customers at Stripe. */
 export const stripeCustomers = (call: StripeCall): CustomersPort => ({
   listCustomers: (account, params) =>
     page(

@@ -1,8 +1,6 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import type { ProviderObject } from "../Schemas.ts"
@@ -11,7 +9,6 @@ import { DisputesApi } from "./Api.ts"
 /** A dispute without what was submitted about it, which can name the payer and hold letters and addresses. */
 const withoutEvidence = ({ evidence: _, ...rest }: ProviderObject): ProviderObject => withoutPayer(rest)
 
-/** What the operations of `DisputesApi` do. */
 export const disputesOperations = Effect.map(Provider, (provider) =>
   operationsOf(DisputesApi, {
     list: ({ urlParams }) =>
@@ -23,7 +20,4 @@ export const disputesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `DisputesApi`. */
-export const disputesHttp = HttpApiBuilder.group(BaseApi.add(DisputesApi), "disputes", (handlers) =>
-  Effect.map(disputesOperations, (operations) => handlers.handle("list", operations.list).handle("get", operations.get))
-)
+export const disputesHttp = serve(DisputesApi, disputesOperations)

@@ -6,10 +6,8 @@ import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { ListDisputes } from "./Api.ts"
 import type { DisputesPort } from "./Port.ts"
 
-/** The parameters of a list of disputes. */
 export const disputesParams = (params: ListDisputes): Stripe.DisputeListParams => withTimeRange(params)
 
-/** Disputes at Stripe. */
 export const stripeDisputes = (call: StripeCall): DisputesPort => ({
   listDisputes: (account, params) =>
     page(call("disputes.list", account, (client, scope) => client.disputes.list(disputesParams(params), scope))).pipe(

@@ -71,7 +71,6 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Signatures of Stripe's notifications. */
 export const stripeNotifications = (
   options: StripeProviderOptions
 ): Pick<NotificationsPort, "checkSignatureHeader" | "verifyNotification" | "verifyThinNotification"> => {

@@ -3,21 +3,12 @@ import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  BooleanFromQuery,
-  IdempotencyHeaders,
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { BooleanFromQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
 import { ListLineItems } from "../checkout/Api.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
+import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
 
 /** Whether the payer may change the quantity, and its bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({
@@ -78,36 +69,20 @@ export type ListPaymentLinks = typeof ListPaymentLinks.Type
 /** Payment links on the organization's connected account, each with all of its items. */
 export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
   .add(
-    HttpApiEndpoint.post("create", "/payment-links")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
+    providerCreate("/payment-links", "payments:write", "Create a payment link")
       .setPayload(CreatePaymentLink)
-      .addSuccess(ProviderObject)
       .addError(errorSchema(PermissionDenied))
-      .annotate(RequiredPermission, "payments:write")
-      .annotate(OpenApi.Summary, "Create a payment link")
       .annotate(
         OpenApi.Description,
         "A page that can be paid any number of times, or as often as `restrictions.completed_sessions.limit` says. A recurring price also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payments or subscriptions."
       )
   )
   .add(
-    HttpApiEndpoint.get("list", "/payment-links")
-      .setPath(OrganizationPath)
-      .setUrlParams(ListPaymentLinks)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List payment links, each with its items")
+    providerList("/payment-links", "payments:read", "List payment links, each with its items").setUrlParams(
+      ListPaymentLinks
+    )
   )
-  .add(
-    HttpApiEndpoint.get("get", "/payment-links/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "Read a payment link, with its items")
-  )
+  .add(providerGet("/payment-links/:id", "payments:read", "Read a payment link, with its items"))
   .add(
     HttpApiEndpoint.get("lineItems", "/payment-links/:id/line-items")
       .setPath(ProviderObjectPath)
@@ -118,15 +93,13 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
       .annotate(OpenApi.Description, "In the order of the link's `line_items`, each with its price.")
   )
   .add(
-    HttpApiEndpoint.patch("update", "/payment-links/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
+    providerUpdate(
+      "/payment-links/:id",
+      "payments:write",
+      "Activate or deactivate a payment link, or change its metadata"
+    )
       .setPayload(UpdatePaymentLink)
-      .addSuccess(ProviderObject)
       .addError(errorSchema(PermissionDenied))
-      .annotate(RequiredPermission, "payments:write")
-      .annotate(OpenApi.Summary, "Activate or deactivate a payment link, or change its metadata")
       .annotate(
         OpenApi.Description,
         "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."

@@ -1,14 +1,11 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, write } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
 import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
 
-/** What the operations of `PaymentLinksApi` do. */
 export const paymentLinksOperations = Effect.gen(function* () {
   const provider = yield* Provider
   const links = yield* PaymentLinks
@@ -46,14 +43,4 @@ export const paymentLinksOperations = Effect.gen(function* () {
   })
 })
 
-/** Serves `PaymentLinksApi`. */
-export const paymentLinksHttp = HttpApiBuilder.group(BaseApi.add(PaymentLinksApi), "paymentLinks", (handlers) =>
-  Effect.map(paymentLinksOperations, (operations) =>
-    handlers
-      .handle("create", operations.create)
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("lineItems", operations.lineItems)
-      .handle("update", operations.update)
-  )
-)
+export const paymentLinksHttp = serve(PaymentLinksApi, paymentLinksOperations)

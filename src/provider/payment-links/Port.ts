@@ -4,7 +4,6 @@ import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCa
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./Api.ts"
 
-/** The parameters of a new payment link. */
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
 /** The parameters that a link's payments or subscriptions get from it. */

@@ -33,7 +33,6 @@ export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCre
   }
 }
 
-/** The parameters of a change of a payment link. */
 export const paymentLinkChangeParams = ({ metadata, ...rest }: UpdatePaymentLink): Stripe.PaymentLinkUpdateParams => ({
   ...rest,
   ...metadataParams(metadata),
@@ -49,7 +48,6 @@ export const carriedParams = ({ metadata, mode }: CarriedMetadata): Stripe.Payme
   }
 }
 
-/** Payment links at Stripe. */
 export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("paymentLinks.listLineItems", account, (client, scope) =>

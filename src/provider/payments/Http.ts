@@ -1,13 +1,10 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { ChargesApi, PaymentIntentsApi } from "./Api.ts"
 
-/** What the operations of `ChargesApi` do. */
 export const chargesOperations = Effect.map(Provider, (provider) =>
   operationsOf(ChargesApi, {
     list: ({ urlParams }) =>
@@ -17,12 +14,8 @@ export const chargesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `ChargesApi`. */
-export const chargesHttp = HttpApiBuilder.group(BaseApi.add(ChargesApi), "charges", (handlers) =>
-  Effect.map(chargesOperations, (operations) => handlers.handle("list", operations.list).handle("get", operations.get))
-)
+export const chargesHttp = serve(ChargesApi, chargesOperations)
 
-/** What the operations of `PaymentIntentsApi` do. */
 export const paymentIntentsOperations = Effect.map(Provider, (provider) =>
   operationsOf(PaymentIntentsApi, {
     list: ({ urlParams }) =>
@@ -36,9 +29,4 @@ export const paymentIntentsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `PaymentIntentsApi`. */
-export const paymentIntentsHttp = HttpApiBuilder.group(BaseApi.add(PaymentIntentsApi), "paymentIntents", (handlers) =>
-  Effect.map(paymentIntentsOperations, (operations) =>
-    handlers.handle("list", operations.list).handle("get", operations.get)
-  )
-)
+export const paymentIntentsHttp = serve(PaymentIntentsApi, paymentIntentsOperations)

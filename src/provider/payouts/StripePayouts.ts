@@ -6,10 +6,8 @@ import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { ListPayouts } from "./Api.ts"
 import type { PayoutsPort } from "./Port.ts"
 
-/** The parameters of a list of payouts. */
 export const payoutsParams = (params: ListPayouts): Stripe.PayoutListParams => withTimeRange(params)
 
-/** Payouts at Stripe. */
 export const stripePayouts = (call: StripeCall): PayoutsPort => ({
   listPayouts: (account, params) =>
     page(call("payouts.list", account, (client, scope) => client.payouts.list(payoutsParams(params), scope))).pipe(

@@ -1,27 +1,15 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { rule } from "../../bounds/Rules.ts"
 import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  BooleanFromQuery,
-  IdempotencyHeaders,
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import {
   type BrokenRule,
   Currency,
   Metadata,
   MetadataChanges,
-  ProviderObject,
-  ProviderPage,
   ProviderText,
   Reference,
   StatementDescriptor,
@@ -154,44 +142,18 @@ export type ListPrices = typeof ListPrices.Type
 /** Prices on the organization's connected account. */
 export class PricesApi extends HttpApiGroup.make("prices")
   .add(
-    HttpApiEndpoint.post("create", "/prices")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
+    providerCreate("/prices", "products:write", "Create a price")
       .setPayload(CreatePrice)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:write")
-      .annotate(OpenApi.Summary, "Create a price")
       .annotate(
         OpenApi.Description,
         "For an existing `product`, or for one that `product_data` creates. Its amount is one of `unit_amount` (with `transform_quantity` per package of units), `custom_unit_amount` (the payer chooses) and `tiers` with `tiers_mode`. Metered usage is not supported: `recurring.usage_type` is ignored."
       )
   )
+  .add(providerList("/prices", "products:read", "List prices, each with its tiers").setUrlParams(ListPrices))
+  .add(providerGet("/prices/:id", "products:read", "Read a price, with its tiers"))
   .add(
-    HttpApiEndpoint.get("list", "/prices")
-      .setPath(OrganizationPath)
-      .setUrlParams(ListPrices)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "List prices, each with its tiers")
-  )
-  .add(
-    HttpApiEndpoint.get("get", "/prices/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "Read a price, with its tiers")
-  )
-  .add(
-    HttpApiEndpoint.patch("update", "/prices/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
+    providerUpdate("/prices/:id", "products:write", "Activate, deactivate or rename a price, or give it a lookup key")
       .setPayload(UpdatePrice)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:write")
-      .annotate(OpenApi.Summary, "Activate, deactivate or rename a price, or give it a lookup key")
       .annotate(
         OpenApi.Description,
         "Absent fields are unchanged, null removes a `nickname` or `lookup_key`, and `metadata` is merged. What a price costs never changes: create another one, and move the `lookup_key` to it with `transfer_lookup_key`. A key that another price has is otherwise refused with `provider_resource_already_exists`. Past sales and running subscriptions at a deactivated price are unchanged."

@@ -1,12 +1,9 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { PricesApi } from "./Api.ts"
 
-/** What the operations of `PricesApi` do. */
 export const pricesOperations = Effect.map(Provider, (provider) =>
   operationsOf(PricesApi, {
     create: ({ headers, payload }) =>
@@ -36,13 +33,4 @@ export const pricesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `PricesApi`. */
-export const pricesHttp = HttpApiBuilder.group(BaseApi.add(PricesApi), "prices", (handlers) =>
-  Effect.map(pricesOperations, (operations) =>
-    handlers
-      .handle("create", operations.create)
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("update", operations.update)
-  )
-)
+export const pricesHttp = serve(PricesApi, pricesOperations)

@@ -20,7 +20,6 @@ export const withoutUsage = <A extends { readonly usage_type?: string }>(recurri
 /** An amount that the payer chooses, with the `enabled` that Stripe requires. */
 export const chosenByPayer = <A extends object>(amount: A) => ({ ...amount, enabled: true as const })
 
-/** The parameters of a new price. */
 export const priceParams = (params: CreatePrice): Stripe.PriceCreateParams => {
   const { custom_unit_amount, recurring, tiers, ...rest } = params
   return {
@@ -46,14 +45,12 @@ export const priceChangeParams = ({
   ...expanded
 })
 
-/** The parameters of a list of prices. */
 export const pricesParams = ({ lookup_keys, ...rest }: ListPrices): Stripe.PriceListParams => ({
   ...rest,
   ...(lookup_keys === undefined ? {} : { lookup_keys: [...lookup_keys] }),
   ...expandedEach
 })
 
-/** Prices at Stripe. */
 export const stripePrices = (call: StripeCall): PricesPort => ({
   createPrice: (account, params, { idempotencyKey }) =>
     one(

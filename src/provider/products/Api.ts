@@ -1,18 +1,8 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  BooleanFromQuery,
-  IdempotencyHeaders,
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { amountRules, CustomUnitAmount, Recurring } from "../prices/PriceFields.ts"
 import {
@@ -20,8 +10,6 @@ import {
   Currency,
   Metadata,
   MetadataChanges,
-  ProviderObject,
-  ProviderPage,
   ProviderText,
   Reference,
   removable,
@@ -104,41 +92,17 @@ export type ListProducts = typeof ListProducts.Type
 /** Products on the organization's connected account. */
 export class ProductsApi extends HttpApiGroup.make("products")
   .add(
-    HttpApiEndpoint.post("create", "/products")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
+    providerCreate("/products", "products:write", "Create a product")
       .setPayload(CreateProduct)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:write")
-      .annotate(OpenApi.Summary, "Create a product")
       .annotate(OpenApi.Description, "With `default_price_data`, its default price is created with it.")
   )
   .add(
-    HttpApiEndpoint.get("list", "/products")
-      .setPath(OrganizationPath)
-      .setUrlParams(ListProducts)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "List products, each with its default price")
+    providerList("/products", "products:read", "List products, each with its default price").setUrlParams(ListProducts)
   )
+  .add(providerGet("/products/:id", "products:read", "Read a product, with its default price"))
   .add(
-    HttpApiEndpoint.get("get", "/products/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "Read a product, with its default price")
-  )
-  .add(
-    HttpApiEndpoint.patch("update", "/products/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
+    providerUpdate("/products/:id", "products:write", "Change a product, or replace its default price")
       .setPayload(UpdateProduct)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "products:write")
-      .annotate(OpenApi.Summary, "Change a product, or replace its default price")
       .annotate(
         OpenApi.Description,
         "Absent fields are unchanged, and `metadata` is merged. `default_price` sets one of the product's prices, `default_price_data` creates a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."

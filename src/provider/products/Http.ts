@@ -1,12 +1,10 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { refusal } from "../../bounds/Refusals.ts"
 import { ValidationFailed } from "../../errors/Errors.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { Images } from "../../images/Images.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { ProductsApi } from "./Api.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
@@ -23,7 +21,6 @@ const requireImages = (
     : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
-/** What the operations of `ProductsApi` do. */
 export const productsOperations = Effect.gen(function* () {
   const provider = yield* Provider
   const products = yield* Products
@@ -63,13 +60,4 @@ export const productsOperations = Effect.gen(function* () {
   })
 })
 
-/** Serves `ProductsApi`. */
-export const productsHttp = HttpApiBuilder.group(BaseApi.add(ProductsApi), "products", (handlers) =>
-  Effect.map(productsOperations, (operations) =>
-    handlers
-      .handle("create", operations.create)
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("update", operations.update)
-  )
-)
+export const productsHttp = serve(ProductsApi, productsOperations)

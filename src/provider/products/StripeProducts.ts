@@ -21,7 +21,6 @@ const defaultPriceParams = ({
   ...(recurring === undefined ? {} : { recurring: withoutUsage(recurring) })
 })
 
-/** The parameters of a new product. */
 export const productParams = (params: CreateProduct): Stripe.ProductCreateParams => {
   const { default_price_data, images, marketing_features, ...rest } = params
   return {
@@ -36,7 +35,6 @@ export const productParams = (params: CreateProduct): Stripe.ProductCreateParams
 /** A list in a change: form encoding can't express an empty one, so Stripe accepts an empty string instead. */
 const list = <A>(items: ReadonlyArray<A>): Array<A> | "" => (items.length === 0 ? "" : [...items])
 
-/** The parameters of a change of a product. */
 export const productChangeParams = (changes: ProductChanges): Stripe.ProductUpdateParams => {
   const { images, marketing_features, metadata, ...rest } = changes
   return {
@@ -48,7 +46,6 @@ export const productChangeParams = (changes: ProductChanges): Stripe.ProductUpda
   }
 }
 
-/** Products at Stripe. */
 export const stripeProducts = (call: StripeCall): ProductsPort => ({
   createProduct: (account, params, { idempotencyKey }) =>
     one(

@@ -1,23 +1,13 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { remark, rule } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
 import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  BooleanFromQuery,
-  IdempotencyHeaders,
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
+import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { type BrokenRule, Currency, ProviderObject, ProviderPage, UnitAmount } from "../Schemas.ts"
+import { type BrokenRule, Currency, UnitAmount } from "../Schemas.ts"
 
 const discountRules = (discount: {
   readonly percent_off?: number
@@ -130,44 +120,26 @@ export type ListPromotionCodes = typeof ListPromotionCodes.Type
 /** Promotion codes on the organization's connected account, each with its coupon. */
 export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
   .add(
-    HttpApiEndpoint.post("create", "/promotion-codes")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
+    providerCreate("/promotion-codes", "coupons:write", "Create a promotion code")
       .setPayload(CreatePromotionCode)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "coupons:write")
-      .annotate(OpenApi.Summary, "Create a promotion code")
       .annotate(
         OpenApi.Description,
         'Creates the coupon and its code in one step; the answer shows the coupon as `coupon`. A code that is already active is refused with `provider_resource_already_exists`, `fields: ["code"]`, and no coupon is left behind.'
       )
   )
   .add(
-    HttpApiEndpoint.get("list", "/promotion-codes")
-      .setPath(OrganizationPath)
-      .setUrlParams(ListPromotionCodes)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "coupons:read")
-      .annotate(OpenApi.Summary, "List promotion codes, each with its coupon")
+    providerList("/promotion-codes", "coupons:read", "List promotion codes, each with its coupon").setUrlParams(
+      ListPromotionCodes
+    )
   )
+  .add(providerGet("/promotion-codes/:id", "coupons:read", "Read a promotion code, with its coupon"))
   .add(
-    HttpApiEndpoint.get("get", "/promotion-codes/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "coupons:read")
-      .annotate(OpenApi.Summary, "Read a promotion code, with its coupon")
-  )
-  .add(
-    HttpApiEndpoint.patch("update", "/promotion-codes/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
+    providerUpdate(
+      "/promotion-codes/:id",
+      "coupons:write",
+      "Activate or deactivate a promotion code, or change its metadata"
+    )
       .setPayload(UpdatePromotionCode)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "coupons:write")
-      .annotate(OpenApi.Summary, "Activate or deactivate a promotion code, or change its metadata")
       .annotate(OpenApi.Description, "Absent fields are unchanged, and `metadata` is merged.")
   )
   .addError(providerErrors)

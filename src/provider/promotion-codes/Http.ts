@@ -1,14 +1,11 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { PromotionCodesApi } from "./Api.ts"
 import { PromotionCodes } from "./PromotionCodes.ts"
 
-/** What the operations of `PromotionCodesApi` do. */
 export const promotionCodesOperations = Effect.gen(function* () {
   const provider = yield* Provider
   const promotionCodes = yield* PromotionCodes
@@ -42,13 +39,4 @@ export const promotionCodesOperations = Effect.gen(function* () {
   })
 })
 
-/** Serves `PromotionCodesApi`. */
-export const promotionCodesHttp = HttpApiBuilder.group(BaseApi.add(PromotionCodesApi), "promotionCodes", (handlers) =>
-  Effect.map(promotionCodesOperations, (operations) =>
-    handlers
-      .handle("create", operations.create)
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("update", operations.update)
-  )
-)
+export const promotionCodesHttp = serve(PromotionCodesApi, promotionCodesOperations)

@@ -9,7 +9,6 @@ export type NewCoupon = Pick<CreatePromotionCode, "discount" | "duration" | "dur
 
 /** The parameters of a new promotion code for an existing coupon. */
 export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at" | "metadata"> & {
-  /** The coupon's id. */
   readonly coupon: string
 }
 

@@ -18,14 +18,12 @@ const withCoupon = (code: ProviderObject): ProviderObject => {
     : code
 }
 
-/** The parameters of a new coupon. */
 export const couponParams = ({ discount, products, ...rest }: NewCoupon): Stripe.CouponCreateParams => ({
   ...rest,
   ...discount,
   ...(products === undefined ? {} : { applies_to: { products: [...products] } })
 })
 
-/** The parameters of a new promotion code. */
 export const promotionCodeParams = ({
   coupon,
   metadata,
@@ -37,7 +35,6 @@ export const promotionCodeParams = ({
   ...expanded
 })
 
-/** The parameters of a change of a promotion code. */
 export const promotionCodeChangeParams = ({
   metadata,
   ...rest
@@ -55,7 +52,6 @@ const couponFieldNames = {
   applies_to: "products"
 } as const
 
-/** Coupons and promotion codes at Stripe. */
 export const stripePromotionCodes = (call: StripeCall): PromotionCodesPort => ({
   createCoupon: (account, params, { idempotencyKey }) =>
     one(

@@ -1,13 +1,10 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { RefundsApi } from "./Api.ts"
 
-/** What the operations of `RefundsApi` do. */
 export const refundsOperations = Effect.map(Provider, (provider) =>
   operationsOf(RefundsApi, {
     create: ({ headers, payload }) =>
@@ -28,9 +25,4 @@ export const refundsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `RefundsApi`. */
-export const refundsHttp = HttpApiBuilder.group(BaseApi.add(RefundsApi), "refunds", (handlers) =>
-  Effect.map(refundsOperations, (operations) =>
-    handlers.handle("create", operations.create).handle("list", operations.list).handle("get", operations.get)
-  )
-)
+export const refundsHttp = serve(RefundsApi, refundsOperations)

@@ -6,16 +6,13 @@ import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
 import type { CreateRefund, ListRefunds } from "./Api.ts"
 import type { RefundsPort } from "./Port.ts"
 
-/** The parameters of a new refund. */
 export const refundParams = ({ metadata, ...rest }: CreateRefund): Stripe.RefundCreateParams => ({
   ...rest,
   ...(metadata === undefined ? {} : { metadata: { ...metadata } })
 })
 
-/** The parameters of a list of refunds. */
 export const refundsParams = (params: ListRefunds): Stripe.RefundListParams => withTimeRange(params)
 
-/** Refunds at Stripe. */
 export const stripeRefunds = (call: StripeCall): RefundsPort => ({
   createRefund: (account, params, { idempotencyKey }) =>
     one(

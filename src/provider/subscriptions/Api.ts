@@ -2,17 +2,10 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import {
-  IdempotencyHeaders,
-  NoQuery,
-  OrganizationPath,
-  optional,
-  ProviderObjectPath,
-  pageFields,
-  strict
-} from "../../kit/Request.ts"
+import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
+import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderObject, ProviderPage } from "../Schemas.ts"
+import { ProviderObject } from "../Schemas.ts"
 
 /** Query of `GET P/subscriptions` (contract 4.4): without `status`, canceled ones are left out. */
 export const ListSubscriptions = strict(
@@ -49,25 +42,14 @@ export type UpdateSubscription = typeof UpdateSubscription.Type
 /** Subscriptions on the organization's connected account. */
 export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
   .add(
-    HttpApiEndpoint.get("list", "/subscriptions")
-      .setPath(OrganizationPath)
+    providerList("/subscriptions", "payments:read", "List subscriptions")
       .setUrlParams(ListSubscriptions)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List subscriptions")
       .annotate(
         OpenApi.Description,
         "Without `status`, canceled subscriptions are left out. Each has all of its `items`."
       )
   )
-  .add(
-    HttpApiEndpoint.get("get", "/subscriptions/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "Read a subscription")
-  )
+  .add(providerGet("/subscriptions/:id", "payments:read", "Read a subscription"))
   .add(
     HttpApiEndpoint.patch("update", "/subscriptions/:id")
       .setPath(ProviderObjectPath)

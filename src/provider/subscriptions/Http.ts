@@ -1,12 +1,9 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
-import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { SubscriptionsApi } from "./Api.ts"
 
-/** What the operations of `SubscriptionsApi` do. */
 export const subscriptionsOperations = Effect.map(Provider, (provider) =>
   operationsOf(SubscriptionsApi, {
     list: ({ urlParams }) => onAccount((account) => provider.listSubscriptions(account, urlParams)),
@@ -36,13 +33,4 @@ export const subscriptionsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-/** Serves `SubscriptionsApi`. */
-export const subscriptionsHttp = HttpApiBuilder.group(BaseApi.add(SubscriptionsApi), "subscriptions", (handlers) =>
-  Effect.map(subscriptionsOperations, (operations) =>
-    handlers
-      .handle("list", operations.list)
-      .handle("get", operations.get)
-      .handle("update", operations.update)
-      .handle("cancel", operations.cancel)
-  )
-)
+export const subscriptionsHttp = serve(SubscriptionsApi, subscriptionsOperations)

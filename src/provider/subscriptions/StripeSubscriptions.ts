@@ -8,16 +8,13 @@ import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
 import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
 import type { SubscriptionsPort } from "./Port.ts"
 
-/** The parameters of a list of subscriptions. */
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
 
-/** The parameters of a change of a subscription. */
 export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
 
 /** Calls at once for the items of the subscriptions in a list. */
 const itemsConcurrency = 5
 
-/** Subscriptions at Stripe. */
 export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
   /**
    * A subscription with all of its items, of which Stripe shows ten and takes twenty. What was done is done, even if the

@@ -54,5 +54,4 @@ export const actionWords = (action: string): string =>
 
 export const knownActions: ReadonlyArray<string> = Object.keys(words)
 
-/** What an audit record's target is, in a word. */
 export const targetWord = (type: string): string => type.replaceAll("_", " ")

@@ -16,7 +16,6 @@ export const useActiveFilter = (): {
   }
 }
 
-/** The filter of a catalog's list. */
 export const ActiveFilter = ({ active, inactive }: { readonly active: string; readonly inactive: string }) => {
   const { show, shown } = useActiveFilter()
   return (

@@ -25,7 +25,6 @@ export interface CheckoutPageFormProps {
   readonly onClose: () => void
 }
 
-/** The form of a checkout page, a new one or one that is there. */
 export const CheckoutPageForm = (props: CheckoutPageFormProps) => {
   const { draft } = props
   const { can } = useWorkspace()

@@ -3,7 +3,6 @@ import type { Written } from "./PriceDraft.ts"
 
 /** What a payment link or a checkout page sells, while it is written in a form. */
 
-/** One item. */
 export interface ItemDraft {
   /** For lists: the same item keeps it while others come and go. */
   readonly key: number

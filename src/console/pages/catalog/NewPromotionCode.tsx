@@ -31,7 +31,6 @@ export interface NewPromotionCodeProps {
   readonly onClose: () => void
 }
 
-/** A new promotion code. */
 export const NewPromotionCode = ({ currencies, onClose }: NewPromotionCodeProps) => {
   const { environment } = useWorkspace()
   const [draft, setDraft] = useState(() => emptyPromotion(currencies[0] ?? fallbackCurrency))

@@ -7,7 +7,6 @@ export type Price = AnswerOf<"prices", "get">
 export type Product = AnswerOf<"products", "get">
 
 export interface Offer {
-  /** The price's id. */
   readonly id: string
   readonly price: Price
   /** The product with the amount, as people choose it. */

@@ -8,7 +8,6 @@ import { priceWords } from "./PriceWords.ts"
 
 type PaymentLink = AnswerOf<"paymentLinks", "get">
 
-/** The provider's payment links. */
 export const PaymentLinkList = ({ action }: { readonly action: ComponentChildren }) => (
   <AddressList<PaymentLink>
     kind="payment-links"

@@ -5,7 +5,6 @@ import { readCount } from "./Counts.ts"
 export const intervals = ["day", "week", "month", "year"] as const
 export type Interval = (typeof intervals)[number]
 
-/** One tier of a price in a form. */
 export interface TierDraft {
   /** For lists: the same tier keeps it while others come and go. */
   readonly key: number
@@ -112,7 +111,6 @@ class Reader {
     return amount
   }
 
-  /** An amount that is needed. */
   neededAmount(name: string, amount: number | undefined): number {
     if (amount === undefined) this.problems[name] = notWritten
     return this.amount(name, amount) ?? 0

@@ -17,7 +17,6 @@ import type { Price, Product } from "./Offers.ts"
 import { isVolume, priceWords, tiersOf, trialWords } from "./PriceWords.ts"
 import { useToastedSubmit } from "./ToastedSubmit.ts"
 
-/** The prices of a product. */
 export const PricesSection = ({ product }: { readonly product: Product }) => {
   const { can, environment } = useWorkspace()
   const [isAdding, setAdding] = useState(false)

@@ -18,7 +18,6 @@ import { PricesSection } from "./PricesSection.tsx"
 import { draftOf } from "./ProductDraft.ts"
 import { ProductImage } from "./ProductImage.tsx"
 
-/** One product with its prices. */
 export default function Product() {
   const { can, environment, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()

@@ -49,5 +49,4 @@ export const historyPath = (filters: Partial<HistoryFilters>): string => {
   return text === "" ? "/deliveries" : `/deliveries?${text}`
 }
 
-/** Every filter off. */
 export const noFilters: HistoryFilters = { destination: "", state: "", type: "", event: "", from: "", to: "" }

@@ -6,7 +6,6 @@ import type { FilterName } from "../events/eventTypes.ts"
  * with the contract's bounds (7.2); the service has the last word. Pure.
  */
 
-/** The filters that a destination has. */
 export type Filters = AnswerOf<"endpoints", "get">["filters"]
 
 /** A pair as it is typed; `id` tells rows apart while they are edited. */
@@ -39,7 +38,6 @@ export const emptyFilterForm: FilterForm = {
   metadata: []
 }
 
-/** The form of filters that a destination has. */
 export const formOfFilters = (filters: Filters): FilterForm => ({
   currencies: (filters.currencies ?? []).join(", "),
   amountMin: filters.amountMin === undefined ? "" : String(filters.amountMin),
@@ -152,7 +150,6 @@ const filterNames: ReadonlyArray<FilterName> = [
   "metadata"
 ]
 
-/** The filters that are set, by name. */
 export const setFilters = (filters: Filters): ReadonlyArray<FilterName> =>
   filterNames.filter((name) => filters[name] !== undefined)
 

@@ -13,7 +13,6 @@ export interface Snippet {
   readonly code: string
 }
 
-/** What is filled in. */
 export interface SnippetFacts {
   readonly organizationId: string
   readonly livemode: boolean

@@ -78,7 +78,6 @@ export const summaryOf = (grants: ReadonlyArray<string>): string => {
   return labels.length <= 3 ? labels.join(", ") : `${labels.slice(0, 2).join(", ")} and ${labels.length - 2} more`
 }
 
-/** A key's permissions, one label each. */
 export const labelsOf = (grants: ReadonlyArray<string>): ReadonlyArray<string> => {
   const all = new Set(grants.flatMap(included))
   return permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)

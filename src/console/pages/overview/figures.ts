@@ -61,7 +61,6 @@ export const currenciesOf = ({ payments }: Pick<Statistics, "payments">): Readon
     })
     .sort((a, b) => b.succeeded - a.succeeded || a.currency.localeCompare(b.currency))
 
-/** A currency's payments day by day. */
 export const paymentDays = (statistics: Statistics, currency: string) => {
   const days = daysOf(statistics)
   const own = statistics.payments.filter((day) => day.currency === currency)

@@ -22,7 +22,6 @@ interface Identified {
 
 const idOf = ({ id }: Identified): string => id
 
-/** The query of a page of any of the lists. */
 const pageQuery = (status: string, after: string | undefined) => ({
   limit: pageSizeFor(status),
   ...(after === undefined ? {} : { starting_after: after })

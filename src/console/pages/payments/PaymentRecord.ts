@@ -8,7 +8,6 @@ export type CheckoutSession = AnswerOf<"checkoutSessions", "get">
 export type Refund = AnswerOf<"refunds", "get">
 export type Dispute = AnswerOf<"disputes", "get">
 
-/** A payment with what belongs to it. */
 export interface PaymentRecord {
   /** Undefined for a session that nobody has paid at yet, and for a charge without a payment intent. */
   readonly intent: PaymentIntent | undefined

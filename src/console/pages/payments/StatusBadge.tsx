@@ -1,5 +1,4 @@
 import { Badge } from "../../components/Badge.tsx"
 import type { Status } from "./Statuses.ts"
 
-/** A state as a badge. */
 export const StatusBadge = ({ status }: { readonly status: Status }) => <Badge tone={status.tone}>{status.words}</Badge>

@@ -5,7 +5,6 @@ import { capitalized, isAt, numberAt, plainWords, textAt } from "./Reading.ts"
  * the provider's own word.
  */
 
-/** The tones of a badge. */
 export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
 /** A state as people read it. */
@@ -120,7 +119,6 @@ const refundStatuses: Readonly<Record<string, Status>> = {
   }
 }
 
-/** The state of a refund. */
 export const refundStatus = (refund: unknown): Status => known(refundStatuses, textAt(refund, "status"))
 
 const disputeStatuses: Readonly<Record<string, Status>> = {
@@ -134,7 +132,6 @@ const disputeStatuses: Readonly<Record<string, Status>> = {
   prevented: { words: "Prevented", tone: "ok" }
 }
 
-/** The state of a dispute. */
 export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses, textAt(dispute, "status"))
 
 /** Whether the organization has something to do about a dispute. */

@@ -94,7 +94,6 @@ export const EditMember = ({ member, onClose }: Props) => {
   )
 }
 
-/** Removes a member, or leaves. */
 export const RemoveMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id

@@ -26,6 +26,5 @@ export const WorkspaceChoice = (props: {
   </FieldGroup>
 )
 
-/** The workspaces in words. */
 export const workspacesInWords = (entered: ReadonlyArray<Environment>): string =>
   entered.length === 2 ? "Both" : entered.length === 0 ? "None" : names[entered[0] ?? "sandbox"]

@@ -21,7 +21,6 @@ const useReason = () => {
   return { to: isOwnPath(to) ? to : "/", ended: query.has("ended") }
 }
 
-/** Asks for the link. */
 const AskForLink = () => {
   const { ended, to } = useReason()
   const [email, setEmail] = useState("")

@@ -1,0 +1,34 @@
+import { Effect, Schema } from "effect"
+import { Principal } from "../../identity/Principal.ts"
+import { Idempotency } from "../../kit/Idempotency.ts"
+import { operationsOf, serve } from "../../kit/Operations.ts"
+import { Recoveries } from "./Recoveries.ts"
+import { RecoveriesApi, Recovery, StartRecovery } from "./RecoveriesApi.ts"
+
+export const recoveriesOperations = Effect.gen(function* () {
+  const recoveries = yield* Recoveries
+  const idempotency = yield* Idempotency
+  return operationsOf(RecoveriesApi, {
+    start: Effect.fnUntraced(function* ({ headers, path: { id }, payload }) {
+      const tenant = yield* Principal
+      const answer = yield* idempotency.runInTransaction(
+        {
+          tenant,
+          key: headers["idempotency-key"],
+          operation: "endpoints.recover",
+          parameters: { id, ...Schema.encodeSync(StartRecovery)(payload) },
+          encode: Schema.encodeSync(Recovery),
+          status: 202
+        },
+        Effect.succeed(recoveries.queue(tenant, id, payload.since))
+      )
+      yield* recoveries.announce
+      return answer
+    }),
+    list: ({ path, urlParams }) =>
+      Effect.flatMap(Principal, (principal) => recoveries.list(principal, path.id, urlParams)),
+    get: ({ path }) => Effect.flatMap(Principal, (principal) => recoveries.get(principal, path.id, path.recoveryId))
+  })
+})
+
+export const recoveriesHttp = serve(RecoveriesApi, recoveriesOperations)

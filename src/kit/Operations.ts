@@ -1,0 +1,81 @@
+import {
+  type HttpApi,
+  HttpApiBuilder,
+  type HttpApiEndpoint,
+  type HttpApiGroup,
+  type HttpMethod,
+  type HttpRouter
+} from "@effect/platform"
+import { Effect, type Layer, type Scope } from "effect"
+import { BaseApi } from "./BaseApi.ts"
+
+/** The errors of any operation, whatever its group. */
+type BaseError = typeof BaseApi extends HttpApi.HttpApi<infer _Id, infer _Groups, infer E, infer _R> ? E : never
+
+type Endpoints<Group> = HttpApiGroup.HttpApiGroup.Endpoints<Group>
+
+/** The names of a group's operations. */
+export type OperationName<Group> = HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints<Group>>
+
+/** One operation of a group: from its declared, checked request to its declared answer and errors. */
+export type Operation<Group, Name extends string, R = unknown> = HttpApiEndpoint.HttpApiEndpoint.Handler<
+  HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints<Group>, Name>,
+  HttpApiGroup.HttpApiGroup.Error<Group> | BaseError,
+  R
+>
+
+/**
+ * What each operation of a group does, by its name. The HTTP API and the tools of agents call the same function, so that
+ * permissions, repeats, audit and what is remembered of a sale are the same (contract 5.7).
+ */
+export type Operations<Group> = { readonly [Name in OperationName<Group>]: Operation<Group, Name> }
+
+/** The services that operations need, their caller included. */
+type ContextOf<Made> = {
+  readonly [Name in keyof Made]: Made[Name] extends (...request: never) => Effect.Effect<unknown, unknown, infer R>
+    ? R
+    : never
+}[keyof Made]
+
+/** The operations of a group, each checked against its declaration. */
+export const operationsOf = <Group extends HttpApiGroup.HttpApiGroup.Any, const Made extends Operations<Group>>(
+  _group: Group,
+  operations: Made
+): Made => operations
+
+/** A group served: it needs what its operations do, apart from what the router and the group's middleware provide. */
+type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Layer<
+  HttpApiGroup.ApiGroup<"connected-payments", HttpApiGroup.HttpApiGroup.Name<Group>>,
+  E,
+  Exclude<
+    | R
+    | Exclude<
+        ContextOf<Made>,
+        | HttpRouter.HttpRouter.DefaultServices
+        | HttpRouter.HttpRouter.Provided
+        | HttpApiGroup.HttpApiGroup.Provides<Group>
+      >
+    | HttpApiGroup.HttpApiGroup.Middleware<Group>,
+    Scope.Scope
+  >
+>
+
+type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
+
+/** Serves a group of the HTTP API by its operations. */
+export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Operations<Group>, E, R>(
+  group: Group,
+  make: Effect.Effect<Made, E, R>
+): Served<Group, Made, E, R>
+export function serve<E, R>(
+  group: HttpApiGroup.HttpApiGroup<string, AnyEndpoint>,
+  make: Effect.Effect<Readonly<Record<string, Operation<typeof group, string, never>>>, E, R>
+) {
+  return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (handlers) =>
+    Effect.map(make, (operations) => {
+      const all = Object.entries(operations).reduce((served, [name, run]) => served.handle(name, run), handlers)
+      // By their type, the operations are the whole group's
+      return all as HttpApiBuilder.Handlers<BaseError, never, never>
+    })
+  )
+}
