@@ -7,6 +7,9 @@ export default defineConfig({
     include: ["test/faults/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
     fileParallelism: false,
+    // They share one worker, and what it has loaded
+    isolate: false,
+    setupFiles: ["test/harness/freshTestMethods.ts"],
     reporters: ["default", new Ending()],
     testTimeout: 120_000,
     hookTimeout: 120_000

@@ -2,10 +2,11 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** Files and folders that take ten seconds and more, or wait for long; the slowest first. */
 const slow = [
-  "test/http/Limits.test.ts",
+  "test/console/Foundation.full.test.ts",
+  "test/process/TwoProcesses.full.test.ts",
+  "test/http/Limits.full.test.ts",
   "test/http/Tenancy.test.ts",
   "test/console/WholeWay.test.ts",
-  "test/deliveries/WorkerPool.test.ts",
   "test/http/Statistics.test.ts",
   "test/http/Connections.test.ts",
   "test/identity/Sessions.test.ts",
