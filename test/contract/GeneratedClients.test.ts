@@ -115,35 +115,41 @@ print(paid.payment_status, paid.amount_total)
 
 const hasPythonGenerator = spawnSync("python3", ["-c", "import openapi_python_client"]).status === 0
 
+/** In milliseconds: a generator, a compiler and a client start one after the other. */
+const limit = 240_000
+
 onSharedService("a client generated from the OpenAPI document", (it) => {
-  it.scoped("in TypeScript compiles strictly and does a payment", () =>
-    Effect.gen(function* () {
-      const folder = yield* workFolder
-      const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
-      write("package.json", '{ "type": "module" }')
-      write("generate.mjs", generate)
-      write("pay.ts", payInTypeScript)
-      write(
-        "tsconfig.json",
-        JSON.stringify({
-          compilerOptions: {
-            strict: true,
-            noEmit: true,
-            target: "es2022",
-            module: "nodenext",
-            skipLibCheck: true,
-            types: ["node"],
-            typeRoots: [join(root, "node_modules/@types")],
-            allowImportingTsExtensions: true
-          },
-          files: ["pay.ts", "api.ts"]
-        })
-      )
-      yield* run(process.execPath, ["generate.mjs"], folder)
-      yield* run(join(root, "node_modules/.bin/tsc"), ["--project", "tsconfig.json"], folder)
-      const printed = yield* run(process.execPath, ["--import", "tsx", "pay.ts"], folder, yield* access)
-      expect(printed.trim()).toBe("paid 3000")
-    })
+  it.scoped(
+    "in TypeScript compiles strictly and does a payment",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* workFolder
+        const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+        write("package.json", '{ "type": "module" }')
+        write("generate.mjs", generate)
+        write("pay.ts", payInTypeScript)
+        write(
+          "tsconfig.json",
+          JSON.stringify({
+            compilerOptions: {
+              strict: true,
+              noEmit: true,
+              target: "es2022",
+              module: "nodenext",
+              skipLibCheck: true,
+              types: ["node"],
+              typeRoots: [join(root, "node_modules/@types")],
+              allowImportingTsExtensions: true
+            },
+            files: ["pay.ts", "api.ts"]
+          })
+        )
+        yield* run(process.execPath, ["generate.mjs"], folder)
+        yield* run(join(root, "node_modules/.bin/tsc"), ["--project", "tsconfig.json"], folder)
+        const printed = yield* run(process.execPath, ["--import", "tsx", "pay.ts"], folder, yield* access)
+        expect(printed.trim()).toBe("paid 3000")
+      }),
+    limit
   )
 
   it.scoped.skipIf(!hasPythonGenerator)(
@@ -168,6 +174,7 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
         yield* run("python3", ["-m", "compileall", "-q", "payments"], folder)
         const printed = yield* run("python3", ["pay.py"], folder, yield* access)
         expect(printed.trim()).toBe("paid 3000")
-      })
+      }),
+    limit
   )
 })

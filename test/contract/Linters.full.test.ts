@@ -87,7 +87,7 @@ describe("the OpenAPI document, for those who generate from it,", () => {
     expect(problems.map(({ code, message, path }) => [code, message, path.join("/")])).toEqual([])
     const broken = await linter.run(withoutServers)
     expect(broken.map(({ code }) => code)).toContain("oas3-api-servers")
-  })
+  }, 240_000)
 
   it("has an operation id of group and verb for each operation", () => {
     for (const { group, method, name, path } of operations) {

@@ -74,7 +74,7 @@ describe("consumers and name servers that misbehave in every way", () => {
         const good = yield* service.subscribe(receiver.url("good"))
 
         // The first attempt: each comes to what it has to, and the healthy one waits for none of them
-        for (let n = 0; n < 3; n++) expect(yield* millisToDelivery(provider, receiver, 1)).toBeLessThan(3000)
+        for (let n = 0; n < 3; n++) expect(yield* millisToDelivery(provider, receiver, 1)).toBeLessThan(10_000)
         yield* settledAt(service, 1)
         const first = yield* storedDeliveries(service)
         expect(first).toHaveLength(3 * (expected.size + 1))
@@ -138,8 +138,8 @@ describe("consumers and name servers that misbehave in every way", () => {
         for (const { pid } of ofRole(service, "worker")) {
           expect(yield* residentMegabytes(pid)).toBeLessThan(600)
         }
-        expect(yield* millisToDelivery(provider, receiver, 1)).toBeLessThan(3000)
+        expect(yield* millisToDelivery(provider, receiver, 1)).toBeLessThan(10_000)
       }),
-    120_000
+    400_000
   )
 })

@@ -98,7 +98,7 @@ describe("the service as an ordinary role", () => {
         const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
         expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
       }),
-    120_000
+    400_000
   )
 })
 
@@ -141,7 +141,7 @@ describe.skipIf(!hasPgBouncer)(
           expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
           expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
         }),
-      150_000
+      400_000
     )
   }
 )

@@ -74,11 +74,10 @@ const under = <E, R>({ provider, service }: Loaded, fault: Effect.Effect<unknown
   provider.loading(
     40,
     Effect.gen(function* () {
-      yield* eventuallyTrue("some load", () => provider.confirmed.size >= 30, 120_000)
+      yield* provider.more(30)
       yield* fault
       const lasted = yield* untilServed(service)
-      const before = provider.confirmed.size
-      yield* eventuallyTrue("more load", () => provider.confirmed.size >= before + 30, 120_000)
+      yield* provider.more(30)
       return lasted
     })
   )

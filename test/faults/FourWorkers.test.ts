@@ -9,11 +9,12 @@ import { makeReceiver } from "./Receiver.ts"
 const lease = 6000
 const settings = { DELIVERY_TIMEOUT: "1 second", DELIVERY_LEASE_MARGIN: "5 seconds" }
 const kills = 2
-const killEvery = 10_000
+/** Notifications: ten seconds of the load. */
+const killEvery = 150
 
 describe("four workers on one queue", () => {
   it.scopedLive(
-    `lose nothing while one is killed every ten seconds and another one is frozen for longer than its lease (seed ${seed})`,
+    `lose nothing while one after the other is killed and another one is frozen for longer than its lease (seed ${seed})`,
     () =>
       Effect.gen(function* () {
         const random = new Randomness()
@@ -40,7 +41,7 @@ describe("four workers on one queue", () => {
           15,
           Effect.gen(function* () {
             for (let number = 0; number < kills; number++) {
-              const rest = yield* Effect.fork(Effect.sleep(killEvery))
+              const rest = yield* Effect.fork(provider.more(killEvery))
               yield* kill
               if (number === 0) {
                 // Its connections stay open, and its sessions live: only its heart has stopped
@@ -60,8 +61,8 @@ describe("four workers on one queue", () => {
         // Each repetition is an attempt of its own in the history, which `expectNothingLost` has checked. There are as
         // few as were under way when their workers fell silent
         expect(duplicates(receiver).size).toBeLessThan((kills + 1) * 48)
-        expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(5000)
+        expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(10_000)
       }),
-    120_000
+    400_000
   )
 })

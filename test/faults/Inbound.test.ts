@@ -172,6 +172,6 @@ describe("the provider's entry", () => {
         )
         yield* expectStoredOnceAfterwards(service, onFullDisk)
       }),
-    120_000
+    400_000
   )
 })

@@ -104,7 +104,7 @@ describe("a worker whose database is away for longer than a lease, while its att
           expect(delivery).toMatchObject({ state: "delivered", attemptCount: 1, attempts: [{ httpStatus: 204 }] })
         }
       }),
-    120_000
+    400_000
   )
 
   it.scopedLive(
@@ -150,6 +150,6 @@ describe("a worker whose database is away for longer than a lease, while its att
         }
         expect(yield* service.query("SELECT id FROM payments.delivery_queue")).toEqual([])
       }),
-    120_000
+    400_000
   )
 })

@@ -1,4 +1,5 @@
 import { Effect, Fiber } from "effect"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { newEventId, notification, signature } from "../inbound/Notifications.ts"
 import type { Installation, Running } from "./Installation.ts"
 import type { Randomness } from "./Randomness.ts"
@@ -15,6 +16,8 @@ export interface Provider {
   readonly notify: Effect.Effect<string>
   /** Notifies of so many payments a second while the effect runs, some of them in two copies at once. */
   readonly loading: <A, E, R>(perSecond: number, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Waits, under load, until so many more are confirmed. */
+  readonly more: (count: number) => Effect.Effect<void>
   /** The event ids that were confirmed. */
   readonly confirmed: ReadonlySet<string>
   /** How often each status was answered. */
@@ -100,5 +103,11 @@ export const makeProvider = (service: Notified, random: Randomness): Provider =>
       return result
     })
 
-  return { notify, loading, confirmed, answers }
+  const more: Provider["more"] = (count) =>
+    Effect.suspend(() => {
+      const enough = confirmed.size + count
+      return Effect.orDie(eventuallyTrue(`${count} more`, () => confirmed.size >= enough, 120_000))
+    })
+
+  return { notify, loading, more, confirmed, answers }
 }

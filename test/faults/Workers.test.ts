@@ -37,7 +37,7 @@ describe("four workers and two APIs on one database", () => {
           60,
           Effect.gen(function* () {
             for (let round = 0; round < rounds; round++) {
-              yield* Effect.sleep(random.between(500, 2500))
+              yield* provider.more(random.between(30, 150))
               // One in the last round is an API: its callers come again
               const role = round === rounds - 1 ? "api" : "worker"
               const [first, ...others] = ofRole(service, role)
@@ -45,7 +45,7 @@ describe("four workers and two APIs on one database", () => {
               yield* service.kill(random.oneOf([first, ...others]))
               if (round % 2 === 0) successors.push(yield* Effect.fork(service.start({ role })))
             }
-            yield* Effect.sleep("1 second")
+            yield* provider.more(60)
           })
         )
         yield* Fiber.joinAll(successors)
@@ -58,8 +58,8 @@ describe("four workers and two APIs on one database", () => {
         // The kills hit: attempts were cut off, and made again without anybody's asking
         expect(deliveries.filter(({ attemptCount }) => attemptCount > 1).length).toBeGreaterThan(0)
         expect(repeated.length).toBeLessThan(rounds * 48)
-        expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(5000)
+        expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(10_000)
       }),
-    120_000
+    400_000
   )
 })

@@ -66,38 +66,42 @@ onServiceWithMail(api)("members", (it) => {
     })
   )
 
-  it.effect("are changed and removed as their roles allow", () =>
-    Effect.gen(function* () {
-      const { organizationId, ...people } = yield* company
-      /** Who may change a member of one role into another. */
-      const mayDecide = (actor: Role, ...about: ReadonlyArray<Role>) =>
-        actor === "owner" || (actor === "admin" && about.every((role) => role === "developer" || role === "viewer"))
-      const every = ["owner", "admin", "developer", "viewer"] as const
-      for (const actor of every) {
-        for (const from of every) {
-          const target = yield* signInMember(organizationId, from)
-          for (const to of every) {
-            const answer = yield* change(people[actor], target, { role: to })
-            const what = `${actor}: ${from} → ${to}`
-            if (mayDecide(actor, from, to)) {
-              expect([answer.status, answer.json["role"]], what).toEqual([200, to])
-              yield* change(people.owner, target, { role: from })
+  it.effect(
+    "are changed and removed as their roles allow",
+    () =>
+      Effect.gen(function* () {
+        const { organizationId, ...people } = yield* company
+        /** Who may change a member of one role into another. */
+        const mayDecide = (actor: Role, ...about: ReadonlyArray<Role>) =>
+          actor === "owner" || (actor === "admin" && about.every((role) => role === "developer" || role === "viewer"))
+        const every = ["owner", "admin", "developer", "viewer"] as const
+        for (const actor of every) {
+          for (const from of every) {
+            const target = yield* signInMember(organizationId, from)
+            for (const to of every) {
+              const answer = yield* change(people[actor], target, { role: to })
+              const what = `${actor}: ${from} → ${to}`
+              if (mayDecide(actor, from, to)) {
+                expect([answer.status, answer.json["role"]], what).toEqual([200, to])
+                yield* change(people.owner, target, { role: from })
+              } else {
+                expectFailure(answer, denied, what)
+              }
+            }
+            const removal = yield* remove(people[actor], target)
+            if (mayDecide(actor, from)) {
+              expect([removal.status, removal.text], `${actor} removes ${from}`).toEqual([204, ""])
             } else {
-              expectFailure(answer, denied, what)
+              expectFailure(removal, denied, `${actor} removes ${from}`)
+              yield* remove(people.owner, target)
             }
           }
-          const removal = yield* remove(people[actor], target)
-          if (mayDecide(actor, from)) {
-            expect([removal.status, removal.text], `${actor} removes ${from}`).toEqual([204, ""])
-          } else {
-            expectFailure(removal, denied, `${actor} removes ${from}`)
-            yield* remove(people.owner, target)
-          }
         }
-      }
-      const untouched = Object.fromEntries(every.map((role) => [people[role].email, role]))
-      expect(yield* roles(people.viewer)).toEqual(untouched)
-    })
+        const untouched = Object.fromEntries(every.map((role) => [people[role].email, role]))
+        expect(yield* roles(people.viewer)).toEqual(untouched)
+      }),
+    // A change and a refusal for each pair of roles
+    240_000
   )
 
   it.effect("get and lose workspaces with their next request", () =>

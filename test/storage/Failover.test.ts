@@ -30,18 +30,11 @@ describe("when its primary is killed and the replica promoted, the service", () 
         const lasted = yield* provider.loading(
           30,
           Effect.gen(function* () {
-            yield* eventuallyDone(
-              "some load",
-              Effect.sync(() => provider.confirmed.size >= 20)
-            )
+            yield* provider.more(20)
             yield* servers.primary.crash
             yield* servers.promote
             const lasted = yield* timed(eventuallyDone("the new primary", isServed(service.get("/endpoints"))))
-            const before = provider.confirmed.size
-            yield* eventuallyDone(
-              "more load",
-              Effect.sync(() => provider.confirmed.size >= before + 20)
-            )
+            yield* provider.more(20)
             return lasted
           })
         )
