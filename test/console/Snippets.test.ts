@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -7,6 +7,7 @@ import { Redacted } from "effect"
 import { environmentFile, snippetsFor, verifiers } from "../../src/console/pages/destinations/snippets.ts"
 import { signatureHeaders } from "../../src/deliveries/sending/Signature.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
+import { type Command, execute } from "../webhooks/Programs.ts"
 
 const organizationId = "0199c0de-0000-7000-8000-000000000001"
 const secret = `whsec_${"A".repeat(43)}`
@@ -56,7 +57,7 @@ interface Language {
   readonly name: string
   readonly probe: readonly [string, string]
   /** Writes a program around the snippet that answers the cases; returns how to run it. */
-  readonly program: () => readonly [string, ...ReadonlyArray<string>]
+  readonly program: () => Command
 }
 
 const written = (file: string, text: string): string => {
@@ -142,23 +143,6 @@ while (($line = fgets(STDIN)) !== false) {
 
 const isInstalled = ({ probe: [command, argument] }: Language): boolean => spawnSync(command, [argument]).status === 0
 
-/** Runs a program to its end; the test's worker must stay responsive meanwhile. */
-const run = ([command, ...args]: ReturnType<Language["program"]>, input: string) =>
-  new Promise<{ readonly status: number | null; readonly stdout: string; readonly stderr: string }>(
-    (resolve, reject) => {
-      const child = spawn(command, args, { timeout: 240_000, env: { ...process.env, WEBHOOK_SECRET: secret } })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
-      child.on("error", reject).on("close", (status) => resolve({ status, ...output }))
-      child.stdin.on("error", () => {}).end(input)
-    }
-  )
-
 describe("the receivers that a new destination shows", () => {
   it("verify with the guide's own functions", () => {
     expect(example("python/verify_webhook.py")).toBe(verifiers.python)
@@ -193,7 +177,10 @@ describe("the receivers that a new destination shows", () => {
       async () => {
         const all = cases()
         const lines = all.map(({ body, header }) => `${JSON.stringify({ body, header })}\n`)
-        const { status, stderr, stdout } = await run(language.program(), lines.join(""))
+        const { status, stderr, stdout } = await execute(language.program(), lines.join(""), {
+          ...process.env,
+          WEBHOOK_SECRET: secret
+        })
         expect([stderr, status]).toEqual(["", 0])
         expect(stdout.trim().split("\n").map(Number)).toEqual(all.map((one) => one.status))
       }

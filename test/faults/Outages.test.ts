@@ -75,25 +75,31 @@ const holding = (again: (nth: number) => number) =>
     ({ close }) => Effect.sync(close)
   )
 
+/** A worker all of whose attempts are confirmed once its database is away; `again` as in `holding`. */
+const confirmedWhileAway = Effect.fnUntraced(function* (again: (nth: number) => number) {
+  const { proxy, service } = yield* severable
+  const consumer = yield* holding(again)
+  yield* Effect.forEach(paths, (path) => service.subscribe(`${consumer.url}/${path}`))
+  const provider = makeProvider(service, new Randomness())
+  yield* Effect.all(
+    Array.from({ length: events }, () => provider.notify),
+    { concurrency: "unbounded" }
+  )
+  yield* eventuallyDone(
+    "all in flight",
+    Effect.sync(() => consumer.held() === deliveries)
+  )
+  proxy.sever()
+  consumer.confirm()
+  return { consumer, proxy, service }
+})
+
 describe("a worker whose database is away for longer than a lease, while its attempts are confirmed,", () => {
   it.scopedLive(
     "records them before it claims anything, and sends none of them again",
     () =>
       Effect.gen(function* () {
-        const { proxy, service } = yield* severable
-        const consumer = yield* holding(() => 409)
-        yield* Effect.forEach(paths, (path) => service.subscribe(`${consumer.url}/${path}`))
-        const provider = makeProvider(service, new Randomness())
-        yield* Effect.all(
-          Array.from({ length: events }, () => provider.notify),
-          { concurrency: "unbounded" }
-        )
-        yield* eventuallyDone(
-          "all in flight",
-          Effect.sync(() => consumer.held() === deliveries)
-        )
-        proxy.sever()
-        consumer.confirm()
+        const { consumer, proxy, service } = yield* confirmedWhileAway(() => 409)
         yield* Effect.sleep(timeout + margin + 1000)
         proxy.restore()
         yield* allDelivered(service)
@@ -111,20 +117,7 @@ describe("a worker whose database is away for longer than a lease, while its att
     "has them delivered even if another worker has sent them again since, and was refused",
     () =>
       Effect.gen(function* () {
-        const { proxy, service } = yield* severable
-        const consumer = yield* holding((nth) => (nth % 2 === 0 ? 409 : 503))
-        yield* Effect.forEach(paths, (path) => service.subscribe(`${consumer.url}/${path}`))
-        const provider = makeProvider(service, new Randomness())
-        yield* Effect.all(
-          Array.from({ length: events }, () => provider.notify),
-          { concurrency: "unbounded" }
-        )
-        yield* eventuallyDone(
-          "all in flight",
-          Effect.sync(() => consumer.held() === deliveries)
-        )
-        proxy.sever()
-        consumer.confirm()
+        const { consumer, proxy, service } = yield* confirmedWhileAway((nth) => (nth % 2 === 0 ? 409 : 503))
         yield* service.start({ role: "worker" })
         const recorded = service.query<{ count: number }>(
           "SELECT count(*)::int AS count FROM payments.deliveries WHERE cardinality(attempts) = 2"

@@ -6,7 +6,16 @@ import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice } from "../http/Payments.ts"
 import { dataOf, newTenant, part } from "../provider/ConnectedTenant.ts"
-import { accepted, newEventId, notification, notify, outcomeOf, subscribe, withoutProvider } from "./Notifications.ts"
+import {
+  accepted,
+  newEventId,
+  notification,
+  notify,
+  outcomeOf,
+  subscribe,
+  typesTo,
+  withoutProvider
+} from "./Notifications.ts"
 
 /** A tenant that may manage endpoints as well. */
 const makeTenant = Effect.gen(function* () {
@@ -28,17 +37,6 @@ const makeSubscription = Effect.gen(function* () {
   const price = part(items.at(-1), "price")
   return { tenant, id, priceId: String(price["id"]), productId: String(price["product"]) }
 })
-
-const typesTo = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ type: string }>`
-        SELECT e.type FROM payments.deliveries d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        WHERE d.endpoint_id = ${endpointId} ORDER BY e.created_at`,
-      (rows) => rows.map(({ type }) => type)
-    )
-  )
 
 const settled = (providerEventId: string) =>
   eventually("the receipt", Effect.map(outcomeOf(providerEventId), Option.fromNullable))

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { verifyWebhook, WebhookVerificationError } from "../../src/webhooks/index.ts"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
+import { type Command, execute } from "./Programs.ts"
 
 // The verifiers that the guide shows for other languages: they are these files, and they judge as the kit does
 
@@ -21,9 +22,9 @@ interface Language {
   readonly fence: string
   readonly file: string
   /** Asks whether the machine has the language. */
-  readonly probe: readonly [string, ...ReadonlyArray<string>]
-  readonly build?: readonly [string, ...ReadonlyArray<string>]
-  readonly run: readonly [string, ...ReadonlyArray<string>]
+  readonly probe: Command
+  readonly build?: Command
+  readonly run: Command
 }
 
 const binary = join(builds, "verify")
@@ -61,23 +62,6 @@ const languages: ReadonlyArray<Language> = [
 ]
 
 const isInstalled = ({ probe: [command, ...args] }: Language): boolean => spawnSync(command, args).status === 0
-
-/** Runs a command to its end; a first build takes a while, and the test's worker must stay responsive. */
-const execute = ([command, ...args]: Language["run"], input = "") =>
-  new Promise<{ readonly status: number | null; readonly stdout: string; readonly stderr: string }>(
-    (resolve, reject) => {
-      const child = spawn(command, args, { timeout: 240_000 })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
-      child.on("error", reject).on("close", (status) => resolve({ status, ...output }))
-      child.stdin.on("error", () => {}).end(input)
-    }
-  )
 
 interface Delivery {
   readonly what: string

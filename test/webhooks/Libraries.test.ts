@@ -1,10 +1,11 @@
-import { spawn, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
+import { type Command, execute } from "./Programs.ts"
 
 // The lines that the guide gives for the provider's own libraries: run with the library where the machine has it.
 // Nothing is downloaded
@@ -13,8 +14,6 @@ const folder = fileURLToPath(new URL("../examples/webhooks/libraries/", import.m
 const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-libraries-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
-
-type Command = readonly [string, ...ReadonlyArray<string>]
 
 interface Library {
   /** As its row in the guide names it. */
@@ -72,22 +71,6 @@ const env = { ...process.env, GOFLAGS: "-mod=mod", GOPROXY: "off", GOSUMDB: "off
 const hasIt = ({ probe: [command, ...args] }: Library): boolean =>
   spawnSync(command, args, { env, cwd: builds }).status === 0
 
-const execute = ([command, ...args]: Command, input = "") =>
-  new Promise<{ readonly status: number | null; readonly stdout: string; readonly stderr: string }>(
-    (resolve, reject) => {
-      const child = spawn(command, args, { env, timeout: 240_000 })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
-      child.on("error", reject).on("close", (status) => resolve({ status, ...output }))
-      child.stdin.on("error", () => {}).end(input)
-    }
-  )
-
 const cases = () => {
   const header = signNow(body)
   const [time = "", genuine = ""] = header.split(",")
@@ -119,7 +102,7 @@ describe.each(libraries)("the line for $name", (library) => {
     async () => {
       if (library.build !== undefined) {
         cpSync(join(folder, "go"), join(builds, "go"), { recursive: true })
-        const built = await execute(library.build)
+        const built = await execute(library.build, "", env)
         expect(built.status, built.stderr).toBe(0)
       }
       const deliveries = cases()
@@ -130,7 +113,7 @@ describe.each(libraries)("the line for $name", (library) => {
           secrets: [secret]
         })
       )
-      const ran = await execute(library.run, `${input.join("\n")}\n`)
+      const ran = await execute(library.run, `${input.join("\n")}\n`, env)
       expect(ran.status, ran.stderr).toBe(0)
       const answers = ran.stdout.trim().split("\n")
       expect(deliveries.map(({ what }, index) => [what, answers[index]])).toEqual(
