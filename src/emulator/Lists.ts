@@ -1,7 +1,9 @@
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import * as Params from "./Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
-import type { RequestContext } from "./Route.ts"
+import { type Noun, notFound, type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
+import type { Kind, Records } from "./Records.ts"
+import { noParams, type RequestContext, type Route, route } from "./Route.ts"
+import type { Shape } from "./Shapes.ts"
 
 /** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
 export const pageParams = {
@@ -83,3 +85,51 @@ export const knownPayment = (
 
 /** Newest first: the reverse of the order in which records were created, even within the same second. */
 export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()
+
+/** Kinds of records that the provider's API names and shows as they are kept. */
+type ListedKind = Kind & Noun & Shape
+
+/** Finds an object by its id, or answers that there is none. */
+export const existingOf =
+  <K extends ListedKind>(kind: K) =>
+  ({ objects }: RequestContext, id: string): Effect.Effect<Records[K], ProviderError> => {
+    const found = objects.get(kind, id)
+    return found === undefined ? Effect.fail(notFound(kind, id)) : Effect.succeed(found)
+  }
+
+/** The operation that retrieves an object of a shape. */
+export const retrieveRoute = (
+  path: string,
+  object: Shape,
+  find: (context: RequestContext, id: string) => Effect.Effect<object, ProviderError>
+): Route =>
+  route({
+    method: "GET",
+    path,
+    answers: { object },
+    params: noParams,
+    run: (context, _, id) => find(context, id)
+  })
+
+/** The operation that lists the objects of a kind, newest first. */
+export const listRoute = <K extends ListedKind, A extends PageRequest, I>({
+  kind,
+  matches,
+  params,
+  path
+}: {
+  readonly path: string
+  readonly kind: K
+  readonly params: Schema.Schema<A, I>
+  readonly matches: (object: Records[K], params: A) => boolean
+}): Route =>
+  route({
+    method: "GET",
+    path,
+    answers: { listOf: kind },
+    params,
+    run: ({ objects }, given) => {
+      const items: ReadonlyArray<Records[K] & { readonly id: string }> = newestFirst(objects.all(kind))
+      return page({ items, matches: (object) => matches(object, given), noun: kind, url: path }, given)
+    }
+  })

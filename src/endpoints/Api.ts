@@ -9,6 +9,7 @@ import {
   EndpointPaused,
   EventTypeNotSubscribed,
   errorSchema,
+  errorSchemas,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   IntegrationFilterInvalid,
@@ -207,13 +208,17 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setHeaders(IdempotencyHeaders)
       .setPayload(CreateEndpoint)
       .addSuccess(CreatedEndpoint)
-      .addError(errorSchema(EndpointLimitReached))
-      .addError(errorSchema(DestinationRejected))
-      .addError(errorSchema(DestinationUnresolvable))
-      .addError(errorSchema(IntegrationFilterUnknown))
-      .addError(errorSchema(IntegrationFilterInvalid))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
+      .addError(
+        errorSchemas(
+          EndpointLimitReached,
+          DestinationRejected,
+          DestinationUnresolvable,
+          IntegrationFilterUnknown,
+          IntegrationFilterInvalid,
+          IdempotencyKeyReused,
+          IdempotencyRequestInProgress
+        )
+      )
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Create an endpoint")
   )
@@ -233,11 +238,15 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(UpdateEndpoint)
       .addSuccess(Endpoint)
-      .addError(errorSchema(ResourceNotFound))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
-      .addError(errorSchema(IntegrationFilterUnknown))
-      .addError(errorSchema(IntegrationFilterInvalid))
+      .addError(
+        errorSchemas(
+          ResourceNotFound,
+          IdempotencyKeyReused,
+          IdempotencyRequestInProgress,
+          IntegrationFilterUnknown,
+          IntegrationFilterInvalid
+        )
+      )
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Activate, pause, rename or resubscribe an endpoint")
   )
@@ -246,9 +255,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setPath(EndpointPath)
       .setUrlParams(NoQuery)
       .setHeaders(OptionalIdempotencyHeaders)
-      .addError(errorSchema(ResourceNotFound))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
+      .addError(errorSchemas(ResourceNotFound, IdempotencyKeyReused, IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Delete an endpoint")
       .annotate(
@@ -262,9 +269,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setUrlParams(NoQuery)
       .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(RotatedEndpoint)
-      .addError(errorSchema(ResourceNotFound))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
+      .addError(errorSchemas(ResourceNotFound, IdempotencyKeyReused, IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Issue a new signing secret")
       .annotate(
@@ -279,14 +284,18 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setHeaders(IdempotencyHeaders)
       .setPayload(SendTest)
       .addSuccess(QueuedTest)
-      .addError(errorSchema(ResourceNotFound))
-      .addError(errorSchema(TestEnvironmentRequired))
-      .addError(errorSchema(ProviderAccountNotConnected))
-      .addError(errorSchema(EndpointPaused))
-      .addError(errorSchema(EventTypeNotSubscribed))
-      .addError(errorSchema(TestRateLimitExceeded))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
+      .addError(
+        errorSchemas(
+          ResourceNotFound,
+          TestEnvironmentRequired,
+          ProviderAccountNotConnected,
+          EndpointPaused,
+          EventTypeNotSubscribed,
+          TestRateLimitExceeded,
+          IdempotencyKeyReused,
+          IdempotencyRequestInProgress
+        )
+      )
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Send a synthetic event to an endpoint")
       .annotate(

@@ -175,3 +175,11 @@ export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass
   schemas.set(errorClass, made)
   return made
 }
+
+/** The schema of any of several errors. */
+export const errorSchemas = <Errors extends ReadonlyArray<ApiError>>(
+  ...classes: { readonly [Index in keyof Errors]: DocumentedErrorClass<Errors[Index]> }
+): Schema.Schema<Errors[number], ErrorBody> => {
+  const all: ReadonlyArray<DocumentedErrorClass<Errors[number]>> = classes
+  return Schema.Union(...all.map((errorClass) => errorSchema(errorClass)))
+}

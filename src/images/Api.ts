@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import {
-  errorSchema,
+  errorSchemas,
   ImageQuotaExceeded,
   ProviderAccountNotConnected,
   RateLimitExceeded,
@@ -39,9 +39,7 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
       .setPath(OrganizationPath)
       .setUrlParams(NoQuery)
       .addSuccess(ProductImage)
-      .addError(errorSchema(ProviderAccountNotConnected))
-      .addError(errorSchema(ImageQuotaExceeded))
-      .addError(errorSchema(ServiceUnavailable))
+      .addError(errorSchemas(ProviderAccountNotConnected, ImageQuotaExceeded, ServiceUnavailable))
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Upload a product image")
       .annotate(
@@ -60,9 +58,7 @@ export class PublicImagesApi extends HttpApiGroup.make("publicImages")
     HttpApiEndpoint.get("get", "/product-images/:file")
       .setPath(Schema.Struct({ file: Schema.String.annotations({ description: "`<sha256>.<jpg|png|webp>`" }) }))
       .addSuccess(HttpApiSchema.Uint8Array({ contentType: "image/*" }))
-      .addError(errorSchema(ResourceNotFound))
-      .addError(errorSchema(RateLimitExceeded))
-      .addError(errorSchema(ServiceUnavailable))
+      .addError(errorSchemas(ResourceNotFound, RateLimitExceeded, ServiceUnavailable))
       .annotate(OpenApi.Summary, "Read a product image")
       .annotate(
         OpenApi.Description,

@@ -1,6 +1,6 @@
 import { HttpApi } from "@effect/platform"
 import {
-  errorSchema,
+  errorSchemas,
   HeadersTooLarge,
   InternalError,
   MethodNotAllowed,
@@ -14,11 +14,14 @@ import {
  * The contract without its groups: its name, and the errors that any operation can return. The whole contract adds
  * every group; a slice adds only its own, and so serves it without importing the others.
  */
-export const BaseApi = HttpApi.make("connected-payments")
-  .addError(errorSchema(ValidationFailed))
-  .addError(errorSchema(MethodNotAllowed))
-  .addError(errorSchema(RequestTimeout))
-  .addError(errorSchema(PayloadTooLarge))
-  .addError(errorSchema(UnsupportedMediaType))
-  .addError(errorSchema(HeadersTooLarge))
-  .addError(errorSchema(InternalError))
+export const BaseApi = HttpApi.make("connected-payments").addError(
+  errorSchemas(
+    ValidationFailed,
+    MethodNotAllowed,
+    RequestTimeout,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    HeadersTooLarge,
+    InternalError
+  )
+)

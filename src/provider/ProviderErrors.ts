@@ -1,6 +1,6 @@
-import { Data, Schema } from "effect"
+import { Data } from "effect"
 import {
-  errorSchema,
+  errorSchemas,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   ProviderAccountNotConnected,
@@ -51,17 +51,17 @@ export const isRefusal = (
   failure._tag === "ProviderPermissionDenied"
 
 /** The errors of every operation on the connected account, as the contract's groups declare them. */
-export const providerErrors = Schema.Union(
-  errorSchema(ProviderAccountNotConnected),
-  errorSchema(ProviderRequestRefused),
-  errorSchema(ProviderPaymentRefused),
-  errorSchema(ProviderObjectNotFound),
-  errorSchema(ProviderUnavailable),
-  errorSchema(ProviderOutcomeUnknown),
-  errorSchema(ProviderPermissionDenied),
-  errorSchema(ProviderRateLimited),
-  errorSchema(ProviderTimeout),
-  errorSchema(IdempotencyKeyReused),
-  errorSchema(IdempotencyRequestInProgress),
-  errorSchema(ServiceUnavailable)
+export const providerErrors = errorSchemas(
+  ProviderAccountNotConnected,
+  ProviderRequestRefused,
+  ProviderPaymentRefused,
+  ProviderObjectNotFound,
+  ProviderUnavailable,
+  ProviderOutcomeUnknown,
+  ProviderPermissionDenied,
+  ProviderRateLimited,
+  ProviderTimeout,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
+  ServiceUnavailable
 )

@@ -1,6 +1,7 @@
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useMemo, useRef } from "preact/hooks"
 import type { ApiError } from "../api/ApiError.ts"
+import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
 import { concerns, reasonFor } from "./Reasons.ts"
 
@@ -36,6 +37,11 @@ export const Form = (props: {
   readonly error?: ApiError | undefined
   /** How to name fields in messages, by the API's names. */
   readonly labels?: Readonly<Record<string, string>>
+  /** The label of the button that submits it. */
+  readonly submit?: string
+  /** Has a button before that one which leaves the form. */
+  readonly onCancel?: () => void
+  /** Buttons in place of those. */
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }) => {
@@ -60,6 +66,17 @@ export const Form = (props: {
   useEffect(() => {
     if (error !== undefined) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
   }, [error])
+  const actions =
+    props.submit === undefined ? (
+      props.actions
+    ) : (
+      <>
+        {props.onCancel === undefined ? null : <Button onClick={props.onCancel}>Cancel</Button>}
+        <Button kind="primary" type="submit" busy={props.busy}>
+          {props.submit}
+        </Button>
+      </>
+    )
   return (
     <RefusalContext.Provider value={context}>
       <form
@@ -76,7 +93,7 @@ export const Form = (props: {
         {error === undefined ? null : (
           <ErrorNote error={error} labels={labels} atFields={isCovered(error, names.current)} />
         )}
-        {props.actions === undefined ? null : <div class="form-actions">{props.actions}</div>}
+        {actions === undefined ? null : <div class="form-actions">{actions}</div>}
       </form>
     </RefusalContext.Provider>
   )

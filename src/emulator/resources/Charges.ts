@@ -1,10 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound } from "../ProviderError.ts"
 import type { Charge, PaymentIntent } from "../Records.ts"
-import { noParams, type Route, route } from "../Route.ts"
+import type { Route } from "../Route.ts"
 
 /** The card network's answer: approved, or declined without a reason. */
 export type CardOutcome = "approved" | "declined"
@@ -148,36 +147,17 @@ export const makeCharge = (
 
 /** `/v1/charges`: retrieve and list; payments create them. */
 export const chargeRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/charges",
-    answers: { listOf: "charge" },
+    kind: "charge",
     params: Schema.Struct({
       ...pageParams,
       created: Params.optional(Params.range),
       payment_intent: Params.optional(Params.text())
     }),
-    run: ({ objects }, params) =>
-      page(
-        {
-          items: newestFirst(objects.all("charge")),
-          matches: ({ created, payment_intent }) =>
-            Params.inRange(created, params.created) &&
-            (params.payment_intent === undefined || payment_intent === params.payment_intent),
-          noun: "charge",
-          url: "/v1/charges"
-        },
-        params
-      )
+    matches: ({ created, payment_intent }, params) =>
+      Params.inRange(created, params.created) &&
+      (params.payment_intent === undefined || payment_intent === params.payment_intent)
   }),
-  route({
-    method: "GET",
-    path: "/v1/charges/:id",
-    answers: { object: "charge" },
-    params: noParams,
-    run: ({ objects }, _, id) => {
-      const charge = objects.get("charge", id)
-      return charge === undefined ? Effect.fail(notFound("charge", id)) : Effect.succeed(charge)
-    }
-  })
+  retrieveRoute("/v1/charges/:id", "charge", existingOf("charge"))
 ]

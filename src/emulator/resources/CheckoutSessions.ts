@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
+import { refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { createSession, sessionParams } from "./SessionCreation.ts"
@@ -15,10 +15,7 @@ const listParams = Schema.Struct({
   subscription: Params.optional(Params.text())
 })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Session, ProviderError> => {
-  const session = objects.get("checkout.session", id)
-  return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
-}
+const existing = existingOf("checkout.session")
 
 /** Expires an open session. Event: `checkout.session.expired`. */
 export const expireSession = (context: RequestContext, open: Session): Session => {
@@ -41,22 +38,6 @@ const expire = Effect.fnUntraced(function* (context: RequestContext, _: object, 
       })
 })
 
-const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("checkout.session")),
-      matches: (session) =>
-        Params.inRange(session.created, params.created) &&
-        (params.payment_intent === undefined || session.payment_intent === params.payment_intent) &&
-        (params.payment_link === undefined || session.payment_link === params.payment_link) &&
-        (params.status === undefined || session.status === params.status) &&
-        (params.subscription === undefined || session.subscription === params.subscription),
-      noun: "checkout.session",
-      url: "/v1/checkout/sessions"
-    },
-    params
-  )
-
 const listLineItems = Effect.fnUntraced(function* (
   context: RequestContext,
   params: Schema.Struct.Type<typeof pageParams>,
@@ -76,20 +57,18 @@ export const checkoutSessionRoutes: ReadonlyArray<Route> = [
     params: sessionParams,
     run: createSession
   }),
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/checkout/sessions",
-    answers: { listOf: "checkout.session" },
+    kind: "checkout.session",
     params: listParams,
-    run: list
+    matches: (session, params) =>
+      Params.inRange(session.created, params.created) &&
+      (params.payment_intent === undefined || session.payment_intent === params.payment_intent) &&
+      (params.payment_link === undefined || session.payment_link === params.payment_link) &&
+      (params.status === undefined || session.status === params.status) &&
+      (params.subscription === undefined || session.subscription === params.subscription)
   }),
-  route({
-    method: "GET",
-    path: "/v1/checkout/sessions/:id",
-    answers: { object: "checkout.session" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/checkout/sessions/:id", "checkout.session", existing),
   route({
     method: "GET",
     path: "/v1/checkout/sessions/:id/line_items",

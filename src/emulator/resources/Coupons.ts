@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
 import { newCode } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon } from "../Records.ts"
@@ -163,13 +163,7 @@ export const couponRoutes: ReadonlyArray<Route> = [
         params
       )
   }),
-  route({
-    method: "GET",
-    path: "/v1/coupons/:id",
-    answers: { object: "coupon" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/coupons/:id", "coupon", existing),
   route({ method: "POST", path: "/v1/coupons/:id", answers: { object: "coupon" }, params: updateParams, run: update }),
   route({ method: "DELETE", path: "/v1/coupons/:id", answers: { object: "deleted" }, params: noParams, run: remove })
 ]

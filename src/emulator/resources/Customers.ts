@@ -1,10 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { newCode, newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound } from "../ProviderError.ts"
 import type { Customer } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import type { RequestContext, Route } from "../Route.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {
@@ -46,31 +45,12 @@ const listParams = Schema.Struct({
 
 /** `/v1/customers`: retrieve and list; the hosted page creates them. */
 export const customerRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/customers",
-    answers: { listOf: "customer" },
+    kind: "customer",
     params: listParams,
-    run: ({ objects }, params) =>
-      page(
-        {
-          items: newestFirst(objects.all("customer")),
-          matches: ({ created, email }) =>
-            Params.inRange(created, params.created) && (params.email === undefined || email === params.email),
-          noun: "customer",
-          url: "/v1/customers"
-        },
-        params
-      )
+    matches: ({ created, email }, params) =>
+      Params.inRange(created, params.created) && (params.email === undefined || email === params.email)
   }),
-  route({
-    method: "GET",
-    path: "/v1/customers/:id",
-    answers: { object: "customer" },
-    params: noParams,
-    run: ({ objects }, _, id) => {
-      const customer = objects.get("customer", id)
-      return customer === undefined ? Effect.fail(notFound("customer", id)) : Effect.succeed(customer)
-    }
-  })
+  retrieveRoute("/v1/customers/:id", "customer", existingOf("customer"))
 ]

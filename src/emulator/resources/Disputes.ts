@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { knownPayment, newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, knownPayment, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
 
 /** The bank's data for a new dispute. */
@@ -142,10 +142,7 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
   return dispute
 })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Dispute, ProviderError> => {
-  const dispute = objects.get("dispute", id)
-  return dispute === undefined ? Effect.fail(notFound("dispute", id)) : Effect.succeed(dispute)
-}
+const existing = existingOf("dispute")
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -174,11 +171,5 @@ const list = (context: RequestContext, params: typeof listParams.Type) =>
 /** `/v1/disputes`: retrieve and list; triggers create and end them. */
 export const disputeRoutes: ReadonlyArray<Route> = [
   route({ method: "GET", path: "/v1/disputes", answers: { listOf: "dispute" }, params: listParams, run: list }),
-  route({
-    method: "GET",
-    path: "/v1/disputes/:id",
-    answers: { object: "dispute" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  })
+  retrieveRoute("/v1/disputes/:id", "dispute", existing)
 ]

@@ -1,10 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { newClientSecret, newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound } from "../ProviderError.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
-import { noParams, type Route, route } from "../Route.ts"
+import type { Route } from "../Route.ts"
 
 export interface PaymentTerms {
   readonly amount: number
@@ -68,30 +67,11 @@ export const makePaymentIntent = ({ amount, created, currency, data }: PaymentTe
 
 /** `/v1/payment_intents`: retrieve and list; checkout creates them. */
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/payment_intents",
-    answers: { listOf: "payment_intent" },
+    kind: "payment_intent",
     params: Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }),
-    run: ({ objects }, params) =>
-      page(
-        {
-          items: newestFirst(objects.all("payment_intent")),
-          matches: ({ created }) => Params.inRange(created, params.created),
-          noun: "payment_intent",
-          url: "/v1/payment_intents"
-        },
-        params
-      )
+    matches: ({ created }, params) => Params.inRange(created, params.created)
   }),
-  route({
-    method: "GET",
-    path: "/v1/payment_intents/:id",
-    answers: { object: "payment_intent" },
-    params: noParams,
-    run: ({ objects }, _, id) => {
-      const paymentIntent = objects.get("payment_intent", id)
-      return paymentIntent === undefined ? Effect.fail(notFound("payment_intent", id)) : Effect.succeed(paymentIntent)
-    }
-  })
+  retrieveRoute("/v1/payment_intents/:id", "payment_intent", existingOf("payment_intent"))
 ]

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 import {
   afterCompletionOf,
   afterCompletionParams,
@@ -30,10 +30,7 @@ type UpdateParams = typeof updateParams.Type
 
 const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params.boolean) })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<PaymentLink, ProviderError> => {
-  const link = objects.get("payment_link", id)
-  return link === undefined ? Effect.fail(notFound("payment_link", id)) : Effect.succeed(link)
-}
+const existing = existingOf("payment_link")
 
 const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink => {
   context.objects.put("payment_link", link.id, link)
@@ -180,29 +177,13 @@ export const paymentLinkRoutes: ReadonlyArray<Route> = [
     params: paymentLinkParams,
     run: createPaymentLink
   }),
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/payment_links",
-    answers: { listOf: "payment_link" },
+    kind: "payment_link",
     params: listParams,
-    run: ({ objects }, params) =>
-      page(
-        {
-          items: newestFirst(objects.all("payment_link")),
-          matches: ({ active }) => params.active === undefined || active === params.active,
-          noun: "payment_link",
-          url: "/v1/payment_links"
-        },
-        params
-      )
+    matches: ({ active }, params) => params.active === undefined || active === params.active
   }),
-  route({
-    method: "GET",
-    path: "/v1/payment_links/:id",
-    answers: { object: "payment_link" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/payment_links/:id", "payment_link", existing),
   route({
     method: "POST",
     path: "/v1/payment_links/:id",

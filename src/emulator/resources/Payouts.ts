@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import type { RequestContext, Route } from "../Route.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
@@ -140,34 +140,19 @@ const listParams = Schema.Struct({
   status: Params.optional(Params.oneOf("pending", "paid", "failed", "canceled", "in_transit"))
 })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Payout, ProviderError> => {
-  const payout = objects.get("payout", id)
-  return payout === undefined ? Effect.fail(notFound("payout", id)) : Effect.succeed(payout)
-}
-
-const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("payout")),
-      matches: ({ arrival_date, created, destination, status }) =>
-        Params.inRange(created, params.created) &&
-        Params.inRange(arrival_date, params.arrival_date) &&
-        (params.destination === undefined || destination === params.destination) &&
-        (params.status === undefined || status === params.status),
-      noun: "payout",
-      url: "/v1/payouts"
-    },
-    params
-  )
+const existing = existingOf("payout")
 
 /** `/v1/payouts`: retrieve and list; the emulator's control interface creates them. */
 export const payoutRoutes: ReadonlyArray<Route> = [
-  route({ method: "GET", path: "/v1/payouts", answers: { listOf: "payout" }, params: listParams, run: list }),
-  route({
-    method: "GET",
-    path: "/v1/payouts/:id",
-    answers: { object: "payout" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  })
+  listRoute({
+    path: "/v1/payouts",
+    kind: "payout",
+    params: listParams,
+    matches: ({ arrival_date, created, destination, status }, params) =>
+      Params.inRange(created, params.created) &&
+      Params.inRange(arrival_date, params.arrival_date) &&
+      (params.destination === undefined || destination === params.destination) &&
+      (params.status === undefined || status === params.status)
+  }),
+  retrieveRoute("/v1/payouts/:id", "payout", existing)
 ]

@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Price } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
 import { createProduct, productDataParams } from "./Products.ts"
 
@@ -96,10 +96,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
   return price
 })
 
-const existing = (context: RequestContext, id: string): Effect.Effect<Price, ProviderError> => {
-  const price = context.objects.get("price", id)
-  return price === undefined ? Effect.fail(notFound("price", id)) : Effect.succeed(price)
-}
+const existing = existingOf("price")
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
   const before = yield* existing(context, id)
@@ -148,12 +145,6 @@ export const priceRoutes: ReadonlyArray<Route> = [
         params
       )
   }),
-  route({
-    method: "GET",
-    path: "/v1/prices/:id",
-    answers: { object: "price" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/prices/:id", "price", existing),
   route({ method: "POST", path: "/v1/prices/:id", answers: { object: "price" }, params: updateParams, run: update })
 ]

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Product } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
@@ -116,10 +116,7 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
   return priced
 })
 
-const existing = (context: RequestContext, id: string): Effect.Effect<Product, ProviderError> => {
-  const product = context.objects.get("product", id)
-  return product === undefined ? Effect.fail(notFound("product", id)) : Effect.succeed(product)
-}
+const existing = existingOf("product")
 
 /** Checks that a default price exists, belongs to the product and is active. */
 const checkDefaultPrice = (
@@ -173,22 +170,6 @@ const deleteProduct = Effect.fnUntraced(function* (context: RequestContext, _: o
   return { id, object: "product", deleted: true }
 })
 
-const listProducts = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("product")),
-      matches: (product) =>
-        Params.inRange(product.created, params.created) &&
-        (params.active === undefined || product.active === params.active) &&
-        (params.ids === undefined || params.ids.includes(product.id)) &&
-        (params.shippable === undefined || product.shippable === params.shippable) &&
-        (params.url === undefined || product.url === params.url),
-      noun: "product",
-      url: "/v1/products"
-    },
-    params
-  )
-
 /**
  * `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while it has no
  * prices.
@@ -201,20 +182,18 @@ export const productRoutes: ReadonlyArray<Route> = [
     params: createParams,
     run: createProduct
   }),
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/products",
-    answers: { listOf: "product" },
+    kind: "product",
     params: listParams,
-    run: listProducts
+    matches: (product, params) =>
+      Params.inRange(product.created, params.created) &&
+      (params.active === undefined || product.active === params.active) &&
+      (params.ids === undefined || params.ids.includes(product.id)) &&
+      (params.shippable === undefined || product.shippable === params.shippable) &&
+      (params.url === undefined || product.url === params.url)
   }),
-  route({
-    method: "GET",
-    path: "/v1/products/:id",
-    answers: { object: "product" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/products/:id", "product", existing),
   route({
     method: "POST",
     path: "/v1/products/:id",

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { newCode, newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon, PromotionCode } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 import { currentCoupon } from "./Coupons.ts"
 
 const createParams = Schema.Struct({
@@ -170,13 +170,7 @@ export const promotionCodeRoutes: ReadonlyArray<Route> = [
     params: listParams,
     run: list
   }),
-  route({
-    method: "GET",
-    path: "/v1/promotion_codes/:id",
-    answers: { object: "promotion_code" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/promotion_codes/:id", "promotion_code", existing),
   route({
     method: "POST",
     path: "/v1/promotion_codes/:id",

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { knownPayment, newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, knownPayment, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
 
 const createParams = Schema.Struct({
@@ -148,10 +148,7 @@ export const createRefund = Effect.fnUntraced(function* (context: RequestContext
   return refund
 })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Refund, ProviderError> => {
-  const refund = objects.get("refund", id)
-  return refund === undefined ? Effect.fail(notFound("refund", id)) : Effect.succeed(refund)
-}
+const existing = existingOf("refund")
 
 const changed = (context: RequestContext, refund: Refund, before: Refund): void => {
   context.objects.put("refund", refund.id, refund)
@@ -240,12 +237,6 @@ export const refundRoutes: ReadonlyArray<Route> = [
     run: createRefund
   }),
   route({ method: "GET", path: "/v1/refunds", answers: { listOf: "refund" }, params: listParams, run: list }),
-  route({
-    method: "GET",
-    path: "/v1/refunds/:id",
-    answers: { object: "refund" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/refunds/:id", "refund", existing),
   route({ method: "POST", path: "/v1/refunds/:id", answers: { object: "refund" }, params: updateParams, run: update })
 ]

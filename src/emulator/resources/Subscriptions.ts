@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -42,10 +42,7 @@ const updateParams = Schema.Struct({
   metadata: Params.optional(Params.metadata)
 })
 
-const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Subscription, ProviderError> => {
-  const subscription = objects.get("subscription", id)
-  return subscription === undefined ? Effect.fail(notFound("subscription", id)) : Effect.succeed(subscription)
-}
+const existing = existingOf("subscription")
 
 const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
 
@@ -141,22 +138,6 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   return subscription
 })
 
-const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("subscription")),
-      matches: ({ collection_method, created, customer, items, status }) =>
-        isListed(status, params.status) &&
-        Params.inRange(created, params.created) &&
-        (params.collection_method === undefined || collection_method === params.collection_method) &&
-        (params.customer === undefined || customer === params.customer) &&
-        (params.price === undefined || items.data.some(({ price }) => price.id === params.price)),
-      noun: "subscription",
-      url: "/v1/subscriptions"
-    },
-    params
-  )
-
 const itemListParams = Schema.Struct({ ...pageParams, subscription: Params.text() })
 
 const listItems = Effect.fnUntraced(function* (context: RequestContext, params: typeof itemListParams.Type) {
@@ -170,20 +151,18 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
 
 /** `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`: list. The hosted page creates them. */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "GET",
+  listRoute({
     path: "/v1/subscriptions",
-    answers: { listOf: "subscription" },
+    kind: "subscription",
     params: listParams,
-    run: list
+    matches: ({ collection_method, created, customer, items, status }, params) =>
+      isListed(status, params.status) &&
+      Params.inRange(created, params.created) &&
+      (params.collection_method === undefined || collection_method === params.collection_method) &&
+      (params.customer === undefined || customer === params.customer) &&
+      (params.price === undefined || items.data.some(({ price }) => price.id === params.price))
   }),
-  route({
-    method: "GET",
-    path: "/v1/subscriptions/:id",
-    answers: { object: "subscription" },
-    params: noParams,
-    run: (context, _, id) => existing(context, id)
-  }),
+  retrieveRoute("/v1/subscriptions/:id", "subscription", existing),
   route({
     method: "POST",
     path: "/v1/subscriptions/:id",

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { text, Uuid, withoutControls } from "../../bounds/Text.ts"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
+import { errorSchemas, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
 import { OrganizationPath, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { Authentication } from "../Authentication.ts"
 import { RequiredPermission } from "../keys/Permissions.ts"
@@ -68,8 +68,7 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .setPath(OrganizationPath)
       .setUrlParams(ListAudit)
       .addSuccess(AuditPage)
-      .addError(errorSchema(RateLimitExceeded))
-      .addError(errorSchema(ServiceUnavailable))
+      .addError(errorSchemas(RateLimitExceeded, ServiceUnavailable))
       .annotate(RequiredPermission, "audit-log:read")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(

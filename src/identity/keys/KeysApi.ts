@@ -4,6 +4,7 @@ import { PrintableText, Uuid } from "../../bounds/Text.ts"
 import {
   ApiKeyLimitReached,
   errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
   ResourceNotFound,
@@ -82,10 +83,7 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .annotate(OpenApi.Summary, "Revoke a key of the selected environment")
       .annotate(OpenApi.Description, "From then on, requests with the key are refused.")
   )
-  .addError(errorSchema(PermissionDenied))
-  .addError(errorSchema(WorkspaceAccessRequired))
-  .addError(errorSchema(OrganizationAccessDenied))
-  .addError(errorSchema(ServiceUnavailable))
+  .addError(errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "API keys of the organization") {}

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
   errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   OrganizationAlreadyExists,
   OriginNotTrusted,
@@ -84,9 +85,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .addError(errorSchema(ResourceNotFound))
       .annotate(OpenApi.Summary, "Revoke an open invitation")
   )
-  .addError(errorSchema(PermissionDenied))
-  .addError(errorSchema(OrganizationAccessDenied))
-  .addError(errorSchema(ServiceUnavailable))
+  .addError(errorSchemas(PermissionDenied, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Open invitations to the organization") {}
@@ -107,9 +106,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .setUrlParams(NoQuery)
       .setPayload(RedeemToken)
       .addSuccess(InvitationPreview)
-      .addError(errorSchema(SessionInvalid))
-      .addError(errorSchema(OriginNotTrusted))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Read whom an invitation signs in, and where")
       .annotate(OpenApi.Description, "Accepts nothing: the link's page shows this before the person accepts.")
@@ -119,10 +116,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .setUrlParams(NoQuery)
       .setPayload(RedeemToken)
       .addSuccess(SignedIn)
-      .addError(errorSchema(SessionInvalid))
-      .addError(errorSchema(OriginNotTrusted))
-      .addError(errorSchema(OrganizationAlreadyExists))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, OrganizationAlreadyExists, RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
       .annotate(

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
-  errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
   ResourceNotFound,
@@ -63,8 +63,7 @@ export class MembersApi extends HttpApiGroup.make("members")
       .setUrlParams(MemberKeys)
       .setPayload(UpdateMember)
       .addSuccess(Member)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchemas(PermissionDenied, ResourceNotFound))
       .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
       .annotate(
         OpenApi.Description,
@@ -75,16 +74,14 @@ export class MembersApi extends HttpApiGroup.make("members")
     HttpApiEndpoint.del("remove", "/identity/members/:personId")
       .setPath(MemberPath)
       .setUrlParams(MemberKeys)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchemas(PermissionDenied, ResourceNotFound))
       .annotate(OpenApi.Summary, "Remove a member, or leave")
       .annotate(
         OpenApi.Description,
         "Every member but the last owner may leave; others are removed by those who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` keeps the keys."
       )
   )
-  .addError(errorSchema(OrganizationAccessDenied))
-  .addError(errorSchema(ServiceUnavailable))
+  .addError(errorSchemas(OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}

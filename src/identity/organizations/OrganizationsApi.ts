@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
   errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   OrganizationAlreadyExists,
   OrganizationNotEmpty,
@@ -64,8 +65,7 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
       .setUrlParams(NoQuery)
       .setPayload(RenameOrganization)
       .addSuccess(RenamedOrganization)
-      .addError(errorSchema(OrganizationAccessDenied))
-      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchemas(OrganizationAccessDenied, PermissionDenied))
       .annotate(OpenApi.Summary, "Rename your organization")
       .annotate(OpenApi.Description, "Owners only.")
   )
@@ -73,9 +73,7 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
     HttpApiEndpoint.del("close", "/identity/organizations/:organizationId")
       .setPath(OrganizationPath)
       .setUrlParams(NoQuery)
-      .addError(errorSchema(OrganizationAccessDenied))
-      .addError(errorSchema(OrganizationNotEmpty))
-      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchemas(OrganizationAccessDenied, OrganizationNotEmpty, PermissionDenied))
       .annotate(OpenApi.Summary, "Close your organization")
       .annotate(
         OpenApi.Description,

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { ReturnUrl, writtenReturnUrl } from "../../bounds/ReturnUrl.ts"
 import {
   errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
   ServiceUnavailable,
@@ -63,9 +64,7 @@ export class ReturnUrlsApi extends HttpApiGroup.make("returnUrls")
         "For owners and admins. Replaces both, for checkout sessions that are created from then on; null means the operator's page. In production they must be https. A page confirms nothing: whoever knows its address can open it."
       )
   )
-  .addError(errorSchema(WorkspaceAccessRequired))
-  .addError(errorSchema(OrganizationAccessDenied))
-  .addError(errorSchema(ServiceUnavailable))
+  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Pages that payers return to from checkout") {}

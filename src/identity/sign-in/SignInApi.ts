@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import {
   errorSchema,
+  errorSchemas,
   OriginNotTrusted,
   RateLimitExceeded,
   ServiceUnavailable,
@@ -62,9 +63,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .setUrlParams(NoQuery)
       .setPayload(RedeemToken)
       .addSuccess(SignInPreview)
-      .addError(errorSchema(SessionInvalid))
-      .addError(errorSchema(OriginNotTrusted))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
       .annotate(OpenApi.Description, "Does not use the link: its page shows this before the person signs in.")
@@ -74,9 +73,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .setUrlParams(NoQuery)
       .setPayload(RedeemToken)
       .addSuccess(SignedIn)
-      .addError(errorSchema(SessionInvalid))
-      .addError(errorSchema(OriginNotTrusted))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
       .annotate(

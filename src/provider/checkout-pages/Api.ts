@@ -2,7 +2,13 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { rule } from "../../bounds/Rules.ts"
 import { controls, ParagraphText, PrintableText, text } from "../../bounds/Text.ts"
-import { CheckoutPageLimitReached, errorSchema, PermissionDenied, ResourceNotFound } from "../../errors/Errors.ts"
+import {
+  CheckoutPageLimitReached,
+  errorSchema,
+  errorSchemas,
+  PermissionDenied,
+  ResourceNotFound
+} from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { imageForm } from "../../images/ImageUrl.ts"
@@ -217,8 +223,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
       .setHeaders(IdempotencyHeaders)
       .setPayload(CreateCheckoutPage)
       .addSuccess(CheckoutPage)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(CheckoutPageLimitReached))
+      .addError(errorSchemas(PermissionDenied, CheckoutPageLimitReached))
       .annotate(RequiredPermission, "payments:write")
       .annotate(OpenApi.Summary, "Create a checkout page")
       .annotate(

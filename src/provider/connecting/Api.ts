@@ -5,7 +5,7 @@ import {
   AccountAlreadyConnected,
   AccountOauthUnavailable,
   AccountOnboardingUnavailable,
-  errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
   RateLimitExceeded,
@@ -122,10 +122,9 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
       .setUrlParams(NoQuery)
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(AccountAlreadyConnected))
-      .addError(errorSchema(AccountOnboardingUnavailable))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(
+        errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOnboardingUnavailable, RateLimitExceeded)
+      )
       .addError(providerErrors)
       .annotate(OpenApi.Summary, "Connect an account by onboarding, or go on with it")
       .annotate(
@@ -138,10 +137,7 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
       .setUrlParams(NoQuery)
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(AccountAlreadyConnected))
-      .addError(errorSchema(AccountOauthUnavailable))
-      .addError(errorSchema(RateLimitExceeded))
+      .addError(errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOauthUnavailable, RateLimitExceeded))
       .addError(providerErrors)
       .annotate(OpenApi.Summary, "Connect an existing account by its owner's consent")
       .annotate(
@@ -152,8 +148,7 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
   .add(
     HttpApiEndpoint.del("disconnect", "/identity/account")
       .setUrlParams(DisconnectAccount)
-      .addError(errorSchema(PermissionDenied))
-      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchemas(PermissionDenied, ResourceNotFound))
       .addError(providerErrors)
       .annotate(OpenApi.Summary, "Disconnect the account")
       .annotate(
@@ -161,9 +156,7 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
         "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
   )
-  .addError(errorSchema(WorkspaceAccessRequired))
-  .addError(errorSchema(OrganizationAccessDenied))
-  .addError(errorSchema(ServiceUnavailable))
+  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Connecting the provider account") {}

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -36,11 +35,7 @@ const Editor = ({ record }: { readonly record: Record }) => {
       busy={busy}
       error={error}
       labels={{ successUrl: "After payment", cancelUrl: "Without payment" }}
-      actions={
-        <Button type="submit" kind="primary" busy={busy}>
-          Save
-        </Button>
-      }
+      submit="Save"
     >
       <TextField
         name="successUrl"

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import type { ApiError } from "../../api/ApiError.ts"
-import { Button } from "../../components/Button.tsx"
 import { Checkbox, FieldGroup, TextArea, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { useWorkspace } from "../../state/Session.ts"
@@ -40,14 +39,8 @@ export const CheckoutPageForm = (props: CheckoutPageFormProps) => {
         setTried(true)
         if (props.problems === undefined) props.onSubmit()
       }}
-      actions={
-        <>
-          <Button onClick={props.onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={props.busy}>
-            {props.submitLabel}
-          </Button>
-        </>
-      }
+      submit={props.submitLabel}
+      onCancel={props.onClose}
     >
       <TextField
         name="title"

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -42,14 +41,8 @@ export const EditPrice = ({ onClose, price }: { readonly price: Price; readonly 
         busy={busy}
         onSubmit={() => (hasNewKey || nickname.trim() !== before.nickname ? submit() : onClose())}
         labels={{ lookup_key: "Lookup key", nickname: "Nickname" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button kind="primary" type="submit" busy={busy}>
-              Save
-            </Button>
-          </>
-        }
+        submit="Save"
+        onCancel={onClose}
       >
         <TextField
           name="nickname"

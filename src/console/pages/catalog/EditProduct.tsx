@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Form } from "../../components/Form.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
@@ -30,14 +29,8 @@ export const EditProduct = ({ onClose, product }: { readonly product: Product; r
         busy={busy}
         onSubmit={() => (isChanged ? submit() : onClose())}
         labels={{ name: "Name", description: "Description", unit_label: "Unit", url: "Page about it" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button kind="primary" type="submit" busy={busy}>
-              Save
-            </Button>
-          </>
-        }
+        submit="Save"
+        onCancel={onClose}
       >
         <ProductInputs draft={draft} onChange={setDraft} />
       </Form>

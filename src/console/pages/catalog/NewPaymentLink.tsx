@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, TextArea } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -91,14 +90,8 @@ const LinkForm = ({ onClose, onDone }: LinkFormProps) => {
         setProblems(written.kind === "problems" ? written.problems : {})
         if (written.kind === "ready" && most !== "unreadable") submit()
       }}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy}>
-            Create link
-          </Button>
-        </>
-      }
+      submit="Create link"
+      onCancel={onClose}
     >
       <ItemsField {...names} items={items} onChange={setItems} problems={problems} />
       <Checkbox

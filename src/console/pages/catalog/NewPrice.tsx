@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Form } from "../../components/Form.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
@@ -43,14 +42,8 @@ export const NewPrice = ({ onClose, product }: { readonly product: Product; read
           if (written.kind === "ready") submit()
         }}
         labels={{ unit_amount: "Price", lookup_key: "Lookup key", tiers: "Tiers" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button kind="primary" type="submit" busy={busy}>
-              Add price
-            </Button>
-          </>
-        }
+        submit="Add price"
+        onCancel={onClose}
       >
         <PriceInputs
           draft={draft}

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, FieldGroup, RadioGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -59,14 +58,8 @@ export const NewPromotionCode = ({ currencies, onClose }: NewPromotionCodeProps)
           setProblems(written.kind === "problems" ? written.problems : {})
           if (written.kind === "ready") submit()
         }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button kind="primary" type="submit" busy={busy}>
-              Create code
-            </Button>
-          </>
-        }
+        submit="Create code"
+        onCancel={onClose}
       >
         <TextField
           name="code"

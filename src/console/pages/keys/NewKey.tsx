@@ -152,14 +152,8 @@ export const NewKey = ({ onClose, open }: { readonly open: boolean; readonly onC
         busy={busy}
         error={error}
         labels={{ name: "Name", permissions: "Permissions", expiresAt: "Expires" }}
-        actions={
-          <>
-            <Button onClick={close}>Cancel</Button>
-            <Button type="submit" kind="primary" busy={busy}>
-              Create the key
-            </Button>
-          </>
-        }
+        submit="Create the key"
+        onCancel={close}
       >
         <TextField
           name="name"

@@ -25,17 +25,7 @@ export default function NewOrganization() {
         An organization holds payments, keys and people, in two workspaces: a sandbox to try everything without real
         money, and production. You become its owner.
       </p>
-      <Form
-        onSubmit={submit}
-        busy={busy}
-        error={error}
-        labels={{ name: "Name" }}
-        actions={
-          <Button type="submit" kind="primary" busy={busy}>
-            Create the organization
-          </Button>
-        }
-      >
+      <Form onSubmit={submit} busy={busy} error={error} labels={{ name: "Name" }} submit="Create the organization">
         <TextField
           name="name"
           label="Name"

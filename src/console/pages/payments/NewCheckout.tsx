@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button, ButtonLink } from "../../components/Button.tsx"
+import { ButtonLink } from "../../components/Button.tsx"
 import { Copy } from "../../components/Copy.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, TextField } from "../../components/Field.tsx"
@@ -89,14 +89,8 @@ const CheckoutForm = ({ onClose, onDone }: CheckoutFormProps) => {
         if (offer !== undefined && typeof count === "number") submit()
       }}
       labels={{ "line_items.0.price": "Price", "line_items.0.quantity": "Quantity" }}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy}>
-            Create session
-          </Button>
-        </>
-      }
+      submit="Create session"
+      onCancel={onClose}
     >
       <PriceField
         name="line_items.0.price"

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Confirm, Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, RadioGroup } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -71,14 +70,8 @@ export const EditMember = ({ member, onClose }: Props) => {
         busy={busy}
         error={error}
         labels={{ role: "Role", environments: "Workspaces" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button type="submit" kind="primary" busy={busy}>
-              Save
-            </Button>
-          </>
-        }
+        submit="Save"
+        onCancel={onClose}
       >
         <RadioGroup
           name="role"

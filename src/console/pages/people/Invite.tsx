@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import { RadioGroup, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -35,14 +34,8 @@ const InviteDialog = ({ onClose }: { readonly onClose: () => void }) => {
         busy={busy}
         error={error}
         labels={{ email: "E-mail address", role: "Role", environments: "Workspaces" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button type="submit" kind="primary" busy={busy}>
-              Send the invitation
-            </Button>
-          </>
-        }
+        submit="Send the invitation"
+        onCancel={onClose}
       >
         <TextField
           name="email"

@@ -24,20 +24,7 @@ const Rename = ({ onClose }: { readonly onClose: () => void }) => {
   )
   return (
     <Dialog title="Rename the organization" open onClose={onClose}>
-      <Form
-        onSubmit={submit}
-        busy={busy}
-        error={error}
-        labels={{ name: "Name" }}
-        actions={
-          <>
-            <Button onClick={onClose}>Cancel</Button>
-            <Button type="submit" kind="primary" busy={busy}>
-              Rename
-            </Button>
-          </>
-        }
-      >
+      <Form onSubmit={submit} busy={busy} error={error} labels={{ name: "Name" }} submit="Rename" onCancel={onClose}>
         <TextField
           name="name"
           label="Name"

@@ -1,6 +1,6 @@
 import { useLocation } from "wouter-preact"
 import { call } from "../../api/Call.ts"
-import { Button, ButtonLink } from "../../components/Button.tsx"
+import { ButtonLink } from "../../components/Button.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
@@ -29,16 +29,7 @@ const Accept = ({ token }: { readonly token: string }) => {
     <PlainPage title="Invitation" footer={<ThemeSwitch />}>
       <Loaded query={preview} lines={3}>
         {({ email, expiresAt, organization, role }) => (
-          <Form
-            onSubmit={submit}
-            busy={busy}
-            error={error}
-            actions={
-              <Button type="submit" kind="primary" busy={busy}>
-                Accept the invitation
-              </Button>
-            }
-          >
+          <Form onSubmit={submit} busy={busy} error={error} submit="Accept the invitation">
             <p>
               You are invited to the organization <strong>{organization}</strong> with the role <strong>{role}</strong>:{" "}
               {roleWords[role]}.

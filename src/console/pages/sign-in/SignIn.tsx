@@ -54,17 +54,7 @@ const AskForLink = () => {
         </Notice>
       ) : null}
       <p class="quiet">There is no password. Type your e-mail address, and we send you a link that signs you in.</p>
-      <Form
-        onSubmit={submit}
-        busy={busy}
-        error={error}
-        labels={{ email: "E-mail address" }}
-        actions={
-          <Button type="submit" kind="primary" busy={busy}>
-            Send me a link
-          </Button>
-        }
-      >
+      <Form onSubmit={submit} busy={busy} error={error} labels={{ email: "E-mail address" }} submit="Send me a link">
         <TextField
           name="email"
           label="E-mail address"
