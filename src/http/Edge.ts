@@ -24,7 +24,6 @@ import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
-import { hotReads } from "./HotReads.ts"
 import { decodePart, fromDecodeError, operationsAt, refuseEmptyId, refuseQuery } from "./RefusedRequest.ts"
 import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
@@ -96,11 +95,10 @@ export const edge = (options: EdgeOptions) => {
   const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
   return HttpApiBuilder.middleware(
     Api,
-    Effect.map(Effect.all([observing(options), hotReads]), ([observed, hotReadOf]) => {
+    Effect.map(observing(options), (observed) => {
       return (app) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
           const requestId = newRequestId()
-          const hotRead = hotReadOf(original)
           // Nothing reads the body if the method has none
           const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
           const path = pathOf(original.url)
@@ -118,9 +116,7 @@ export const edge = (options: EdgeOptions) => {
           > =
             preflight !== undefined
               ? Effect.succeed(preflight)
-              : hotRead !== undefined
-                ? hotRead.serve
-                : Effect.zipRight(Effect.zipRight(refuseEmptyId(request), refuseQuery(request)), app)
+              : Effect.zipRight(Effect.zipRight(refuseEmptyId(request), refuseQuery(request)), app)
           const answered = answering(served, {
             url: request.url,
             requestId,
@@ -130,10 +126,7 @@ export const edge = (options: EdgeOptions) => {
           const facts: RequestFacts["Type"] = { span: null, attributes: {} }
           return Effect.zipRight(
             introduce(request, { requestId, facts, headers }),
-            observed(
-              { request, requestId, facts, routeOf: () => hotRead?.operation.path ?? routeOf(original) },
-              answered
-            )
+            observed({ request, requestId, facts, routeOf: () => routeOf(original) }, answered)
           )
         })
     })

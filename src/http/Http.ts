@@ -27,7 +27,6 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
 import {
   type AuthenticationOptions,
-  Authenticator,
   addressLimitsLayer,
   authenticationLayer,
   keyAuthenticationLayer,
@@ -131,7 +130,7 @@ const groups = (options: HttpOptions) => {
     healthHttp
   ).pipe(
     Layer.provide([
-      authenticationLayer,
+      authenticationLayer(authentication),
       sessionAuthenticationLayer(authentication),
       keyAuthenticationLayer(authentication),
       addressLimitsLayer
@@ -180,7 +179,6 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(entriesLayer(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
-    Layer.provide(Authenticator.layer(authenticationOf(options))),
     Layer.provide(Admissions.layer(options)),
     // Paths are matched as written. Their parts may be as long as a request line, since a schema checks them: the
     // router's own bound of 100 characters is below the contract's 255 and would answer "no such route"

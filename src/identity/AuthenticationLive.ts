@@ -1,5 +1,5 @@
 import { HttpRouter, HttpServerRequest } from "@effect/platform"
-import { Context, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { takenBy } from "../bounds/Rules.ts"
 import {
   ApiKeyInvalid,
@@ -33,18 +33,12 @@ export interface AuthenticationOptions {
   readonly trustedOrigins: ReadonlySet<string>
 }
 
-/** The operation that a request was routed to, and the parameters in its path, as they were sent. */
-export interface RoutedRequest {
-  readonly route: { readonly method: string; readonly path: string }
-  readonly params: Readonly<Record<string, string | undefined>>
-}
-
 const isUuid = Schema.is(Schema.UUID)
 
 /** Requires the credential's organization in the path; one that does not exist gets the same answer. */
 const checkOrganization = (
   principal: PrincipalShape,
-  { params }: RoutedRequest
+  { params }: HttpRouter.RouteContext
 ): Effect.Effect<void, OrganizationAccessDenied | ValidationFailed> => {
   const organizationId = params["organizationId"]
   if (!isUuid(organizationId)) {
@@ -131,18 +125,18 @@ export const makeKeyAdmission = Effect.gen(function* () {
 })
 
 /** Refuses a body that the operation would not read, like unknown keys of a body. */
-const refuseUnreadBody = ({ takesBody }: AuthenticationOptions, { route }: RoutedRequest) =>
+const refuseUnreadBody = ({ takesBody }: AuthenticationOptions, { route }: HttpRouter.RouteContext) =>
   takesBody(route.method, route.path)
     ? Effect.void
     : // A defect, for example if the platform fails to read a body: the edge answers it
       Effect.orDie(Effect.flatMap(HttpServerRequest.HttpServerRequest, refuseBody))
 
 /** If a request carries both a key and a cookie, the key decides. */
-const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOptions) {
+const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
   const admitKey = yield* makeKeyAdmission
   const admitSession = yield* makeSessionAdmission
 
-  const bySession = Effect.fnUntraced(function* (routed: RoutedRequest) {
+  const bySession = Effect.fnUntraced(function* (routed: HttpRouter.RouteContext) {
     const session = yield* Effect.flatMap(admitSession, inRequestedWorkspace)
     const principal = yield* principalOf(session)
     yield* checkOrganization(principal, routed)
@@ -151,7 +145,8 @@ const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOp
     return principal
   })
 
-  return Effect.fnUntraced(function* (routed: RoutedRequest) {
+  return Effect.gen(function* () {
+    const routed = yield* HttpRouter.RouteContext
     const request = yield* HttpServerRequest.HttpServerRequest
     const key = request.headers["x-api-key"] ?? ""
     const principal = yield* key === "" ? bySession(routed) : admitKey(key)
@@ -175,23 +170,11 @@ const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOp
   })
 })
 
-/** Who calls an operation, if they may: what `Authentication` requires, for those who find the operation themselves. */
-export class Authenticator extends Context.Tag("connected-payments/identity/Authenticator")<
-  Authenticator,
-  Effect.Effect.Success<ReturnType<typeof makeAuthenticator>>
->() {
-  /** An operation without a declared permission is closed to everybody. */
-  static readonly layer = (
-    options: AuthenticationOptions
-  ): Layer.Layer<Authenticator, never, Keys | Sessions | Admissions> =>
-    Layer.scoped(Authenticator, makeAuthenticator(options))
-}
-
-/** `Authentication` by API key or session. */
-export const authenticationLayer: Layer.Layer<Authentication, never, Authenticator> = Layer.effect(
-  Authentication,
-  Effect.map(Authenticator, (authenticate) => Effect.flatMap(HttpRouter.RouteContext, authenticate))
-)
+/** `Authentication` by API key or session. An operation without a declared permission is closed to everybody. */
+export const authenticationLayer = (
+  options: AuthenticationOptions
+): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
+  Layer.scoped(Authentication, makeAuthentication(options))
 
 /** `KeyAuthentication` by `x-api-key`. */
 export const keyAuthenticationLayer = (

@@ -99,7 +99,7 @@ export const ListAllDeliveries = strict(
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type
 
-export const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
+const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
 
 /** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")

@@ -56,7 +56,7 @@ export const ListEvents = strict(
 )
 export type ListEvents = typeof ListEvents.Type
 
-export const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
+const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
 
 /** The organization's events, each kept once however many endpoints it goes to. */
 export class EventsApi extends HttpApiGroup.make("events")
