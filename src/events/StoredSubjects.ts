@@ -1,5 +1,4 @@
 import { Predicate } from "effect"
-import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { FilterSubjects, Filters } from "./Filters.ts"
 
 /**
@@ -7,6 +6,9 @@ import type { FilterSubjects, Filters } from "./Filters.ts"
  * did. Metadata can hold anything, a person's data included: of each pair only a keyed hash is stored, which says whether
  * a filter's pair is among them and nothing else.
  */
+
+/** A hash under a key of the installation: `KeyedHash`. */
+type Hash = (text: string) => Buffer
 
 interface StoredSubjects {
   readonly prices?: ReadonlyArray<string>
@@ -18,12 +20,12 @@ interface StoredSubjects {
 const most = 100
 
 /** Hashed with the event's id: the same pair looks different in every event. */
-const hashOf = (keyedHash: KeyedHash["Type"], eventId: string, key: string, value: string): string =>
+const hashOf = (keyedHash: Hash, eventId: string, key: string, value: string): string =>
   keyedHash(JSON.stringify([eventId, key, value])).toString("base64url", 0, 12)
 
 /** The stored form; null if there is nothing to store. */
 export const storeSubjects = (
-  keyedHash: KeyedHash["Type"],
+  keyedHash: Hash,
   eventId: string,
   { metadata, priceIds, productIds }: FilterSubjects
 ): string | null => {
@@ -48,7 +50,7 @@ const textsOf = (stored: unknown, name: keyof StoredSubjects): ReadonlyArray<str
 
 /** The subjects of a stored event as far as these filters read them. */
 export const subjectsFor = (
-  keyedHash: KeyedHash["Type"],
+  keyedHash: Hash,
   eventId: string,
   stored: string | null,
   filters: Filters
