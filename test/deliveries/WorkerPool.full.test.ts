@@ -165,12 +165,10 @@ const heldAttempt = Effect.gen(function* () {
   return { ...sent, consumer, release, scope }
 })
 
-// Longer than the test itself: what is waited for here is the attempt's end
-onService({
-  roles: { api: true, worker: false },
-  shutdownTimeout: Duration.minutes(5),
-  delivery: { ...testSettings.delivery, timeout: Duration.seconds(3) }
-})("a worker that is told to stop", (it) => {
+/** Longer than a test itself: what is waited for is the attempt's end. */
+const patientStop = { roles: { api: true, worker: false }, shutdownTimeout: Duration.minutes(5) }
+
+onService(patientStop)("a worker that is told to stop", (it) => {
   it.scoped("claims nothing more, finishes what is in flight, and records it", () =>
     Effect.gen(function* () {
       const { consumer, release, scope, ...inFlight } = yield* heldAttempt
@@ -192,17 +190,22 @@ onService({
       expect(consumer.received).toHaveLength(2)
     })
   )
-
-  it.scoped("waits for no consumer longer than its attempt's time-out, and records that", () =>
-    Effect.gen(function* () {
-      const { endpoint, scope, tenant } = yield* heldAttempt
-      yield* Scope.close(scope, Exit.void)
-      expect(yield* deliveriesOf(tenant, endpoint.id)).toMatchObject([
-        { state: "queued", attemptCount: 1, lastErrorCode: "timeout" }
-      ])
-    })
-  )
 })
+
+onService({ ...patientStop, delivery: { ...testSettings.delivery, timeout: Duration.seconds(3) } })(
+  "a worker that is told to stop",
+  (it) => {
+    it.scoped("waits for no consumer longer than its attempt's time-out, and records that", () =>
+      Effect.gen(function* () {
+        const { endpoint, scope, tenant } = yield* heldAttempt
+        yield* Scope.close(scope, Exit.void)
+        expect(yield* deliveriesOf(tenant, endpoint.id)).toMatchObject([
+          { state: "queued", attemptCount: 1, lastErrorCode: "timeout" }
+        ])
+      })
+    )
+  }
+)
 
 onService({
   roles: { api: true, worker: false },

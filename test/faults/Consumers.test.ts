@@ -46,7 +46,7 @@ const residentMegabytes = (pid: number) =>
 
 describe("consumers and name servers that misbehave in every way", () => {
   it.scopedLive.skipIf(process.platform !== "linux")(
-    "cost their own deliveries at most 6 attempts, 12 in all, and others nothing",
+    "cost their own deliveries at most 6 attempts, 12 in all, and others nothing (skipped unless on Linux, for /proc)",
     () =>
       Effect.gen(function* () {
         const random = new Randomness()

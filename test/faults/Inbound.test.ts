@@ -96,7 +96,7 @@ const withFullDisk = <A, E, R>(service: Installation, effect: Effect.Effect<A, E
 
 describe("the provider's entry", () => {
   it.scopedLive.skipIf(process.platform !== "linux")(
-    "answers 503 and stores nothing by halves while its database fails, and the provider's retry is stored once",
+    "answers 503 and stores nothing by halves while its database fails, and the provider's retry is stored once (skipped unless on Linux, for its signals)",
     () =>
       Effect.gen(function* () {
         const service = yield* installation([{ role: "api" }], { DATABASE_POOL_SIZE: "2" })

@@ -103,7 +103,7 @@ layer(Fresh.layer, { excludeTestServices: true, timeout: "60 seconds" })("the fi
     })
   )
 
-  it.scoped.skipIf(!isRoot)("runs as another user when root starts it", () =>
+  it.scoped.skipIf(!isRoot)("runs as another user when root starts it (skipped unless run by root)", () =>
     Effect.gen(function* () {
       const { directory } = yield* Fresh
       const cluster = yield* Effect.promise(() => stat(join(directory, "cluster")))
@@ -373,7 +373,7 @@ describe.concurrent("destroyEmbeddedPostgres", () => {
   )
 })
 
-describe.skipIf(!isRoot).concurrent("started by root", () => {
+describe.skipIf(!isRoot).concurrent("started by root (skipped unless run by root)", () => {
   it.scoped("keeps the data elsewhere where that user cannot enter, and finds it again", () =>
     Effect.gen(function* () {
       const parent = yield* temporaryDirectory
