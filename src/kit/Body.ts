@@ -63,7 +63,6 @@ export const isIncompleteBody = (failure: unknown): boolean =>
 class Gathered {
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
-  /** How long the body is at most. */
   readonly #most: number
 
   constructor(most: number) {
