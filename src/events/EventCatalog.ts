@@ -2,7 +2,6 @@
 import { Context, Layer, Schema } from "effect"
 import { EventType, eventTypes } from "./Catalog.ts"
 
-/** A type of the catalog. */
 export interface CatalogEntry {
   /** Words of lowercase letters, digits and `_`, joined by dots, up to 100 characters: `order.shipped`. */
   readonly type: string

@@ -35,7 +35,6 @@ export const eventType = <const T extends string, Data extends Schema.Schema.Any
   type,
   description,
   data,
-  /** The schema of the whole event. */
   envelope: envelopeStruct(type, data),
   /** A fictitious event. */
   fictitious: (wrap: Wrap, fictitious: Fictitious): EnvelopeWith<T, Schema.Schema.Type<Data>> =>

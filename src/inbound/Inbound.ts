@@ -235,7 +235,6 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           }
         )
 
-      /** An entry for notifications of one form. */
       const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
         spanned(name, (body, signatureHeader) =>
           Effect.matchEffect(verifyAndTake(form, body, signatureHeader), {

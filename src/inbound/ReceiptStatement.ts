@@ -45,7 +45,6 @@ export interface StoredReceipt {
   readonly waits: boolean
 }
 
-/** The statement's one row. */
 export interface ReceiptsRow {
   /** The receipts that were stored. Null if there are none. */
   readonly receipts: ReadonlyArray<

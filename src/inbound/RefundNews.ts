@@ -28,7 +28,6 @@ export interface FailedRefund {
 /** The provider's types of such news; which of them it sends depends on its version. */
 export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
 
-/** Whether an event is news of a refund. */
 export const isRefundNews = ({ type }: Pick<ProviderEvent, "type">): boolean => refundNewsTypes.includes(type)
 
 const Refund = Schema.Struct({

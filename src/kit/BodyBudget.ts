@@ -60,7 +60,6 @@ class Kind {
   }
 }
 
-/** A request with a body. */
 interface Request {
   readonly response: ServerResponse
   /** The client's address, as limits count it. */

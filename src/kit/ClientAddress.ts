@@ -29,7 +29,6 @@ export const clientAddress = (
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => addressOf(request, proxies))
 
-/** Where a request comes from. */
 export interface Sent {
   readonly remoteAddress: Option.Option<string>
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>

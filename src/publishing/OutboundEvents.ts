@@ -57,7 +57,6 @@ type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
     }
   : never
 
-/** The result of publishing an event. */
 export interface Published {
   /** The envelope's id, `svc_evt_…`. */
   readonly eventId: string

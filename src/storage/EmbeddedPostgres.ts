@@ -13,7 +13,6 @@ import { startServer, stopAbandonedServer } from "./EmbeddedServer.ts"
 
 export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPostgresError.ts"
 
-/** Options of the embedded PostgreSQL. */
 export interface EmbeddedPostgresOptions {
   /**
    * Directory of everything that belongs to it: the cluster, its password (mode 0600), log, lock and last port. It is

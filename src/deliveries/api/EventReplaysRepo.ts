@@ -53,7 +53,6 @@ export interface CoveringReplay {
   readonly endpointId: EndpointId
 }
 
-/** What a step does. */
 export interface ReplayStep {
   readonly deliveries: ReadonlyArray<{ readonly id: DeliveryId; readonly eventKey: string }>
   readonly skipped: number

@@ -7,7 +7,6 @@ import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
 import type { ListEvents } from "./EventsApi.ts"
 import { keptSince } from "./Readable.ts"
 
-/** An event's row. */
 export interface EventRow {
   /** Its id in the database: see `EventKey.ts`. */
   readonly key: string

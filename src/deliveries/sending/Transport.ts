@@ -22,7 +22,6 @@ import { requestHead, startOfHead } from "./RequestHead.ts"
 import type { Origin } from "./TransportConnection.ts"
 import { Connections } from "./TransportConnections.ts"
 
-/** One request to a destination. */
 export interface TransportRequest extends DestinationOptions {
   /** The destination, as `parseDestinationUrl` gave it. */
   readonly url: string

@@ -72,7 +72,6 @@ export class EventStreams extends Context.Tag("connected-payments/deliveries/Eve
     Layer.scoped(EventStreams, make(options))
 }
 
-/** The places of a process. */
 const makePlaces = (limit: number) => {
   const taken = new Map<OrganizationId, number>()
   let all = 0
