@@ -1,30 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { amountForms, lineAmount, normalizedDecimal } from "../../src/emulator/Amounts.ts"
-import type { Price, PriceTier } from "../../src/emulator/Records.ts"
-
-const price = (fields: Partial<Price>): Price => ({
-  id: "price_a",
-  object: "price",
-  active: true,
-  billing_scheme: "per_unit",
-  created: 0,
-  currency: "brl",
-  custom_unit_amount: null,
-  livemode: false,
-  lookup_key: null,
-  metadata: {},
-  nickname: null,
-  product: "prod_a",
-  recurring: null,
-  tax_behavior: null,
-  tiers_mode: null,
-  transform_quantity: null,
-  type: "one_time",
-  unit_amount: null,
-  unit_amount_decimal: null,
-  ...fields
-})
+import type { PriceTier } from "../../src/emulator/Records.ts"
+import { priceRecord as price } from "./PriceRecord.ts"
 
 const tier = (up_to: number | null, unit: number, flat = 0): PriceTier => ({
   up_to,

@@ -3,28 +3,7 @@ import { FastCheck } from "effect"
 import { addMonths, periodEnd } from "../../src/emulator/Calendar.ts"
 import { discounted, fits, fullPrice } from "../../src/emulator/Discounts.ts"
 import type { Coupon, LineItem, Price } from "../../src/emulator/Records.ts"
-
-const price = (product: string): Price => ({
-  id: "price_1",
-  object: "price",
-  active: true,
-  billing_scheme: "per_unit",
-  created: 0,
-  currency: "brl",
-  custom_unit_amount: null,
-  livemode: false,
-  lookup_key: null,
-  metadata: {},
-  nickname: null,
-  product,
-  recurring: null,
-  tax_behavior: "unspecified",
-  tiers_mode: null,
-  transform_quantity: null,
-  type: "one_time",
-  unit_amount: 1,
-  unit_amount_decimal: "1"
-})
+import { priceRecord } from "./PriceRecord.ts"
 
 const item = (id: number, amount: number, product = "prod_a"): LineItem => ({
   id: `li_${id}`,
@@ -37,7 +16,7 @@ const item = (id: number, amount: number, product = "prod_a"): LineItem => ({
   currency: "brl",
   description: null,
   metadata: {},
-  price: price(product),
+  price: priceRecord({ product, tax_behavior: "unspecified", unit_amount: 1, unit_amount_decimal: "1" }),
   quantity: 1
 })
 

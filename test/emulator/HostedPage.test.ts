@@ -1,6 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type Stripe from "stripe"
 import { call, connected, raw, somePrice, someSession, submit } from "./Harness.ts"
+
+/** A session whose payer chooses the amount. */
+const donation = (stripe: Stripe, currency: string, custom_unit_amount: Stripe.PriceCreateParams.CustomUnitAmount) =>
+  Effect.gen(function* () {
+    const price = yield* call(() =>
+      stripe.prices.create({ currency, product_data: { name: "Donation" }, custom_unit_amount })
+    )
+    return yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+  })
 
 describe("the hosted page", () => {
   it.scopedLive("takes a payment: intent, charge, session and events in the provider's order", () =>
@@ -153,14 +163,7 @@ describe("the hosted page", () => {
   it.scopedLive("charges the amount that the payer chooses, within the price's bounds", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()
-      const price = yield* call(() =>
-        stripe.prices.create({
-          currency: "usd",
-          product_data: { name: "Donation" },
-          custom_unit_amount: { enabled: true, minimum: 100, maximum: 5000, preset: 700 }
-        })
-      )
-      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      const session = yield* donation(stripe, "usd", { enabled: true, minimum: 100, maximum: 5000, preset: 700 })
       expect(session.amount_total).toBe(700)
       for (const amount of ["99", "5001", "abc", "-1", "1.5"]) {
         expect((yield* submit(session.url, { action: "pay", amount })).status).toBe(400)
@@ -180,14 +183,7 @@ describe("the hosted page", () => {
   it.scopedLive("charges no less than the provider's minimum if the price has no bounds", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()
-      const price = yield* call(() =>
-        stripe.prices.create({
-          currency: "usd",
-          product_data: { name: "Donation" },
-          custom_unit_amount: { enabled: true, preset: 700 }
-        })
-      )
-      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      const session = yield* donation(stripe, "usd", { enabled: true, preset: 700 })
       expect((yield* submit(session.url, { action: "pay", amount: "49" })).status).toBe(400)
       expect((yield* submit(session.url, { action: "pay", amount: "50" })).status).toBe(303)
     })
@@ -196,14 +192,7 @@ describe("the hosted page", () => {
   it.scopedLive("takes the amount as the payer writes it, in the currency's own digits, and says its bounds so", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()
-      const price = yield* call(() =>
-        stripe.prices.create({
-          currency: "kwd",
-          product_data: { name: "Donation" },
-          custom_unit_amount: { enabled: true, minimum: 500, maximum: 50_000, preset: 1500 }
-        })
-      )
-      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      const session = yield* donation(stripe, "kwd", { enabled: true, minimum: 500, maximum: 50_000, preset: 1500 })
       const { text: shown } = yield* raw("", session.url ?? "")
       expect(shown).toContain('value="1.500"')
       expect(shown).toContain("KWD\u00a00.500 to KWD\u00a050.000")
