@@ -1,7 +1,7 @@
 import type { SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { ServiceUnavailable } from "../errors/Errors.ts"
-import { Gathering } from "../kit/Gathering.ts"
+import { Batcher } from "../kit/Batcher.ts"
 import { gaveUpWaiting, linePatience, maxInLine } from "../kit/Line.ts"
 import { orUnavailable } from "../storage/Database.ts"
 
@@ -23,16 +23,16 @@ export const makeCredentialSearch = (
   find: (hashes: ReadonlyArray<Buffer>) => Effect.Effect<ReadonlyArray<{ readonly hash: Buffer }>, SqlError.SqlError>
 ): Effect.Effect<(hash: Buffer) => Effect.Effect<boolean, ServiceUnavailable>> =>
   Effect.map(
-    Gathering.make<Buffer, boolean, ServiceUnavailable>({
+    Batcher.make<Buffer, boolean, ServiceUnavailable>({
       run: (hashes) =>
         Effect.map(orUnavailable(find(hashes)), (rows) => {
           const found = new Set(rows.map(({ hash }) => hash.toString("base64url")))
           return hashes.map((hash) => found.has(hash.toString("base64url")))
         }),
       keyOf: (hash) => hash.toString("base64url"),
-      lanes: 1,
+      concurrency: 1,
       maxBatch: maxHashes,
-      spacing: () => 0,
+      interval: () => 0,
       patience: { millis: linePatience, error: gaveUpWaiting },
       maxWaiting: maxInLine,
       isOfOne: () => false

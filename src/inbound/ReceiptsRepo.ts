@@ -1,9 +1,9 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect, type Fiber, FiberRef } from "effect"
-import { Gathering } from "../kit/Gathering.ts"
+import { Batcher } from "../kit/Batcher.ts"
+import { batchIntervalMillis } from "../kit/BatchInterval.ts"
 import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
-import { spacingMillis } from "../kit/Spacing.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
 import { isInTransaction, isUnavailable } from "../storage/Database.ts"
@@ -34,9 +34,9 @@ import { RememberedContexts } from "./RememberedContexts.ts"
  * would for a connection, and fails in the same way.
  */
 const gathering = {
-  lanes: 2,
+  concurrency: 2,
   maxBatch: 64,
-  spacing: spacingMillis,
+  interval: batchIntervalMillis,
   patience: {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
@@ -121,12 +121,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     })
   const begin = () => handOver?.begin() ?? null
 
-  const contexts = yield* Gathering.make({
+  const contexts = yield* Batcher.make({
     ...gathering,
     keyOf: (query: ContextQuery) => receiptKey(query),
     run: (queries) => Effect.withTracerEnabled(findContexts(queries), false)
   })
-  const insertions = yield* Gathering.make({
+  const insertions = yield* Batcher.make({
     ...gathering,
     keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
     run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin), false)

@@ -19,7 +19,7 @@ const maxPending = 8 * 1024 * 1024
 /** How long a close waits for the reader. */
 const closeWithin = "1 second"
 
-class GatheringWriter implements LogWriter {
+class BufferedWriter implements LogWriter {
   readonly #descriptor: number
   readonly #say: (dropped: number) => string
   #pending = ""
@@ -98,7 +98,7 @@ export const makeLogWriter = (
 ): Effect.Effect<LogWriter, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const writer = new GatheringWriter(descriptor, say)
+      const writer = new BufferedWriter(descriptor, say)
       const atExit = () => writer.writeNow()
       process.once("exit", atExit)
       return { writer, atExit }

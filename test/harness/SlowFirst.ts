@@ -12,7 +12,7 @@ const slow = [
   "test/identity/Sessions.test.ts",
   "test/provider/Misbehaviour.test.ts",
   "test/provider/connecting/Authorizations.test.ts",
-  "test/kit/Spacing.test.ts",
+  "test/kit/BatchInterval.test.ts",
   "test/http/SlowSearches.test.ts",
   "test/deliveries/Worker.test.ts",
   "test/provider/StripeCall.test.ts",

@@ -1,6 +1,6 @@
 import { type Context, Effect, Schedule } from "effect"
+import { batchIntervalMillis } from "../../kit/BatchInterval.ts"
 import type { DeliveryId } from "../../kit/Ids.ts"
-import { spacingMillis } from "../../kit/Spacing.ts"
 import { Signal } from "../../publishing/Signal.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt, NextStep } from "./FinishedAttempt.ts"
@@ -94,7 +94,7 @@ export class Recording {
   })
 
   #gatherMillis(): number {
-    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(spacingMillis())
+    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(batchIntervalMillis())
   }
 
   readonly #flush = Effect.suspend(() => {

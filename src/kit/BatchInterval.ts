@@ -13,7 +13,7 @@ const lookMillis = 500
  * The distance between batches for an event loop that is busy for this share of the time, in milliseconds: 0 as long as
  * there is room.
  */
-export const spacingFor = (share: number): number =>
+export const batchIntervalFor = (share: number): number =>
   maxMillis * Math.min(1, Math.max(0, (share - busy.from) / (busy.full - busy.from)))
 
 let looked = performance.eventLoopUtilization()
@@ -25,13 +25,13 @@ let spacing = 0
  * the same, whatever it holds. A process whose event loop is idle for much of the time sends what it has at once; a busy
  * one does better to wait a little, and to send more with each.
  */
-export const spacingMillis = (): number => {
+export const batchIntervalMillis = (): number => {
   const now = performance.now()
   if (now - lookedAt >= lookMillis) {
     const { utilization } = performance.eventLoopUtilization(looked)
     looked = performance.eventLoopUtilization()
     lookedAt = now
-    spacing = spacingFor(utilization)
+    spacing = batchIntervalFor(utilization)
   }
   return spacing
 }

@@ -3,17 +3,17 @@ import { Cause, Effect, Either, Exit, Runtime } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import { suspend } from "../fibers/Suspend.ts"
 
-export interface GatheringOptions<Input, Output, E> {
+export interface BatcherOptions<Input, Output, E> {
   /** Does the work of a batch; returns the results in its order. */
   readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>
   /** The key that must not occur twice in one batch: a second input with it waits for the next. */
   readonly keyOf: (input: Input) => string
   /** How many batches are under way at once. */
-  readonly lanes: number
+  readonly concurrency: number
   /** The most inputs of one batch. */
   readonly maxBatch: number
   /** How far apart the starts of two batches are at least, in milliseconds: asked for each batch. */
-  readonly spacing: () => number
+  readonly interval: () => number
   /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
   readonly patience: { readonly millis: number; readonly error: () => E }
   /** How many inputs may wait; a further one fails with that error at once. Default: any number. */
@@ -40,29 +40,29 @@ interface Waiting<Input, Output, E> {
  * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader uses a time window, in
  * which a single request would wait.
  */
-export class Gathering<Input, Output, E> {
-  readonly #options: GatheringOptions<Input, Output, E>
+export class Batcher<Input, Output, E> {
+  readonly #options: BatcherOptions<Input, Output, E>
   readonly #runCallback: <A, E2>(
     effect: Effect.Effect<A, E2>,
     options: { onExit: (exit: Exit.Exit<A, E2>) => void }
   ) => void
   #waiting: Array<Waiting<Input, Output, E>> = []
-  #busyLanes = 0
+  #running = 0
   #isTimed = false
   /** When the last batch was begun, by `performance.now()`. */
   #begunAt = Number.NEGATIVE_INFINITY
   #isSpaced = false
 
-  private constructor(options: GatheringOptions<Input, Output, E>, runtime: Runtime.Runtime<never>) {
+  private constructor(options: BatcherOptions<Input, Output, E>, runtime: Runtime.Runtime<never>) {
     this.#options = options
     this.#runCallback = Runtime.runCallback(runtime)
   }
 
   /** Creates an instance. Batches run with the services and fiber references of the fiber that calls this. */
   static readonly make = <Input, Output, E>(
-    options: GatheringOptions<Input, Output, E>
-  ): Effect.Effect<Gathering<Input, Output, E>> =>
-    Effect.map(Effect.runtime<never>(), (runtime) => new Gathering(options, runtime))
+    options: BatcherOptions<Input, Output, E>
+  ): Effect.Effect<Batcher<Input, Output, E>> =>
+    Effect.map(Effect.runtime<never>(), (runtime) => new Batcher(options, runtime))
 
   /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
@@ -73,7 +73,7 @@ export class Gathering<Input, Output, E> {
         return
       }
       this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
-      if (this.#busyLanes < this.#options.lanes) this.#beginSpaced()
+      if (this.#running < this.#options.concurrency) this.#beginSpaced()
       else this.#limitWait()
     })
 
@@ -99,8 +99,8 @@ export class Gathering<Input, Output, E> {
   /** Begins a batch as soon as it is far enough from the one before; one that is full, at once. */
   #beginSpaced(): void {
     if (this.#waiting.length === 0) return
-    const { maxBatch, spacing } = this.#options
-    const wait = this.#waiting.length >= maxBatch ? 0 : this.#begunAt + spacing() - performance.now()
+    const { maxBatch, interval } = this.#options
+    const wait = this.#waiting.length >= maxBatch ? 0 : this.#begunAt + interval() - performance.now()
     if (wait <= 0) this.#begin()
     else if (!this.#isSpaced) this.#beginIn(wait)
   }
@@ -109,7 +109,7 @@ export class Gathering<Input, Output, E> {
     this.#isSpaced = true
     setTimeout(() => {
       this.#isSpaced = false
-      if (this.#busyLanes < this.#options.lanes) this.#begin()
+      if (this.#running < this.#options.concurrency) this.#begin()
       else this.#limitWait()
     }, Math.ceil(millis))
   }
@@ -117,11 +117,11 @@ export class Gathering<Input, Output, E> {
   #begin(): void {
     const batch = this.#takeBatch()
     if (!isNonEmptyReadonlyArray(batch)) return
-    this.#busyLanes += 1
+    this.#running += 1
     this.#begunAt = performance.now()
     this.#runCallback(this.#work(batch), {
       onExit: () => {
-        this.#busyLanes -= 1
+        this.#running -= 1
         this.#beginSpaced()
       }
     })

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
-import { Gathering, type GatheringOptions } from "../../src/kit/Gathering.ts"
+import { Batcher, type BatcherOptions } from "../../src/kit/Batcher.ts"
 
 /** A gathering whose batches wait to be let go, and what it was given. */
-const held = Effect.fnUntraced(function* (options: Partial<GatheringOptions<string, string, string>> = {}) {
+const held = Effect.fnUntraced(function* (options: Partial<BatcherOptions<string, string, string>> = {}) {
   const batches: Array<ReadonlyArray<string>> = []
   const gate = yield* Deferred.make<void>()
-  const gathering = yield* Gathering.make<string, string, string>({
-    lanes: 1,
+  const gathering = yield* Batcher.make<string, string, string>({
+    concurrency: 1,
     maxBatch: 3,
     keyOf: (input) => input,
-    spacing: () => 0,
+    interval: () => 0,
     patience: { millis: 60_000, error: () => "too late" },
     isOfOne: () => true,
     run: (batch) => {
@@ -46,7 +46,7 @@ describe("a gathering", () => {
   )
 
   it.effect(
-    "does together what came while its lanes were busy, each with its own answer, at most so many at once",
+    "does together what came while its concurrency were busy, each with its own answer, at most so many at once",
     () =>
       Effect.gen(function* () {
         const { batches, gate, submitAll } = yield* held()
@@ -58,9 +58,9 @@ describe("a gathering", () => {
       })
   )
 
-  it.effect("has as many batches under way as it has lanes", () =>
+  it.effect("has as many batches under way as it has concurrency", () =>
     Effect.gen(function* () {
-      const { batches, gate, submitAll } = yield* held({ lanes: 2 })
+      const { batches, gate, submitAll } = yield* held({ concurrency: 2 })
       const fibers = yield* submitAll(["a", "b", "c"])
       expect(batches).toEqual([["a"], ["b"]])
       yield* Deferred.succeed(gate, undefined)
@@ -121,18 +121,18 @@ describe("a gathering", () => {
 
   it.live("spaces its batches, and does together what came meanwhile", () =>
     Effect.gen(function* () {
-      let spacing = 0
-      const { batches, gate, submitAll } = yield* held({ lanes: 2, spacing: () => spacing })
+      let interval = 0
+      const { batches, gate, submitAll } = yield* held({ concurrency: 2, interval: () => interval })
       yield* Deferred.succeed(gate, undefined)
       const alone = yield* submitAll(["a"])
       yield* Fiber.join(Fiber.all(alone))
-      spacing = 250
+      interval = 250
       const together = yield* submitAll(["b", "c"])
       expect(batches).toEqual([["a"]])
       yield* Fiber.join(Fiber.all(together))
       expect(batches).toEqual([["a"], ["b", "c"]])
       // A whole batch is not worth waiting for more
-      spacing = 60_000
+      interval = 60_000
       yield* Fiber.join(Fiber.all(yield* submitAll(["d", "e", "f"])))
       expect(batches).toEqual([["a"], ["b", "c"], ["d", "e", "f"]])
     })
@@ -154,11 +154,11 @@ describe("a gathering", () => {
   it.effect("goes on after a defect, and after an answer of the wrong length", () =>
     Effect.gen(function* () {
       const answers = [Effect.dieMessage("a bug"), Effect.succeed([]), Effect.succeed(["fine"])]
-      const gathering = yield* Gathering.make<string, string, string>({
-        lanes: 1,
+      const gathering = yield* Batcher.make<string, string, string>({
+        concurrency: 1,
         maxBatch: 3,
         keyOf: (input) => input,
-        spacing: () => 0,
+        interval: () => 0,
         patience: { millis: 60_000, error: () => "too late" },
         isOfOne: () => true,
         run: () => answers.shift() ?? Effect.succeed([])
