@@ -1,8 +1,8 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { ResourceNotFound } from "../errors/Errors.ts"
+import { cachedForever } from "../fibers/CachedForever.ts"
 import { turnOfEventLoop } from "../fibers/EventLoop.ts"
-import { kept } from "../fibers/Kept.ts"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { escaped, icon } from "../kit/Html.ts"
 import { documentPaths } from "./ApiReference.ts"
@@ -179,11 +179,11 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       stylePath,
       publishedDocument({ body: guideStyle, contentType: "text/css; charset=utf-8", cacheControl })
     )
-    const first = yield* kept(Effect.sync(() => published(firstPage(guides))))
+    const first = yield* cachedForever(Effect.sync(() => published(firstPage(guides))))
     yield* router.get(guidesPath, Effect.flatten(first))
     // One guide at a time, so that requests under way continue in between
     const renderings = yield* Effect.forEach(guides, (guide) =>
-      kept(
+      cachedForever(
         Effect.zipRight(
           turnOfEventLoop,
           Effect.sync(() => rendered(guide))
@@ -199,10 +199,10 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       const handler =
         rendering === undefined
           ? new ResourceNotFound({ message: "This guide is not served here." })
-          : Effect.flatten(yield* kept(Effect.map(rendering, pageOfGuide)))
+          : Effect.flatten(yield* cachedForever(Effect.map(rendering, pageOfGuide)))
       yield* router.get(guidePath(name), handler)
     }
-    const indexes = yield* kept(
+    const indexes = yield* cachedForever(
       Effect.forEach(
         renderings,
         Effect.map((shown) => indexOf(searchable(shown)))

@@ -41,7 +41,7 @@ const mixed = new Scheduler.MixedScheduler(2048)
  * handled go on together. Effect itself has a queue and a microtask for each fiber, in a table that keeps the queues of ended fibers until
  * the whole heap is collected.
  */
-export const oneQueue: Scheduler.Scheduler = Scheduler.make(
+export const sharedScheduler: Scheduler.Scheduler = Scheduler.make(
   (task, priority) => mixed.scheduleTask(task, priority),
   mixed.shouldYield
 )

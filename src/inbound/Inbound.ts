@@ -9,7 +9,7 @@ import {
   type SoldItemsReference,
   soldItemsReference
 } from "../events/stripe/Translate.ts"
-import { flatMapAtOnce, millisNow } from "../fibers/AtOnce.ts"
+import { flatMapSync, millisNow } from "../fibers/FlatMapSync.ts"
 import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
@@ -154,7 +154,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         find: typeof receipts.findContext
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
         Effect.withFiberRuntime((fiber) =>
-          flatMapAtOnce(contextOf(environment, notification, taking.sold, find), (context) => {
+          flatMapSync(contextOf(environment, notification, taking.sold, find), (context) => {
             const { apiVersion, deauthorization, isOfAccount, lead } = taking
             const judged = judge(environment, notification, context)
             // What concerns nobody changes nothing: the account's end in the other mode is not about this link

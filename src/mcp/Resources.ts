@@ -9,7 +9,7 @@ import {
   eventSchemaPath,
   type JsonSchema
 } from "../events/JsonSchemas.ts"
-import { kept } from "../fibers/Kept.ts"
+import { cachedForever } from "../fibers/CachedForever.ts"
 
 /** What agents can read beside the tools: the documents that the service publishes for everybody. */
 
@@ -31,7 +31,7 @@ const schemaResource = (path: string, name: string, description: string, schema:
 
 /** Creates the documents: the guide to errors, and the JSON Schemas of events. */
 export const makeResources: Effect.Effect<Resources> = Effect.gen(function* () {
-  const errors = yield* kept(
+  const errors = yield* cachedForever(
     Effect.map(readGuides, (guides) => guides.find(({ name }) => name === "errors")?.markdown ?? "")
   )
   const resources: ReadonlyArray<Resource> = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import { vi } from "vitest"
-import { oneQueue, suspend } from "../../src/fibers/Suspend.ts"
+import { sharedScheduler, suspend } from "../../src/fibers/Suspend.ts"
 
 /** A wait, and what ends it. */
 const waiting = () => {
@@ -111,6 +111,6 @@ describe("one queue for all fibers", () => {
       for (const resume of resumes) resume(Effect.succeed("go"))
       yield* Effect.forEach(fibers, Fiber.join)
       expect(steps).toEqual(["a resumed", "b resumed", "a went on", "b went on"])
-    }).pipe(Effect.withScheduler(oneQueue))
+    }).pipe(Effect.withScheduler(sharedScheduler))
   )
 })

@@ -1,5 +1,5 @@
 import { Effect, Exit, FiberSet, type Scope } from "effect"
-import { oneQueue, suspend } from "../../fibers/Suspend.ts"
+import { sharedScheduler, suspend } from "../../fibers/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
 /** The work of a pool's fibers. */
@@ -102,4 +102,8 @@ export class AttemptPool<Attempt, End> {
 }
 
 const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
-  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(discardingTracer), Effect.withScheduler(oneQueue))
+  fiber.pipe(
+    Effect.withTracerEnabled(false),
+    Effect.withTracer(discardingTracer),
+    Effect.withScheduler(sharedScheduler)
+  )

@@ -2,7 +2,7 @@ import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResp
 import { Effect, Layer } from "effect"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
 import { InternalError, MethodNotAllowed, ResourceNotFound } from "../../errors/Errors.ts"
-import { kept } from "../../fibers/Kept.ts"
+import { cachedForever } from "../../fibers/CachedForever.ts"
 import { escaped, icon } from "../../kit/Html.ts"
 import type { ServedConsole } from "./Built.ts"
 import { consolePath } from "./Paths.ts"
@@ -84,7 +84,7 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
   const base = `${new URL(consoleUrl).pathname}/`
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const answers = yield* kept(
+      const answers = yield* cachedForever(
         Effect.mapBoth(found, {
           onFailure: (cause) => new InternalError({ message: "The console could not be prepared.", cause }),
           onSuccess: (console) => answersOf(console, base)

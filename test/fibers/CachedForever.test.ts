@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { kept } from "../../src/fibers/Kept.ts"
+import { cachedForever } from "../../src/fibers/CachedForever.ts"
 
 describe("what is kept", () => {
   it.effect("is made once, for whoever asks at the same time or later", () =>
     Effect.gen(function* () {
       let times = 0
-      const ask = yield* kept(
+      const ask = yield* cachedForever(
         Effect.zipRight(
           Effect.yieldNow(),
           Effect.sync(() => ++times)
@@ -23,7 +23,7 @@ describe("what is kept", () => {
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
       const goOn = yield* Deferred.make<void>()
-      const ask = yield* kept(
+      const ask = yield* cachedForever(
         Effect.as(Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(goOn)), "made")
       )
       const first = yield* Effect.fork(Effect.interruptible(ask))

@@ -9,7 +9,7 @@ const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Effect.Effe
  *
  * Only for use inside an effect that is being run, as in `Effect.suspend`: what `next` throws is a defect there.
  */
-export const flatMapAtOnce = <A, E, R, B, E2, R2>(
+export const flatMapSync = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   next: (value: A) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E | E2, R | R2> => (isValue(effect) ? next(effect.value) : Effect.flatMap(effect, next))

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { flatMapAtOnce, millisNow } from "../../src/fibers/AtOnce.ts"
+import { flatMapSync, millisNow } from "../../src/fibers/FlatMapSync.ts"
 
-describe("flatMapAtOnce", () => {
+describe("flatMapSync", () => {
   it("calls the next function at once with what is a value", () => {
     const called: Array<number> = []
-    flatMapAtOnce(Effect.succeed(7), (value) => {
+    flatMapSync(Effect.succeed(7), (value) => {
       called.push(value)
       return Effect.void
     })
@@ -15,7 +15,7 @@ describe("flatMapAtOnce", () => {
   it.effect("waits for what is no value yet", () =>
     Effect.gen(function* () {
       const called: Array<number> = []
-      const program = flatMapAtOnce(
+      const program = flatMapSync(
         Effect.sync(() => 7),
         (value) => Effect.sync(() => called.push(value))
       )
@@ -28,8 +28,8 @@ describe("flatMapAtOnce", () => {
   it.effect("does not go on after a failure or a defect", () =>
     Effect.gen(function* () {
       const next = () => Effect.dieMessage("must not be called")
-      expect(yield* Effect.exit(flatMapAtOnce(Effect.fail("no"), next))).toEqual(Exit.fail("no"))
-      expect(yield* Effect.exit(flatMapAtOnce(Effect.die("bug"), next))).toEqual(Exit.die("bug"))
+      expect(yield* Effect.exit(flatMapSync(Effect.fail("no"), next))).toEqual(Exit.fail("no"))
+      expect(yield* Effect.exit(flatMapSync(Effect.die("bug"), next))).toEqual(Exit.die("bug"))
     })
   )
 
@@ -38,7 +38,7 @@ describe("flatMapAtOnce", () => {
       const bug = new Error("bug")
       const exit = yield* Effect.exit(
         Effect.suspend(() =>
-          flatMapAtOnce(Effect.succeed(7), (): Effect.Effect<void> => {
+          flatMapSync(Effect.succeed(7), (): Effect.Effect<void> => {
             throw bug
           })
         )

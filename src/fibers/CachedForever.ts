@@ -6,5 +6,5 @@ import { Duration, Effect } from "effect"
  *
  * `Effect.cached` would keep that interruption as the answer, and interrupt whoever asks later.
  */
-export const kept = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Effect.Effect<A, E>> =>
+export const cachedForever = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Effect.Effect<A, E>> =>
   Effect.map(Effect.cachedWithTTL(effect, Duration.infinity), Effect.uninterruptible)
