@@ -5,8 +5,8 @@ import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInval
 import { monotonicMillis } from "../fibers/Monotonic.ts"
 import { bodyShareOf } from "../kit/BodyBudget.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
+import { BoundedSemaphore } from "../kit/BoundedSemaphore.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
-import { Line } from "../kit/Line.ts"
 import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
 import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../kit/TokenBucket.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
@@ -174,7 +174,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   const unknown = new BoundedMap<number>(maxRemembered)
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)
-  const lookUps = new Line(lookUpsAtOnce)
+  const lookUps = new BoundedSemaphore(lookUpsAtOnce)
   const paused = makeRefusalPause()
 
   const isKnownInvalid = (credential: string, now: number): boolean => now < (unknown.get(credential) ?? 0)

@@ -2,7 +2,7 @@ import type { SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { ServiceUnavailable } from "../errors/Errors.ts"
 import { Batcher } from "../kit/Batcher.ts"
-import { gaveUpWaiting, linePatience, maxInLine } from "../kit/Line.ts"
+import { maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../kit/BoundedSemaphore.ts"
 import { orUnavailable } from "../storage/Database.ts"
 
 /**
@@ -33,12 +33,12 @@ export const makeCredentialSearch = (
       concurrency: 1,
       maxBatch: maxHashes,
       interval: () => 0,
-      patience: { millis: linePatience, error: gaveUpWaiting },
-      maxWaiting: maxInLine,
+      patience: { millis: permitTimeoutMillis, error: permitRefused },
+      maxWaiting: maxPermitWaiters,
       isOfOne: () => false
     }),
     ({ submit }) =>
       (hash) =>
         // The statement itself may take longer than a request should wait
-        Effect.timeoutFail(submit(hash), { duration: linePatience, onTimeout: gaveUpWaiting })
+        Effect.timeoutFail(submit(hash), { duration: permitTimeoutMillis, onTimeout: permitRefused })
   )

@@ -11,7 +11,7 @@ import { Principal } from "../identity/Principal.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
-import { makeOwnersTurns } from "../kit/OwnersTurns.ts"
+import { makeFairSemaphore } from "../kit/FairSemaphore.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { ProductImagesApi, PublicImagesApi } from "./Api.ts"
@@ -28,7 +28,7 @@ const uploadConcurrency = 8
 
 /** The turns of so many transfers at once, of which one owner has at most a quarter. */
 const makeTransfers = (concurrency: number) =>
-  makeOwnersTurns({
+  makeFairSemaphore({
     concurrency,
     share: Math.max(1, Math.floor(concurrency / 4)),
     patience,
@@ -42,7 +42,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
   Effect.gen(function* () {
     const images = yield* Images
     const accounts = yield* Accounts
-    const takeTurn = yield* makeTransfers(uploadConcurrency)
+    const takePermit = yield* makeTransfers(uploadConcurrency)
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
@@ -52,7 +52,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
           return yield* new ProviderAccountNotConnected()
         }
         yield* images.admit(principal, declaredBytes(request))
-        yield* takeTurn(principal.organizationId)
+        yield* takePermit(principal.organizationId)
         const { url } = yield* images.store(yield* readUpload(request), principal)
         return HttpServerResponse.unsafeJson({ url })
       })
@@ -97,7 +97,7 @@ export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxie
   HttpApiBuilder.group(BaseApi.add(PublicImagesApi), "publicImages", (handlers) =>
     Effect.gen(function* () {
       const images = yield* Images
-      const takeTurn = yield* makeTransfers(options.imageConcurrency)
+      const takePermit = yield* makeTransfers(options.imageConcurrency)
       return handlers.handleRaw("get", ({ path, request }) =>
         Effect.gen(function* () {
           const notFound = new ResourceNotFound({ message: "There is no such image." })
@@ -115,7 +115,7 @@ export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxie
               ? HttpServerResponse.empty({ status: 304, headers })
               : HttpServerResponse.raw(null, { contentType, contentLength: size, headers })
           }
-          yield* takeTurn(yield* clientNetwork(options.trustedProxies))
+          yield* takePermit(yield* clientNetwork(options.trustedProxies))
           const image = yield* Effect.flatMap(
             images.open(name),
             Effect.mapError(() => notFound)

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Stream } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
-import { Line } from "../kit/Line.ts"
+import { BoundedSemaphore } from "../kit/BoundedSemaphore.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
@@ -16,7 +16,7 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
   ImageStore,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const reads = new Line(concurrentReads)
+    const reads = new BoundedSemaphore(concurrentReads)
 
     const size = ({ format, sha256 }: ImageName) =>
       sql<{ size: number }>`

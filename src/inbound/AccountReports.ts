@@ -3,7 +3,7 @@ import { Effect, Either } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 import { makeEnvelope } from "../events/Envelope.ts"
 import type { Environment } from "../events/Environment.ts"
-import { makeOwnersTurns } from "../kit/OwnersTurns.ts"
+import { makeFairSemaphore } from "../kit/FairSemaphore.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { type AccountStatus, accountStatus } from "../provider/account/AccountStatus.ts"
@@ -66,7 +66,7 @@ export const makeAccountReports = Effect.gen(function* () {
   const accounts = yield* Accounts
   const receipts = yield* makeReceiptsRepo(null)
   const statuses = yield* makeAccountStatusRepo
-  const takeTurn = yield* makeOwnersTurns({
+  const takePermit = yield* makeFairSemaphore({
     concurrency: storedAtOnce,
     share: 1,
     patience,
@@ -131,7 +131,7 @@ export const makeAccountReports = Effect.gen(function* () {
       return yield* insert(unreadable("account", status.left, context))
     }
     return status.right.account_id === notification.account
-      ? yield* takeTurn(`${tenant.environment} ${status.right.account_id}`).pipe(
+      ? yield* takePermit(`${tenant.environment} ${status.right.account_id}`).pipe(
           Effect.zipRight(transaction(sql)(storeReading(insert, notification, tenant, status.right, reading))),
           Effect.scoped
         )

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Scope } from "effect"
 import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
-import { makeOwnersTurns } from "./OwnersTurns.ts"
+import { makeFairSemaphore } from "./FairSemaphore.ts"
 import type { Tenant } from "./Tenant.ts"
 
 /** How long a read waits for its turn. */
@@ -37,7 +37,7 @@ const make = ({ databasePoolSize }: SlowReadsOptions) => {
   const concurrency = Math.max(1, Math.floor(databasePoolSize / 2))
   const share = Math.ceil(concurrency / 3)
   return Effect.map(
-    makeOwnersTurns({
+    makeFairSemaphore({
       concurrency,
       share,
       patience,
@@ -51,13 +51,13 @@ const make = ({ databasePoolSize }: SlowReadsOptions) => {
           cause: "As many searches and counts are under way as may use half of the connections"
         })
     }),
-    (takeTurn): SlowReads["Type"] => ({
+    (takePermit): SlowReads["Type"] => ({
       inTurn:
         ({ organizationId }) =>
         <A, E, R>(read: Effect.Effect<A, E, R>) =>
           Effect.acquireUseRelease(
             Scope.make(),
-            (turn) => Effect.zipRight(Scope.extend(takeTurn(organizationId), turn), read),
+            (turn) => Effect.zipRight(Scope.extend(takePermit(organizationId), turn), read),
             (turn, exit) => Scope.close(turn, exit)
           )
     })

@@ -1,5 +1,5 @@
 import { Duration } from "effect"
-import { Line } from "./Line.ts"
+import { BoundedSemaphore } from "./BoundedSemaphore.ts"
 
 /**
  * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and it refills continuously within `per`.
@@ -39,7 +39,7 @@ export interface BucketView {
   /** Tokens taken here and not yet reported to the database. */
   spent: number
   /** Lets one request of this process at a time ask the database about the bucket. */
-  readonly line: Line
+  readonly line: BoundedSemaphore
 }
 
 /** The view of an unknown bucket: it may be full. */
@@ -47,7 +47,7 @@ export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketVi
   tokens: limit,
   at: now,
   spent: 0,
-  line: new Line(1)
+  line: new BoundedSemaphore(1)
 })
 
 /** The most tokens that a bucket can hold now. */

@@ -3,13 +3,13 @@ import { Effect } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 
 /** How long a request that has to wait spends in a line at most, its own turn included, in milliseconds. */
-export const linePatience = 10_000
+export const permitTimeoutMillis = 10_000
 
 /** How many requests wait in a line at most. */
-export const maxInLine = 1000
+export const maxPermitWaiters = 1000
 
 /** The error of a request that leaves a line without its turn. */
-export const gaveUpWaiting = (): ServiceUnavailable =>
+export const permitRefused = (): ServiceUnavailable =>
   new ServiceUnavailable({ cause: "The request waited too long for its turn, or too many were waiting" })
 
 interface Place {
@@ -23,13 +23,13 @@ interface Place {
  * that does not answer, it neither grows without bound nor keeps anybody for long: who finds it full, or has been in it too
  * long, is refused. Who need not wait is bounded by the effect alone.
  */
-export class Line {
+export class BoundedSemaphore {
   #running = 0
   readonly #waiting = new Set<Place>()
   readonly #atOnce: number
   readonly #patience: number
 
-  constructor(atOnce: number, patience = linePatience) {
+  constructor(atOnce: number, patience = permitTimeoutMillis) {
     this.#atOnce = atOnce
     this.#patience = patience
   }
@@ -49,7 +49,7 @@ export class Line {
           ? effect
           : Effect.timeoutFail(Effect.disconnect(effect), {
               duration: Math.max(1, enteredAt + this.#patience - performance.now()),
-              onTimeout: gaveUpWaiting
+              onTimeout: permitRefused
             })
       )
       return Effect.ensuring(
@@ -64,7 +64,7 @@ export class Line {
   #enter(place: Place): void {
     if (this.#running < this.#atOnce) {
       this.#begin(place)
-    } else if (this.#waiting.size >= maxInLine) {
+    } else if (this.#waiting.size >= maxPermitWaiters) {
       this.#refuse(place)
     } else {
       this.#waiting.add(place)
@@ -80,7 +80,7 @@ export class Line {
 
   #refuse(place: Place): void {
     this.#leave(place)
-    place.resume(gaveUpWaiting())
+    place.resume(permitRefused())
   }
 
   #leave(place: Place): void {

@@ -1,7 +1,7 @@
 import { Deferred, type Duration, Effect, type Scope } from "effect"
 
 /** Bounds on how much of something is done at once. */
-export interface TurnBounds<Own, All> {
+export interface FairSemaphoreOptions<Own, All> {
   /** Per process. */
   readonly concurrency: number
   /** The most of them that one owner has, so that nobody can starve all the others. */
@@ -15,7 +15,7 @@ export interface TurnBounds<Own, All> {
 }
 
 /** Takes a turn for an owner (a client's address, an organization) until the scope closes. */
-export type TakeTurn<E> = (owner: string) => Effect.Effect<void, E, Scope.Scope>
+export type TakePermit<E> = (owner: string) => Effect.Effect<void, E, Scope.Scope>
 
 /**
  * Holds a permit until the scope closes. A separate fiber waits for it, so that a permit that comes too late is
@@ -29,13 +29,13 @@ const hold = (semaphore: Effect.Semaphore) =>
   })
 
 /** Gives turns to many owners, within these bounds. */
-export const makeOwnersTurns = <Own, All>({
+export const makeFairSemaphore = <Own, All>({
   concurrency,
   onAllTaken,
   onShareTaken,
   patience,
   share
-}: TurnBounds<Own, All>): Effect.Effect<TakeTurn<Own | All>> =>
+}: FairSemaphoreOptions<Own, All>): Effect.Effect<TakePermit<Own | All>> =>
   Effect.map(Effect.makeSemaphore(concurrency), (all) => {
     const shares = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber } from "effect"
-import { Line, maxInLine } from "../../src/kit/Line.ts"
+import { BoundedSemaphore, maxPermitWaiters } from "../../src/kit/BoundedSemaphore.ts"
 
 /** An effect that runs until it is let go, and whether it has begun. */
 const makeWork = Effect.gen(function* () {
@@ -19,7 +19,7 @@ const works = (count: number) => Effect.replicateEffect(makeWork, count)
 describe("a line", () => {
   it.effect("runs so many at a time, in their order", () =>
     Effect.gen(function* () {
-      const line = new Line(2)
+      const line = new BoundedSemaphore(2)
       const all = yield* works(5)
       const fibers = yield* Effect.forEach(all, ({ effect }) => Effect.fork(line.turn(effect)))
       for (const [n, work] of all.entries()) {
@@ -34,7 +34,7 @@ describe("a line", () => {
 
   it.effect("goes on after who leaves it, whether before its turn, in it, or by a failure", () =>
     Effect.gen(function* () {
-      const line = new Line(1)
+      const line = new BoundedSemaphore(1)
       const [running, waiting, last] = yield* Effect.all([makeWork, makeWork, makeWork])
       const first = yield* Effect.fork(line.turn(running.effect))
       yield* running.begun
@@ -56,7 +56,7 @@ describe("a line", () => {
 
   it.live("refuses who has been in it for too long, also if it is its turn by then", () =>
     Effect.gen(function* () {
-      const line = new Line(1, 500)
+      const line = new BoundedSemaphore(1, 500)
       const [running, hanging] = yield* works(2)
       yield* Effect.fork(line.turn(running?.effect ?? Effect.void))
       yield* running?.begun ?? Effect.void
@@ -71,11 +71,11 @@ describe("a line", () => {
 
   it.effect("refuses who finds it full, at once", () =>
     Effect.gen(function* () {
-      const line = new Line(1)
+      const line = new BoundedSemaphore(1)
       const work = yield* makeWork
       yield* Effect.fork(line.turn(work.effect))
       yield* work.begun
-      const waiting = yield* Effect.forEach(Array.from({ length: maxInLine }), () =>
+      const waiting = yield* Effect.forEach(Array.from({ length: maxPermitWaiters }), () =>
         Effect.fork(line.turn(Effect.void))
       )
       yield* Effect.yieldNow()

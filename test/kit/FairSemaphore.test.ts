@@ -1,20 +1,20 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
-import { makeOwnersTurns } from "../../src/kit/OwnersTurns.ts"
+import { makeFairSemaphore } from "../../src/kit/FairSemaphore.ts"
 
 /** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(
-  makeOwnersTurns({
+  makeFairSemaphore({
     concurrency: 8,
     share: 2,
     patience: "10 seconds",
     onShareTaken: () => "share taken",
     onAllTaken: () => "all taken"
   }),
-  (takeTurn) => (owner: string) =>
+  (takePermit) => (owner: string) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const waiting = yield* Effect.fork(Effect.either(Scope.extend(takeTurn(owner), scope)))
+      const waiting = yield* Effect.fork(Effect.either(Scope.extend(takePermit(owner), scope)))
       return {
         giveBack: Scope.close(scope, Exit.void),
         isTaken: Effect.map(
