@@ -10,16 +10,16 @@ import { type AccountStatus, accountStatus } from "../provider/account/AccountSt
 import { Provider } from "../provider/Provider.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
-import type { CompletionFailure } from "./Completion.ts"
-import { type Consequence, consequenceOf, judge, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { classify, type Decision, decisionOf, nothing, unreadable } from "./Decision.ts"
+import type { EnrichmentFailure } from "./Enrichment.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
-import type { Unreadable } from "./Unreadable.ts"
+import type { Unreadable } from "./UnreadableReports.ts"
 
 /** What a receipt says apart from what the notification leads to. */
-export type ReceiptBase = Omit<NewReceipt, keyof Consequence>
+export type ReceiptBase = Omit<NewReceipt, keyof Decision>
 
 /** A stored notification: what became of it, or that it was already known. */
 export interface StoredReport {
@@ -31,7 +31,7 @@ export interface StoredReport {
 }
 
 /** Stores what a notification leads to, in whatever transaction it is run in; returns whether it was stored. */
-type Insert<A extends { readonly stored: boolean }, E> = (consequence: Consequence) => Effect.Effect<A, E>
+type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
 /**
  * The event of a changed status. Its identity is that of the notification whose reading found the change. A snapshot
@@ -76,12 +76,12 @@ export const makeAccountReports = Effect.gen(function* () {
 
   const insert =
     (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
-    (consequence) =>
-      Effect.map(receipts.insert({ ...base, ...consequence }), ({ first, outcome, waits }) => ({
+    (decision) =>
+      Effect.map(receipts.insert({ ...base, ...decision }), ({ first, outcome, waits }) => ({
         outcome,
         stored: first,
         waits,
-        unreadable: consequence.unreadable
+        unreadable: decision.unreadable
       }))
 
   /** In a transaction, under the account's lock. A copy of a stored notification changes nothing. */
@@ -95,11 +95,11 @@ export const makeAccountReports = Effect.gen(function* () {
     const { environment } = tenant
     const compared = yield* statuses.lockAndCompare(tenant, status, reading)
     // Endpoints may have been added or removed while the provider was asked
-    const judged = judge(environment, notification, yield* contextOf(environment, notification))
-    if (judged._tag === "NoConcern" || compared === undefined) {
-      return yield* insert(judged._tag === "NoConcern" ? judged.consequence : nothing("unlinked"))
+    const classified = classify(environment, notification, yield* contextOf(environment, notification))
+    if (classified._tag === "NotForUs" || compared === undefined) {
+      return yield* insert(classified._tag === "NotForUs" ? classified.decision : nothing("unlinked"))
     }
-    const { context } = judged
+    const { context } = classified
     if (!compared.isLatest) {
       return yield* insert(nothing("ignored", context))
     }
@@ -147,7 +147,7 @@ export const makeAccountReports = Effect.gen(function* () {
       base: ReceiptBase,
       notification: Notification,
       context: InboundContext
-    ): Effect.fn.Return<StoredReport, CompletionFailure | SqlError.SqlError> {
+    ): Effect.fn.Return<StoredReport, EnrichmentFailure | SqlError.SqlError> {
       const { environment } = base
       const tenant = { organizationId: context.organizationId, environment }
       const { known, reading } = yield* statuses.begin(environment, notification.id)
@@ -162,7 +162,7 @@ export const makeAccountReports = Effect.gen(function* () {
       notification: Notification,
       tenant: Tenant,
       context: InboundContext
-    ): Effect.fn.Return<A, E | CompletionFailure | SqlError.SqlError> {
+    ): Effect.fn.Return<A, E | EnrichmentFailure | SqlError.SqlError> {
       const { reading } = yield* statuses.begin(tenant.environment, notification.id)
       return yield* read(insert, notification, tenant, context, reading)
     })
@@ -176,8 +176,8 @@ const updated = (
   status: AccountStatus,
   context: InboundContext,
   created: number
-): Consequence =>
-  consequenceOf(
+): Decision =>
+  decisionOf(
     [
       makeEnvelope({ environment, organizationId, providerEventId: id, created, type: "account.updated", data: status })
     ],

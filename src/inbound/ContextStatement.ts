@@ -11,7 +11,7 @@ export interface OfferedItems extends SoldItems {
   readonly subtotal: number | null
 }
 
-/** What a notification is judged by: whose account it is about, where its news could go, and what its session offers. */
+/** What a notification is classified by: whose account it is about, where its news could go, and what its session offers. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
@@ -31,7 +31,7 @@ export interface InboundContext {
 /** A context that was looked up, with its tenant's version of the same moment. */
 export type FoundContext = InboundContext & { readonly version: string }
 
-/** What to look up before a notification is judged. */
+/** What to look up before a notification is classified. */
 export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string

@@ -9,8 +9,8 @@ import { Mailer, sendToSeveral } from "../kit/Mailer.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
-import { type Consequence, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { type Decision, nothing, unreadable } from "./Decision.ts"
 import { failedRefundsMail } from "./FailedRefundsMail.ts"
 import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
@@ -39,7 +39,7 @@ export const makeTakeRefundNews = Effect.map(
       environment: Environment,
       event: ProviderEvent,
       context: InboundContext
-    ): Effect.Effect<Consequence, SqlError.SqlError> =>
+    ): Effect.Effect<Decision, SqlError.SqlError> =>
       Either.match(failedRefundOf(event), {
         onLeft: (malformed) => Effect.succeed(unreadable("object", malformed, context)),
         onRight: (refund) =>

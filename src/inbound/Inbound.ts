@@ -20,22 +20,22 @@ import { isUnavailable, transaction } from "../storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
-import {
-  type Attempt,
-  type CompletionFailure,
-  type Fetched,
-  makeCompletion,
-  nothingFetched,
-  untilConcluded
-} from "./Completion.ts"
-import { type Consequence, judge, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { classify, type Decision, nothing, unreadable } from "./Decision.ts"
+import {
+  type DecisionStep,
+  type EnrichmentFailure,
+  type Fetched,
+  makeEnrichment,
+  nothingFetched,
+  untilDecided
+} from "./Enrichment.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isRefundNews } from "./RefundNews.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
-import { makeUnreadableReports } from "./Unreadable.ts"
+import { makeUnreadableReports } from "./UnreadableReports.ts"
 
 /** What became of a notification: `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
@@ -77,7 +77,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const count = countedBy(yield* Metrics)
       const reportUnreadable = yield* makeUnreadableReports
       const receipts = yield* makeReceiptsRepo(yield* HandOver)
-      const { conclude } = yield* makeCompletion
+      const { decide } = yield* makeEnrichment
       const accountReports = yield* makeAccountReports
       const takeRefundNews = yield* makeTakeRefundNews
 
@@ -92,21 +92,21 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           : find({ environment, providerEventId: id, accountId: account, sold })
 
       /** Stores a receipt with what the notification leads to in this context. */
-      const store = (base: ReceiptBase, consequence: Consequence, version: InboundContext["version"]) =>
+      const store = (base: ReceiptBase, decision: Decision, version: InboundContext["version"]) =>
         Effect.map(
           version === null
-            ? receipts.insert({ ...base, ...consequence })
-            : receipts.insertRecalled({ ...base, ...consequence }, version),
+            ? receipts.insert({ ...base, ...decision })
+            : receipts.insertCached({ ...base, ...decision }, version),
           ({ first, outcome, waits }): StoredReport => ({
             outcome,
             stored: first,
             waits,
-            unreadable: consequence.unreadable
+            unreadable: decision.unreadable
           })
         )
 
       /** Notifies all who must know of what was stored: workers, the trace, and operators about what can't be read. */
-      const settle = (
+      const finish = (
         { environment, providerEventId, type }: ReceiptBase,
         organizationId: InboundContext["organizationId"] | null,
         apiVersion: string | null,
@@ -129,16 +129,16 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const take = (
         environment: Environment,
         notification: Notification,
-        taking: Taking
-      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> => {
+        handling: Handling
+      ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError> => {
         const lookUp = () =>
-          takeBy(environment, notification, taking, receipts.findContext).pipe(
+          takeBy(environment, notification, handling, receipts.findContext).pipe(
             // The account was unlinked or disconnected while the provider was asked: at a second look, it is no concern
             Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
             Effect.catchTag("TenantChanged", Effect.die)
           )
-        return taking.recalls
-          ? Effect.catchAll(takeBy(environment, notification, taking, receipts.recallContext), (error) =>
+        return handling.mayUseCache
+          ? Effect.catchAll(takeBy(environment, notification, handling, receipts.cachedContext), (error) =>
               error._tag === "TenantChanged" || error._tag === "ProviderAccountNotConnected"
                 ? lookUp()
                 : Effect.fail(error)
@@ -150,31 +150,31 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const takeBy = (
         environment: Environment,
         notification: Notification,
-        taking: Taking,
+        handling: Handling,
         find: typeof receipts.findContext
-      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
+      ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError | TenantChanged> =>
         Effect.withFiberRuntime((fiber) =>
-          flatMapSync(contextOf(environment, notification, taking.sold, find), (context) => {
-            const { apiVersion, deauthorization, isOfAccount, lead } = taking
-            const judged = judge(environment, notification, context)
+          flatMapSync(contextOf(environment, notification, handling.sold, find), (context) => {
+            const { apiVersion, deauthorization, isOfAccount, handle } = handling
+            const classified = classify(environment, notification, context)
             // What concerns nobody changes nothing: the account's end in the other mode is not about this link
-            const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
-            const consequence =
-              judged._tag === "Concern" || !isOfAccount || notification.account !== null
-                ? judged
-                : { ...judged, consequence: withoutAccount(judged.consequence) }
+            const deauthorizes = classified._tag === "ForUs" && notification.type === deauthorization
+            const decision =
+              classified._tag === "ForUs" || !isOfAccount || notification.account !== null
+                ? classified
+                : { ...classified, decision: withoutAccount(classified.decision) }
             const base = receiptOf(fiber, environment, notification, deauthorizes)
             return Effect.flatMap(
-              consequence._tag === "NoConcern"
-                ? store(base, consequence.consequence, context?.version ?? null)
-                : lead(base, consequence.context),
-              (report) => settle(base, context?.organizationId ?? null, apiVersion, report)
+              decision._tag === "NotForUs"
+                ? store(base, decision.decision, context?.version ?? null)
+                : handle(base, decision.context),
+              (report) => finish(base, context?.organizationId ?? null, apiVersion, report)
             )
           })
         )
 
       /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
-      const concludeAnew = (
+      const decideAgain = (
         base: ReceiptBase,
         event: ProviderEvent,
         { organizationId }: InboundContext,
@@ -182,24 +182,24 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       ) =>
         receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
           Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
-          Effect.flatMap((context): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> => {
-            const judged = judge(base.environment, event, context)
-            const attempt: Attempt<Consequence> =
-              judged._tag === "Concern"
-                ? conclude(base.environment, event, judged.context, fetched)
-                : { _tag: "Concluded", value: judged.consequence }
-            return attempt._tag === "Lacking"
+          Effect.flatMap((context): Effect.Effect<DecisionStep<StoredReport>, SqlError.SqlError | TenantChanged> => {
+            const classified = classify(base.environment, event, context)
+            const attempt: DecisionStep<Decision> =
+              classified._tag === "ForUs"
+                ? decide(base.environment, event, classified.context, fetched)
+                : { _tag: "Decided", value: classified.decision }
+            return attempt._tag === "NeedsFetch"
               ? Effect.succeed(attempt)
-              : Effect.map(store(base, attempt.value, null), (value) => ({ _tag: "Concluded", value }))
+              : Effect.map(store(base, attempt.value, null), (value) => ({ _tag: "Decided", value }))
           })
         )
 
       const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) => {
-        const attempt = conclude(base.environment, event, context, nothingFetched)
-        return attempt._tag === "Concluded"
+        const attempt = decide(base.environment, event, context, nothingFetched)
+        return attempt._tag === "Decided"
           ? store(base, attempt.value, context.version)
           : Effect.flatMap(attempt.fetch, (fetched) =>
-              untilConcluded((fetched) => transaction(sql)(concludeAnew(base, event, context, fetched)), fetched)
+              untilDecided((fetched) => transaction(sql)(decideAgain(base, event, context, fetched)), fetched)
             )
       }
 
@@ -220,7 +220,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 
       /** Verifies and reads a notification of one form, then takes it. */
       const verifyAndTake = <N extends Notification>(
-        { parse, takingOf, verify }: Form<N>,
+        { parse, handlingOf, verify }: Form<N>,
         body: Uint8Array,
         signatureHeader: string | undefined
       ) =>
@@ -231,7 +231,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
             return environment === "sandbox" && parsed.right.livemode
               ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
-              : take(environment, parsed.right, takingOf(parsed.right, input))
+              : take(environment, parsed.right, handlingOf(parsed.right, input))
           }
         )
 
@@ -257,19 +257,19 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         receive: entryFor("Inbound.receive", {
           verify: provider.verifyNotification,
           parse: parseProviderEvent,
-          takingOf: (event, input) => ({
+          handlingOf: (event, input) => ({
             apiVersion: apiVersionOf(input),
             deauthorization: snapshotDeauthorization,
             isOfAccount: false,
             sold: soldItemsReference(event),
-            recalls: !event.type.startsWith("account.") && !isRefundNews(event),
-            lead: (base, context) =>
+            mayUseCache: !event.type.startsWith("account.") && !isRefundNews(event),
+            handle: (base, context) =>
               event.type === "account.updated"
                 ? accountReports.receive(base, event, context)
                 : isRefundNews(event)
                   ? // Recorded before the receipt is stored: if that fails, the news is sent again
-                    Effect.flatMap(takeRefundNews(base.environment, event, context), (consequence) =>
-                      store(base, consequence, context.version)
+                    Effect.flatMap(takeRefundNews(base.environment, event, context), (decision) =>
+                      store(base, decision, context.version)
                     )
                   : takeSnapshot(base, event, context)
           })
@@ -277,13 +277,13 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         receiveThin: entryFor("Inbound.receiveThin", {
           verify: provider.verifyThinNotification,
           parse: parseThinNotification,
-          takingOf: (thin) => ({
+          handlingOf: (thin) => ({
             apiVersion: null,
             deauthorization: thinDeauthorization,
             isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
             sold: null,
-            recalls: false,
-            lead: (base, context) =>
+            mayUseCache: false,
+            handle: (base, context) =>
               isAccountNews(thin.type)
                 ? accountReports.receive(base, thin, context)
                 : store(base, nothing("ignored", context), null)
@@ -301,7 +301,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
 
 /** Why a notification was not taken. */
-type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | CompletionFailure | SqlError.SqlError
+type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
 /** How a notification that was not taken is counted. */
 const outcomeOf = ({ _tag }: NotTaken): string =>
@@ -312,14 +312,14 @@ interface Form<N extends Notification> {
   readonly verify: Provider["Type"]["verifyNotification"]
   /** Reads the parsed JSON. Never throws. */
   readonly parse: (input: unknown) => Either.Either<N, Malformed>
-  readonly takingOf: (notification: N, input: unknown) => Taking
+  readonly handlingOf: (notification: N, input: unknown) => Handling
 }
 
 /** What is about an account by its type but names none is not an unknown account's: it can't be read. */
-const withoutAccount = (consequence: Consequence): Consequence =>
-  consequence.outcome === "unlinked"
+const withoutAccount = (decision: Decision): Decision =>
+  decision.outcome === "unlinked"
     ? unreadable("object", malformedAt(["event.related_object", "event.context"]))
-    : consequence
+    : decision
 
 /** Counts what becomes of notifications, if metrics are on. */
 const countedBy =
@@ -331,7 +331,7 @@ const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
 /** What differs between snapshot and thin notifications. */
-interface Taking {
+interface Handling {
   /** The version that its payload was made for. */
   readonly apiVersion: string | null
   /** Whether its type says that it is about an account, so that it has to name one. */
@@ -341,12 +341,12 @@ interface Taking {
   /** Where to look for what its session sells. */
   readonly sold: SoldItemsReference | null
   /** Whether what was looked up for another notification is good enough: not for news of the account itself. */
-  readonly recalls: boolean
+  readonly mayUseCache: boolean
   /** Stores what a notification that concerns somebody leads to. */
-  readonly lead: (
+  readonly handle: (
     base: ReceiptBase,
     context: InboundContext
-  ) => Effect.Effect<StoredReport, CompletionFailure | SqlError.SqlError | TenantChanged>
+  ) => Effect.Effect<StoredReport, EnrichmentFailure | SqlError.SqlError | TenantChanged>
 }
 
 /** What a receipt says about the notification itself, as it arrives now. */

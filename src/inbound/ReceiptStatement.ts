@@ -8,9 +8,9 @@ import type { Handing, LeasedRow } from "../publishing/HandOver.ts"
 import { isAmong, type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
-import { filedRows, type Place, receiptParts } from "./Filing.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import type { Unreadable } from "./Unreadable.ts"
+import { partitionedRows, type ReceiptPartition, receiptParts } from "./ReceiptPartition.ts"
+import type { Unreadable } from "./UnreadableReports.ts"
 
 /** A notification to be stored with everything that it leads to. */
 export interface NewReceipt {
@@ -30,7 +30,7 @@ export interface NewReceipt {
   readonly traceparent: string | null
 }
 
-/** The same, judged by what was remembered about its tenant. */
+/** The same, classified by what was remembered about its tenant. */
 export interface VersionedReceipt extends NewReceipt {
   /** The version that the tenant must have for it to be stored; null if any version will do. */
   readonly tenantVersion: string | null
@@ -112,18 +112,18 @@ const allOf = (sql: SqlClient.SqlClient, column: Statement.Fragment): Statement.
 
 /**
  * Everything that is stored with receipts, in one statement. Returns a `ReceiptsRow` about all that were stored: those
- * whose tenants have the required version, and that are not in one of the place's other tables.
+ * whose tenants have the required version, and that are not in one of the partition's other tables.
  */
 const insertionSql = (
   sql: SqlClient.SqlClient,
-  place: Place,
+  partition: ReceiptPartition,
   of: ReceiptParameters,
   change: AccountChanges
 ): Statement.Fragment =>
   sql`
-    WITH source AS MATERIALIZED (${filedRows(
+    WITH source AS MATERIALIZED (${partitionedRows(
       sql,
-      place,
+      partition,
       sql`
         SELECT s.*, s.provider_event_id AS source_event_id
         FROM (
@@ -136,7 +136,7 @@ const insertionSql = (
           ${allOf(sql, of.providerEventId)}
         ) s
         WHERE s.tenant_version IS NULL OR s.tenant_version = ${tenantVersion(sql, "s")}`
-    )})${change.milestone}, ${matchingPart(sql, of, change)}, ${receiptParts(sql, place)}, fresh AS (
+    )})${change.milestone}, ${matchingPart(sql, of, change)}, ${receiptParts(sql, partition)}, fresh AS (
       SELECT s.* FROM source s WHERE ${sql.literal(
         isAmong(
           "(s.environment, s.provider_event_id)",
@@ -155,9 +155,9 @@ const insertionSql = (
       date_part('epoch', now()) * 1000 AS "storedAt"
     FROM queued q`
 
-/** For receipts of one place that change nothing about their accounts: there is no milestone among them. */
-export const batchSql = (sql: SqlClient.SqlClient, place: Place): Statement.Fragment =>
-  insertionSql(sql, place, parametersOf(sql, receiptColumns), {
+/** For receipts of one partition that change nothing about their accounts: there is no milestone among them. */
+export const batchSql = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment =>
+  insertionSql(sql, partition, parametersOf(sql, receiptColumns), {
     milestone: sql``,
     disconnection: sql``,
     admits: (column) => sql.literal(`${column} <> 'milestone.first_payment'`)
@@ -186,18 +186,18 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   })
 }
 
-/** The values of `batchSql`, and the first ones of `accountSql`. What `handing` takes is stored under its lease. */
+/** The values of `batchSql`, and the first ones of `accountSql`. What `handOff` takes is stored under its lease. */
 export const receiptValues = (
   receipts: ReadonlyArray<VersionedReceipt>,
-  handing: Handing | null
+  handOff: Handing | null
 ): ReadonlyArray<unknown> => {
-  const values = insertionOf(receipts, handing)
+  const values = insertionOf(receipts, handOff)
   return receiptColumns.map((column) => values[column])
 }
 
 const insertionOf = (
   receipts: ReadonlyArray<VersionedReceipt>,
-  handing: Handing | null
+  handOff: Handing | null
 ): Readonly<Record<(typeof receiptColumns)[number], unknown>> => ({
   environment: receipts.map(({ environment }) => environment),
   providerEventId: receipts.map(({ providerEventId }) => providerEventId),
@@ -213,12 +213,12 @@ const insertionOf = (
   traceparent: receipts.map(({ traceparent }) => traceparent),
   tenantVersion: receipts.map(({ tenantVersion }) => tenantVersion),
   ...publicationValues(receipts, (delivery, event, { environment, organizationId, traceparent }) =>
-    handing === null || organizationId === null
+    handOff === null || organizationId === null
       ? false
-      : handing.offerDelivery(delivery, event, { organizationId, environment, traceparent })
+      : handOff.offerDelivery(delivery, event, { organizationId, environment, traceparent })
   ),
-  lease: handing?.lease ?? null,
-  leaseMillis: handing?.leaseMillis ?? null
+  lease: handOff?.lease ?? null,
+  leaseMillis: handOff?.leaseMillis ?? null
 })
 
 /** Whether events include the milestone of a first payment, which one notification of an account may make. */

@@ -11,7 +11,7 @@ import type { ProviderFailure } from "../provider/ProviderErrors.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
 import { orUnavailable, sessionClient } from "../storage/Database.ts"
 import { preferReplica } from "../storage/ReadReplica.ts"
-import { makeMissing } from "./Missing.ts"
+import { makeLostEvents } from "./LostEvents.ts"
 import {
   type FindMissing,
   type FoundMissing,
@@ -103,7 +103,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
         const session = yield* sessionClient
         const wakeUp = yield* WakeUp
         const replayStored = yield* makeReplay
-        const missing = yield* makeMissing
+        const missing = yield* makeLostEvents
         const onReplica = yield* preferReplica
 
         const find = Effect.fnUntraced(function* (key: ReceiptKey) {

@@ -16,7 +16,7 @@ import {
   contextValues,
   type InboundContext
 } from "./ContextStatement.ts"
-import { makePlaces, type Place } from "./Filing.ts"
+import { makeReceiptPartitions, type ReceiptPartition } from "./ReceiptPartition.ts"
 import {
   accountSql,
   batchSql,
@@ -53,7 +53,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
-  const placesOf = yield* makePlaces
+  const partitionsOf = yield* makeReceiptPartitions
   const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
   const insertAlone = prepare<ReceiptsRow>(accountSql(sql))
 
@@ -62,12 +62,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
 
   // A statement for each month, and for what else there was to search at the time
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
-  const insertInto = (place: Place): PreparedStatement<ReceiptsRow> => {
-    if (place.kind !== "month") return insertSearching
-    const key = `${place.month} ${place.others.join(" ")}`
+  const insertInto = (partition: ReceiptPartition): PreparedStatement<ReceiptsRow> => {
+    if (partition.kind !== "month") return insertSearching
+    const key = `${partition.month} ${partition.others.join(" ")}`
     const known = monthly.get(key)
     if (known !== undefined) return known
-    const insert = prepare<ReceiptsRow>(batchSql(sql, place))
+    const insert = prepare<ReceiptsRow>(batchSql(sql, partition))
     monthly.set(key, insert)
     return insert
   }
@@ -75,21 +75,21 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const insertWith = (
     insert: PreparedStatement<ReceiptsRow>,
     receipts: ReadonlyArray<VersionedReceipt>,
-    handing: Handing | null
+    handOff: Handing | null
   ) =>
-    insert(receiptValues(receipts, handing)).pipe(
-      Effect.onError(() => Effect.sync(() => handing?.cancel())),
+    insert(receiptValues(receipts, handOff)).pipe(
+      Effect.onError(() => Effect.sync(() => handOff?.cancel())),
       Effect.map((rows) => {
-        settle(handing, rows)
+        settle(handOff, rows)
         return inOrder(receipts, rows)
       })
     )
 
   /** What was not stored may be in another table, unless its tenant has changed: the search says which. */
-  const insertAt = (place: Place, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
-    Effect.suspend(() => insertWith(insertInto(place), receipts, begin())).pipe(
+  const insertAt = (partition: ReceiptPartition, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
+    Effect.suspend(() => insertWith(insertInto(partition), receipts, begin())).pipe(
       Effect.flatMap((stored) =>
-        place.kind !== "month" || !stored.includes(undefined)
+        partition.kind !== "month" || !stored.includes(undefined)
           ? Effect.succeed(stored)
           : Effect.forEach(receipts, (receipt, index) => {
               const known = stored[index]
@@ -104,12 +104,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     receipts: ReadonlyArray<VersionedReceipt>,
     begin: Begin
   ): Effect.Effect<ReadonlyArray<StoredReceipt | undefined>, SqlError.SqlError> =>
-    Effect.flatMap(placesOf(receipts), (places) => {
-      const [first] = places
-      if (first !== undefined && places.length === 1) return insertAt(first[0], receipts, begin)
+    Effect.flatMap(partitionsOf(receipts), (partitions) => {
+      const [first] = partitions
+      if (first !== undefined && partitions.length === 1) return insertAt(first[0], receipts, begin)
       return Effect.map(
-        Effect.forEach(places, ([place, some]) =>
-          Effect.map(insertAt(place, some, begin), (stored) =>
+        Effect.forEach(partitions, ([partition, some]) =>
+          Effect.map(insertAt(partition, some, begin), (stored) =>
             some.map((receipt, index) => [receipt, stored[index]] as const)
           )
         ),
@@ -175,10 +175,10 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     findContext: lookUp,
 
     /**
-     * The same, perhaps remembered: then it has a version, `insertRecalled` stores what it leads to, and it is a value at
+     * The same, perhaps remembered: then it has a version, `insertCached` stores what it leads to, and it is a value at
      * once, as of now.
      */
-    recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
+    cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
       const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
       return known === undefined ? lookUp(query) : Effect.succeed(known)
     },
@@ -195,7 +195,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
       ),
 
     /** The same with a recalled context: nothing is stored if its tenant has changed since it was looked up. */
-    insertRecalled: (
+    insertCached: (
       receipt: NewReceipt,
       tenantVersion: string
     ): Effect.Effect<StoredReceipt, SqlError.SqlError | TenantChanged> =>
@@ -225,9 +225,9 @@ const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
 }
 
 /** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
-const settle = (handing: Handing | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
-  if (row === undefined) handing?.cancel()
-  else handing?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
+const settle = (handOff: Handing | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
+  if (row === undefined) handOff?.cancel()
+  else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
 /** What was stored of each receipt; undefined if its tenant has changed. */

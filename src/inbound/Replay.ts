@@ -6,9 +6,9 @@ import type { Author, Tenant } from "../kit/Tenant.ts"
 import { matchEvent } from "../publishing/Publication.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
-import { makeCompletion, untilConcluded } from "./Completion.ts"
-import { type Consequence, nothing } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
+import { type Decision, nothing } from "./Decision.ts"
+import { makeEnrichment, untilDecided } from "./Enrichment.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { Receipt, Replay } from "./Receipt.ts"
@@ -42,7 +42,7 @@ export const makeReplay = Effect.gen(function* () {
   const receipts = yield* makeReceiptsRepo(null)
   const records = yield* makeReceiptRecordsRepo
   const repo = yield* makeReplayRepo
-  const { conclude } = yield* makeCompletion
+  const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const fetchEvent = yield* makeFetchEvent
   const takeRefundNews = yield* makeTakeRefundNews
@@ -60,13 +60,8 @@ export const makeReplay = Effect.gen(function* () {
   })
 
   /** In a transaction. */
-  const store = Effect.fnUntraced(function* (
-    tenant: Tenant,
-    receipt: Receipt,
-    consequence: Consequence,
-    author: Author
-  ) {
-    const { made, outcome } = yield* repo.insertMissing(tenant, receipt, consequence)
+  const store = Effect.fnUntraced(function* (tenant: Tenant, receipt: Receipt, decision: Decision, author: Author) {
+    const { made, outcome } = yield* repo.insertMissing(tenant, receipt, decision)
     const changed = made.length > 0 || outcome !== receipt.outcome
     if (changed) {
       yield* audit({
@@ -81,7 +76,7 @@ export const makeReplay = Effect.gen(function* () {
       changed,
       outcome,
       deliveriesMade: made.length,
-      events: consequence.events.map(({ id, type }) => ({
+      events: decision.events.map(({ id, type }) => ({
         id,
         type,
         deliveriesMade: made.filter((eventId) => eventId === id).length
@@ -91,20 +86,20 @@ export const makeReplay = Effect.gen(function* () {
   })
 
   /** In a transaction: what the event leads to now, not what it led to when the provider was asked. */
-  const concludeAndStore = Effect.fnUntraced(function* (
+  const decideAndStore = Effect.fnUntraced(function* (
     receipt: Receipt,
     event: ProviderEvent,
     author: Author,
-    fetched: Parameters<typeof conclude>[3]
+    fetched: Parameters<typeof decide>[3]
   ) {
     const { organizationId } = yield* contextOf(receipt, null)
     const tenant = { organizationId, environment: receipt.environment }
     yield* receipts.lockAccount(tenant)
     const context = yield* contextOf({ ...receipt, organizationId }, soldItemsReference(event))
-    const attempt = conclude(tenant.environment, event, context, fetched)
-    if (attempt._tag === "Lacking") return attempt
-    const consequence = yield* requireReadable(attempt.value)
-    return { _tag: "Concluded", value: yield* store(tenant, receipt, consequence, author) } as const
+    const attempt = decide(tenant.environment, event, context, fetched)
+    if (attempt._tag === "NeedsFetch") return attempt
+    const decision = yield* requireReadable(attempt.value)
+    return { _tag: "Decided", value: yield* store(tenant, receipt, decision, author) } as const
   })
 
   /**
@@ -130,7 +125,7 @@ export const makeReplay = Effect.gen(function* () {
     if (isRefundNews(event)) {
       yield* Effect.flatMap(takeRefundNews(tenant.environment, event, context), requireReadable)
     }
-    return yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(receipt, event, author, fetched)))
+    return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(receipt, event, author, fetched)))
   })
 
   /** The events as they were stored. */
@@ -153,8 +148,8 @@ export const makeReplay = Effect.gen(function* () {
     author: Author
   ) {
     const { replay } = yield* accountReports.repeat(
-      (consequence) =>
-        requireReadable(consequence).pipe(
+      (decision) =>
+        requireReadable(decision).pipe(
           Effect.flatMap((readable) => transaction(sql)(store(tenant, receipt, readable, author))),
           Effect.map((replay) => ({ stored: true, replay }))
         ),

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Consequence } from "./Consequences.ts"
+import type { Decision } from "./Decision.ts"
 import { ReplayRefused } from "./Receipt.ts"
 
 /** Why an event can't be replayed. */
@@ -20,7 +20,7 @@ export const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
 export const refuseUnreadable = (why: string) =>
   new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
 
-export const requireReadable = (consequence: Consequence): Effect.Effect<Consequence, ReplayRefused> =>
-  consequence.outcome === "malformed"
-    ? Effect.fail(refuseUnreadable(consequence.unreadable?.reason ?? "its object"))
-    : Effect.succeed(consequence)
+export const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefused> =>
+  decision.outcome === "malformed"
+    ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
+    : Effect.succeed(decision)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
 import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
 import { addDayOf } from "../storage/DayPartitions.ts"
-import type { Consequence } from "./Consequences.ts"
+import type { Decision } from "./Decision.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
@@ -28,7 +28,7 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   insertMissing: (
     tenant: Tenant,
     receipt: Receipt,
-    { events, outcome, unreadable }: Consequence
+    { events, outcome, unreadable }: Decision
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasNothing = madeNothing.includes(receipt.outcome)
     // The events of an account's status are not made anew

@@ -28,7 +28,7 @@ const Thin = Schema.Struct({
   related_object: orAbsent(Schema.Struct({ id: Schema.String, type: Schema.String }))
 })
 
-/** What a notification is judged by, whatever its form. */
+/** What a notification is classified by, whatever its form. */
 export interface Notification {
   readonly id: string
   readonly type: string

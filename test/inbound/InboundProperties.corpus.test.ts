@@ -117,7 +117,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
         yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
         const counts = { forged: 0, stored: 0, unparseable: 0 }
 
-        const judge = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
+        const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
           const exit = yield* Effect.exit(receive(Buffer.from(body), header))
           if (Exit.isSuccess(exit)) {
             expect(isSigned, header).toBe(true)
@@ -134,7 +134,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
         yield* Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(arrivals(tenant), (batch) =>
-              Effect.runPromise(quietly(Effect.forEach(batch, judge, { concurrency: 8, discard: true })))
+              Effect.runPromise(quietly(Effect.forEach(batch, classify, { concurrency: 8, discard: true })))
             ),
             { numRuns: 10, endOnFailure: true }
           )
@@ -179,7 +179,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
         .map((event) => Buffer.from(JSON.stringify(event)).toString())
         .map((body): Arrival => ({ body, header: signature(body), isSigned: true }))
       const outcomes = new Set<string>()
-      const judge = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
+      const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
         const exit = yield* Effect.exit(receiveThin(Buffer.from(body), header))
         if (Exit.isSuccess(exit)) {
           expect(isSigned, header).toBe(true)
@@ -191,7 +191,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
       yield* Effect.promise(() =>
         fc.assert(
           fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
-            Effect.runPromise(quietly(judge(arrival)))
+            Effect.runPromise(quietly(classify(arrival)))
           ),
           { numRuns: casesOf(500), endOnFailure: true }
         )

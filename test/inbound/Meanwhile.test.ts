@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
-import { consequenceOf, envelopesOf } from "../../src/inbound/Consequences.ts"
+import { decisionOf, envelopesOf } from "../../src/inbound/Decision.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { Provider } from "../../src/provider/Provider.ts"
@@ -177,7 +177,7 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
   if (typeof envelopes === "string" || "_tag" in envelopes) return yield* Effect.dieMessage("It can be read")
   const store = receipts.insert({
     ...query,
-    ...consequenceOf(envelopes, context),
+    ...decisionOf(envelopes, context),
     type: event.type,
     livemode: false,
     providerCreatedAt: new Date(),

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { makePlaces } from "../../src/inbound/Filing.ts"
+import { makeReceiptPartitions } from "../../src/inbound/ReceiptPartition.ts"
 import type { ReceiptsRow, VersionedReceipt } from "../../src/inbound/ReceiptStatement.ts"
 import { batchSql, receiptValues } from "../../src/inbound/ReceiptStatement.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -41,7 +41,9 @@ describe("storing receipts", () => {
       const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
       const plans = yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const [[place] = []] = yield* Effect.flatten(Effect.map(makePlaces, (placesOf) => placesOf([receiptNow()])))
+        const [[place] = []] = yield* Effect.flatten(
+          Effect.map(makeReceiptPartitions, (placesOf) => placesOf([receiptNow()]))
+        )
         expect(place).toMatchObject({ kind: "month" })
         if (place === undefined) return []
         const prepare = yield* makePreparing

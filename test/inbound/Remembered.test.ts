@@ -145,10 +145,10 @@ onSharedService("a payment of an account that had one just before", (it) => {
         accountId: tenant.accountId,
         sold: null
       } as const
-      expect(yield* receipts.recallContext(query)).toMatchObject({ version: null })
-      const recalled = yield* Effect.fromNullable(yield* receipts.recallContext(query))
+      expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
+      const recalled = yield* Effect.fromNullable(yield* receipts.cachedContext(query))
       const version = yield* Effect.fromNullable(recalled.version)
-      const store = receipts.insertRecalled(
+      const store = receipts.insertCached(
         {
           ...query,
           organizationId: tenant.id,
@@ -168,7 +168,7 @@ onSharedService("a payment of an account that had one just before", (it) => {
       expect(yield* Effect.either(store)).toMatchObject(Either.left({ _tag: "TenantChanged" }))
       expect(yield* outcomeOf(query.providerEventId)).toBeUndefined()
       // What was found to be wrong is forgotten
-      expect(yield* receipts.recallContext(query)).toMatchObject({ version: null })
+      expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
     })
   )
 })

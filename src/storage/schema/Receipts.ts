@@ -5,7 +5,7 @@ import { rareReceipts } from "../ReceiptMonths.ts"
 /**
  * Receipts in tables by month, so that retention drops a month instead of deleting rows. A receipt belongs to the month in
  * which its notification was created at the provider, since all copies have that time in common, and a unique key can't
- * span months. See `src/inbound/Filing.ts` for those whose time is odd.
+ * span months. See `src/inbound/ReceiptPartition.ts` for those whose time is odd.
  */
 export const receipts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

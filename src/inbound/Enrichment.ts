@@ -12,19 +12,19 @@ import { Provider } from "../provider/Provider.ts"
 import type { ConnectedAccount } from "../provider/ProviderCall.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
 import type { ProviderObject } from "../provider/Schemas.ts"
+import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
 import {
-  type Consequence,
-  consequenceOf,
+  type Decision,
+  decisionOf,
   envelopesOf,
   needsWholeList,
   nothing,
   unreadable,
   unreadableFilters
-} from "./Consequences.ts"
-import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
+} from "./Decision.ts"
 
 /** Why an event could not be completed from the provider. */
-export type CompletionFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+export type EnrichmentFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
 /** What has been fetched of an event so far; null if the provider has no such thing. */
 export interface Fetched {
@@ -33,16 +33,16 @@ export interface Fetched {
 }
 
 /** Something has to be fetched from the provider first. */
-export interface Lacking {
-  readonly _tag: "Lacking"
-  readonly fetch: Effect.Effect<Fetched, CompletionFailure>
+export interface NeedsFetch {
+  readonly _tag: "NeedsFetch"
+  readonly fetch: Effect.Effect<Fetched, EnrichmentFailure>
 }
 
-export type Attempt<A> = Lacking | { readonly _tag: "Concluded"; readonly value: A }
+export type DecisionStep<A> = NeedsFetch | { readonly _tag: "Decided"; readonly value: A }
 
-const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch })
+const needsFetch = (fetch: NeedsFetch["fetch"]): NeedsFetch => ({ _tag: "NeedsFetch", fetch })
 
-const concluded = <A>(value: A): Attempt<A> => ({ _tag: "Concluded", value })
+const decided = <A>(value: A): DecisionStep<A> => ({ _tag: "Decided", value })
 
 /**
  * Whether a session may have sold something else than was recorded when it was created: payers can change quantities, or
@@ -58,7 +58,7 @@ const mayDiffer = ({ subtotal }: OfferedItems, session: ProviderObject): boolean
  * of ours sold, unless it must be what was recorded, and lists that the provider cut off, if an endpoint filters by them.
  * Most events lack nothing, and then the provider is not asked.
  */
-export const makeCompletion = Effect.gen(function* () {
+export const makeEnrichment = Effect.gen(function* () {
   const accounts = yield* Accounts
   const checkoutSessions = yield* CheckoutSessions
   const provider = yield* Provider
@@ -72,7 +72,7 @@ export const makeCompletion = Effect.gen(function* () {
       () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
     )
 
-  const fetchSoldItems = (tenant: Tenant, sessionId: string, isRecorded: boolean): Lacking["fetch"] =>
+  const fetchSoldItems = (tenant: Tenant, sessionId: string, isRecorded: boolean): NeedsFetch["fetch"] =>
     Effect.map(
       orNull(
         isRecorded ? checkoutSessions.soldIn(tenant, sessionId) : checkoutSessions.completeSoldItems(tenant, sessionId)
@@ -85,43 +85,43 @@ export const makeCompletion = Effect.gen(function* () {
       ? provider.listSubscriptionItems(account, ownerId)
       : provider.listInvoiceLines(account, ownerId)
 
-  const fetchItems = (tenant: Tenant, list: TruncatedList): Lacking["fetch"] =>
+  const fetchItems = (tenant: Tenant, list: TruncatedList): NeedsFetch["fetch"] =>
     Effect.map(orNull(accounts.use(tenant, (account) => listItems(account, list))), (items) => ({ items }))
 
   /** What an event leads to according to the context and what was fetched, or what has to be fetched first. */
-  const conclude = (
+  const decide = (
     environment: Environment,
     event: ProviderEvent,
     context: InboundContext,
     fetched: Fetched
-  ): Attempt<Consequence> => {
+  ): DecisionStep<Decision> => {
     const tenant = { organizationId: context.organizationId, environment }
     const { offered } = context
     const { object } = event.data
     const reference = soldItemsReference(event)
     if (reference !== null && fetched.soldItems === undefined) {
       const isOpen = offered === null ? isMarked(object) : mayDiffer(offered, object)
-      if (isOpen) return lacking(fetchSoldItems(tenant, reference.sessionId, offered !== null))
+      if (isOpen) return needsFetch(fetchSoldItems(tenant, reference.sessionId, offered !== null))
     }
     const soldItems = fetched.soldItems ?? offered
     const envelopes = envelopesOf(environment, event, context, soldItems)
     if (typeof envelopes === "string") {
-      return concluded(nothing(envelopes, context))
+      return decided(nothing(envelopes, context))
     }
     if ("_tag" in envelopes) {
-      return concluded(unreadable("object", envelopes, context))
+      return decided(unreadable("object", envelopes, context))
     }
     const list = truncatedList(event)
     const whole = list === null || !fetched.items ? event : withWholeList(event, list, fetched.items)
     const subjects = filterSubjects(whole, soldItems)
     return list !== null && fetched.items === undefined && needsWholeList(envelopes, subjects, context)
-      ? lacking(fetchItems(tenant, list))
-      : concluded(
-          consequenceOf(envelopes, context, { subjects, keyedHash }, unreadableFilters(envelopes, subjects, context))
+      ? needsFetch(fetchItems(tenant, list))
+      : decided(
+          decisionOf(envelopes, context, { subjects, keyedHash }, unreadableFilters(envelopes, subjects, context))
         )
   }
 
-  return { conclude }
+  return { decide }
 })
 
 /** Nothing has been fetched from the provider yet. */
@@ -131,12 +131,12 @@ export const nothingFetched: Fetched = {}
  * Makes attempts until one concludes, each with all that was fetched before it: each thing is fetched once, so there
  * are three attempts at most. Each attempt reads anew what may have changed while the provider was asked.
  */
-export const untilConcluded = <A, E>(
-  attempt: (fetched: Fetched) => Effect.Effect<Attempt<A>, E>,
+export const untilDecided = <A, E>(
+  attempt: (fetched: Fetched) => Effect.Effect<DecisionStep<A>, E>,
   fetched: Fetched = nothingFetched
-): Effect.Effect<A, E | CompletionFailure> =>
+): Effect.Effect<A, E | EnrichmentFailure> =>
   Effect.flatMap(attempt(fetched), (attempted) =>
-    attempted._tag === "Concluded"
+    attempted._tag === "Decided"
       ? Effect.succeed(attempted.value)
-      : Effect.flatMap(attempted.fetch, (more) => untilConcluded(attempt, { ...fetched, ...more }))
+      : Effect.flatMap(attempted.fetch, (more) => untilDecided(attempt, { ...fetched, ...more }))
   )

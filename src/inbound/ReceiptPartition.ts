@@ -13,7 +13,7 @@ import { Clock, Effect } from "effect"
  * Copies that say the same time are found for as long as the receipt is kept, and even those that say another one for
  * four weeks.
  */
-export type Place =
+export type ReceiptPartition =
   /**
    * The table of this month or the last one, which nearly all are for; `others` are the further tables in which a new
    * notification might be. One that is in them is not stored.
@@ -22,14 +22,14 @@ export type Place =
   /** To be searched for in all tables: whatever is old or odd. */
   | { readonly kind: "searched" }
 
-/** What decides about a receipt's place. */
+/** What decides about a receipt's partition. */
 interface Filed {
   readonly providerCreatedAt: Date
 }
 
 const millisPerDay = 24 * 3600 * 1000
 
-const searched: Place = { kind: "searched" }
+const searched: ReceiptPartition = { kind: "searched" }
 
 /** A month as in `2026-11`. */
 const monthOf = (time: Date): string => time.toISOString().slice(0, 7)
@@ -52,8 +52,8 @@ interface Tables {
   readonly loadedAt: number
 }
 
-/** Finds the places of receipts. Knows the months that there are tables for: these stay for as long as they matter here. */
-export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
+/** Finds the partitions of receipts. Knows the months that there are tables for: these stay for as long as they matter here. */
+export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
   let known: Tables | undefined
 
   const load = (now: number) =>
@@ -65,12 +65,12 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
       }
     )
 
-  const placeOf = (
+  const partitionOf = (
     { months }: Tables,
     now: Date,
     recent: ReadonlyArray<string>,
     { providerCreatedAt }: Filed
-  ): Place => {
+  ): ReceiptPartition => {
     const month = monthOf(providerCreatedAt)
     if (!recent.includes(month) || !months.has(month)) return searched
     return {
@@ -85,10 +85,10 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
     }
   }
 
-  /** The receipts by place. */
+  /** The receipts by partition. */
   return <R extends Filed>(
     receipts: ReadonlyArray<R>
-  ): Effect.Effect<ReadonlyArray<readonly [Place, ReadonlyArray<R>]>, SqlError.SqlError> =>
+  ): Effect.Effect<ReadonlyArray<readonly [ReceiptPartition, ReadonlyArray<R>]>, SqlError.SqlError> =>
     Effect.flatMap(Clock.currentTimeMillis, (millis) => {
       const now = new Date(millis)
       const isEnough = (tables: Tables) => tables.months.has(comingMonth(now)) || millis < tables.loadedAt + lookAgain
@@ -96,15 +96,15 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
         known !== undefined && isEnough(known) ? Effect.succeed(known) : Effect.withTracerEnabled(load(millis), false)
       return Effect.map(tables, (tables) => {
         const recent = [monthOf(now), lastMonth(now)]
-        const places = new Map<string, [Place, Array<R>]>()
+        const partitions = new Map<string, [ReceiptPartition, Array<R>]>()
         for (const receipt of receipts) {
-          const place = placeOf(tables, now, recent, receipt)
-          const key = place.kind === "month" ? place.month : place.kind
-          const found = places.get(key)
-          if (found === undefined) places.set(key, [place, [receipt]])
+          const partition = partitionOf(tables, now, recent, receipt)
+          const key = partition.kind === "month" ? partition.month : partition.kind
+          const found = partitions.get(key)
+          if (found === undefined) partitions.set(key, [partition, [receipt]])
           else found[1].push(receipt)
         }
-        return [...places.values()]
+        return [...partitions.values()]
       })
     })
 })
@@ -112,15 +112,19 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
 const undated = "'infinity'::date"
 
 /**
- * The rows that a statement for this place stores, with the columns that `receiptParts` needs. All but those that are in
+ * The rows that a statement for this partition stores, with the columns that `receiptParts` needs. All but those that are in
  * other tables; if all tables are searched, all.
  *
  * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and `received_at`
  */
-export const filedRows = (sql: SqlClient.SqlClient, place: Place, rows: Statement.Fragment): Statement.Fragment => {
-  if (place.kind === "month") {
+export const partitionedRows = (
+  sql: SqlClient.SqlClient,
+  partition: ReceiptPartition,
+  rows: Statement.Fragment
+): Statement.Fragment => {
+  if (partition.kind === "month") {
     // Not EXISTS, which the planner may turn into a join that reads a whole month
-    const isAbsent = place.others.map(
+    const isAbsent = partition.others.map(
       (table) => `(SELECT 1 FROM payments.${table} r
           WHERE r.environment = s.environment AND r.provider_event_id = s.provider_event_id) IS NULL`
     )
@@ -142,12 +146,12 @@ export const filedRows = (sql: SqlClient.SqlClient, place: Place, rows: Statemen
 }
 
 /**
- * The parts that store the receipts of `source`, which `filedRows` has made, the last of them `receipt`: the stored rows,
+ * The parts that store the receipts of `source`, which `partitionedRows` has made, the last of them `receipt`: the stored rows,
  * each with whether it is for the first copy. Follow `matching`.
  */
-export const receiptParts = (sql: SqlClient.SqlClient, place: Place): Statement.Fragment => {
-  const table = place.kind === "month" ? tableOf(place.month) : "receipts"
-  const month = place.kind === "month" ? `'${place.month}-01'::date` : "s.month"
+export const receiptParts = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment => {
+  const table = partition.kind === "month" ? tableOf(partition.month) : "receipts"
+  const month = partition.kind === "month" ? `'${partition.month}-01'::date` : "s.month"
   return sql`receipt AS (${sql.literal(`
       INSERT INTO payments.${table} AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
         outcome, reason, provider_created_at, received_at, month)

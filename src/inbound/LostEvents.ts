@@ -9,8 +9,8 @@ import { Accounts } from "../provider/Accounts.ts"
 import { Provider } from "../provider/Provider.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
-import { makeCompletion, untilConcluded } from "./Completion.ts"
-import { type Consequence, judge } from "./Consequences.ts"
+import { classify, type Decision } from "./Decision.ts"
+import { makeEnrichment, untilDecided } from "./Enrichment.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { AccountNotAsked, FindMissing, FoundMissing, MissingEvent, Replay } from "./Receipt.ts"
@@ -22,13 +22,13 @@ import { refuse, requireReadable } from "./ReplayRefusals.ts"
 const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
 
 /** Events that the provider has and that left no receipt: those that were lost with a database, for example. */
-export const makeMissing = Effect.gen(function* () {
+export const makeLostEvents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
-  const { conclude } = yield* makeCompletion
+  const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
   const fetchEvent = yield* makeFetchEvent
@@ -128,17 +128,12 @@ export const makeMissing = Effect.gen(function* () {
             accountId: event.account,
             sold: soldItemsReference(event)
           })
-    const judged = judge(environment, event, context)
-    return judged._tag === "NoConcern" ? yield* refuseOf(judged.consequence) : judged.context
+    const classified = classify(environment, event, context)
+    return classified._tag === "NotForUs" ? yield* refuseOf(classified.decision) : classified.context
   })
 
   /** In a transaction. */
-  const store = Effect.fnUntraced(function* (
-    tenant: Tenant,
-    event: ProviderEvent,
-    author: Author,
-    consequence: Consequence
-  ) {
+  const store = Effect.fnUntraced(function* (tenant: Tenant, event: ProviderEvent, author: Author, decision: Decision) {
     const { first, outcome } = yield* receipts.insert({
       environment: tenant.environment,
       providerEventId: event.id,
@@ -149,12 +144,12 @@ export const makeMissing = Effect.gen(function* () {
       receivedAt: new Date(yield* Clock.currentTimeMillis),
       deauthorizes: false,
       traceparent: null,
-      ...consequence
+      ...decision
     })
     if (first) {
       yield* audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: event.id })
     }
-    const events = consequence.events.map(({ id, matching, type }) => ({
+    const events = decision.events.map(({ id, matching, type }) => ({
       id,
       type,
       deliveriesMade: first ? matching.filter(({ active }) => active).length : 0
@@ -169,28 +164,28 @@ export const makeMissing = Effect.gen(function* () {
   })
 
   /** In a transaction. */
-  const concludeAndStore = Effect.fnUntraced(function* (
+  const decideAndStore = Effect.fnUntraced(function* (
     tenant: Tenant,
     event: ProviderEvent,
     author: Author,
-    fetched: Parameters<typeof conclude>[3]
+    fetched: Parameters<typeof decide>[3]
   ) {
     yield* receipts.lockAccount(tenant)
     const context = yield* contextOf(tenant.environment, event)
-    const attempt = conclude(tenant.environment, event, context, fetched)
-    if (attempt._tag === "Lacking") return attempt
+    const attempt = decide(tenant.environment, event, context, fetched)
+    if (attempt._tag === "NeedsFetch") return attempt
     const { replay } = yield* store(tenant, event, author, yield* requireReadable(attempt.value))
-    return { _tag: "Concluded", value: replay } as const
+    return { _tag: "Decided", value: replay } as const
   })
 
   /** The account is read anew, as for its notification: what the event says may be over. */
   const takeInReading = Effect.fnUntraced(function* (tenant: Tenant, event: ProviderEvent, author: Author) {
     const context = yield* contextOf(tenant.environment, event)
     const { replay } = yield* accountReports.repeat(
-      (consequence) =>
-        consequence.outcome === "wrong_mode" || consequence.outcome === "unlinked"
-          ? refuseOf(consequence)
-          : Effect.flatMap(requireReadable(consequence), (readable) =>
+      (decision) =>
+        decision.outcome === "wrong_mode" || decision.outcome === "unlinked"
+          ? refuseOf(decision)
+          : Effect.flatMap(requireReadable(decision), (readable) =>
               transaction(sql)(store(tenant, event, author, readable))
             ),
       event,
@@ -209,10 +204,10 @@ export const makeMissing = Effect.gen(function* () {
     }
     return event.type === "account.updated"
       ? yield* takeInReading(tenant, event, author)
-      : yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(tenant, event, author, fetched)))
+      : yield* untilDecided((fetched) => transaction(sql)(decideAndStore(tenant, event, author, fetched)))
   })
 
   return { find, takeIn }
 })
 
-const refuseOf = ({ outcome }: Consequence) => refuse(outcome === "wrong_mode" ? "wrong_mode" : "account_not_linked")
+const refuseOf = ({ outcome }: Decision) => refuse(outcome === "wrong_mode" ? "wrong_mode" : "account_not_linked")

@@ -8,13 +8,13 @@ import { type KnownSubjects, matchEvent } from "../publishing/Publication.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
-import type { Unreadable } from "./Unreadable.ts"
+import type { Unreadable } from "./UnreadableReports.ts"
 
 /** What a verified notification leads to. Pure. */
-export interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
+export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
 
 /** Nothing but the receipt. */
-export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
+export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Decision => ({
   outcome,
   organizationId: context?.organizationId ?? null,
   events: [],
@@ -22,31 +22,31 @@ export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Cons
 })
 
 /** Nothing but the receipt, since this part could not be read. */
-export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Consequence => ({
+export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Decision => ({
   ...nothing("malformed", context),
   unreadable: { part, reason }
 })
 
 /** Whether a notification concerns an organization, and which. */
-export type Judgement =
-  | { readonly _tag: "NoConcern"; readonly consequence: Consequence }
-  | { readonly _tag: "Concern"; readonly context: InboundContext }
+export type Classification =
+  | { readonly _tag: "NotForUs"; readonly decision: Decision }
+  | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
 /**
  * Judges by mode and account. News of a disconnected account concerns nobody until it is linked again, and news of the
  * other mode never does.
  */
-export const judge = (
+export const classify = (
   environment: Environment,
   { livemode }: { readonly livemode: boolean },
   context: InboundContext | undefined
-): Judgement => {
+): Classification => {
   if (livemode !== (environment === "production")) {
-    return { _tag: "NoConcern", consequence: nothing("wrong_mode", context) }
+    return { _tag: "NotForUs", decision: nothing("wrong_mode", context) }
   }
   return context === undefined || !context.connected
-    ? { _tag: "NoConcern", consequence: nothing("unlinked", context) }
-    : { _tag: "Concern", context }
+    ? { _tag: "NotForUs", decision: nothing("unlinked", context) }
+    : { _tag: "ForUs", context }
 }
 
 /** The envelopes of an event of a connected account, or why it has none. */
@@ -73,12 +73,12 @@ export const envelopesOf = (
  * What envelopes lead to, after matching them with the endpoints by what their filters look at. The outcome follows from
  * the context; the statement that stores it has the last word.
  */
-export const consequenceOf = (
+export const decisionOf = (
   envelopes: ReadonlyArray<Envelope>,
   context: InboundContext,
   known?: KnownSubjects,
   unreadable: Unreadable | null = null
-): Consequence => {
+): Decision => {
   const events = envelopes.map((envelope) =>
     matchEvent(
       { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), data: { ...envelope.data } },
