@@ -5,7 +5,7 @@ import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/
 import { Claiming } from "../../src/deliveries/sending/Claiming.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
 import { Held } from "../../src/deliveries/sending/Held.ts"
-import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
+import { LoopHealth } from "../../src/deliveries/sending/LoopHealth.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
 import type { WorkerOptions } from "../../src/deliveries/sending/WorkerOptions.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
@@ -69,7 +69,7 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
       attempts,
       held,
       begin: () => Effect.void,
-      pulse: new Pulse("starts"),
+      health: new LoopHealth("starts"),
       onNewsAside: () => {}
     })
     yield* Effect.forkScoped(Effect.forever(claiming.round))

@@ -3,7 +3,7 @@ import { Duration, Effect, TestClock } from "effect"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { ClaimingAside } from "../../src/deliveries/sending/ClaimingAside.ts"
 import { EndpointPace } from "../../src/deliveries/sending/EndpointPace.ts"
-import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
+import { LoopHealth } from "../../src/deliveries/sending/LoopHealth.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
 const nothingDue: Claim = {
@@ -46,7 +46,7 @@ const started = (isBehind: () => boolean) =>
       recording: { caughtUp: () => Effect.void },
       attempts: { aside: 0, caps: () => new Map(), held: () => 0, *lanes() {}, pace },
       begin: () => Effect.void,
-      pulse: new Pulse("starts"),
+      health: new LoopHealth("starts"),
       isBehind
     })
     yield* Effect.forkScoped(Effect.forever(aside.round))

@@ -4,7 +4,7 @@ import { Duration, Effect, Fiber } from "effect"
 import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
 import type { FinishedAttempt } from "../../src/deliveries/sending/FinishedAttempt.ts"
 import { Held, makeBegin } from "../../src/deliveries/sending/Held.ts"
-import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
+import { LoopHealth } from "../../src/deliveries/sending/LoopHealth.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
 import { Recording } from "../../src/deliveries/sending/Recording.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
@@ -33,7 +33,7 @@ const started = Effect.gen(function* () {
       Effect.sync(() => void released.push(...deliveries.map(({ id }) => [id, Duration.toSeconds(delay)] as const)))
   }
   const held = new Held(queue, () => {})
-  const recording = new Recording(queue, held, new Pulse("starts"))
+  const recording = new Recording(queue, held, new LoopHealth("starts"))
   yield* Effect.forkScoped(Effect.forever(recording.round))
   // A record is never broken off: it ends once the database takes it
   yield* Effect.addFinalizer(() =>
@@ -64,17 +64,17 @@ describe("a worker that can't record its attempts", () => {
   it.scopedLive("claims nothing until all that had ended is recorded", () =>
     Effect.gen(function* () {
       const { database, recorded, recording } = yield* started
-      const pulse = new Pulse("starts")
-      yield* recording.caughtUp(pulse)
+      const health = new LoopHealth("starts")
+      yield* recording.caughtUp(health)
       recording.add(confirmed())
       yield* eventuallyTrue("a try that failed", () => database.tries > 0)
       // These end while the first is tried again
       for (let more = 0; more < 3; more += 1) recording.add(confirmed())
-      const countAtClaim = yield* Effect.fork(Effect.map(recording.caughtUp(pulse), () => recorded.length))
+      const countAtClaim = yield* Effect.fork(Effect.map(recording.caughtUp(health), () => recorded.length))
       const tries = database.tries
       yield* eventuallyTrue("another try", () => database.tries > tries)
       expect(countAtClaim.unsafePoll()).toBeNull()
-      expect(pulse.doing).toBe("waits until attempts that were made are recorded")
+      expect(health.doing).toBe("waits until attempts that were made are recorded")
       database.isAway = false
       expect(yield* Fiber.join(countAtClaim)).toBe(4)
     })

@@ -7,7 +7,7 @@ import type { WakeUp } from "../../publishing/WakeUp.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Begin, Held } from "./Held.ts"
-import type { Pulse } from "./Pulse.ts"
+import type { LoopHealth } from "./LoopHealth.ts"
 import type { Queue } from "./Queue.ts"
 import type { Recording } from "./Recording.ts"
 import { firstAttempts } from "./Shares.ts"
@@ -61,7 +61,7 @@ interface ClaimingParts {
   readonly attempts: Attempts
   readonly held: Held
   readonly begin: Begin
-  readonly pulse: Pulse
+  readonly health: LoopHealth
   /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
   readonly onNewsAside: () => void
 }
@@ -152,7 +152,7 @@ export class Claiming {
 
   /** Claims, and waits until there is a reason to claim again. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
-    yield* this.#parts.recording.caughtUp(this.#parts.pulse)
+    yield* this.#parts.recording.caughtUp(this.#parts.health)
     const claimed = yield* this.#claim
     if (claimed.full || claimed.more) {
       if (this.room < 1) yield* this.#passOn
@@ -161,7 +161,7 @@ export class Claiming {
       if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else {
       const idleMillis = this.#idleMillis(claimed)
-      this.#parts.pulse.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
+      this.#parts.health.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
       yield* this.#news.wait(idleMillis)
       if (this.room < 1) yield* this.#waitForRoom
       else if (this.#toEnd > 0) yield* this.#worthwhile.wait(gatherRoomFor)
@@ -180,11 +180,11 @@ export class Claiming {
 
   // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
-    const { attempts, begin, options, pulse, queue } = this.#parts
+    const { attempts, begin, options, health, queue } = this.#parts
     const limit = this.room
     // Since the last look at it, while claiming rested, others have taken it
     if (limit < 1) return Effect.succeed(noRoom)
-    pulse.begin("claims")
+    health.begin("claims")
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps(inFlight.keys())
@@ -201,7 +201,7 @@ export class Claiming {
         this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, more)
         return { ...nothing, found: deliveries.length, full, more, nextDueInMillis }
       }),
-      Effect.tapError(() => Effect.sync(() => pulse.begin(unanswered)))
+      Effect.tapError(() => Effect.sync(() => health.begin(unanswered)))
     )
   }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
 
@@ -258,7 +258,7 @@ export class Claiming {
     while (this.room < 1 || (this.room < enough && performance.now() - waitedSince < gatherRoomFor)) {
       this.#roomWanted = this.room < 1 ? 1 : enough
       const millis = this.room < 1 ? roomAgain : gatherRoomFor
-      this.#parts.pulse.begin("waits for room: as many attempts are under way as there may be", millis)
+      this.#parts.health.begin("waits for room: as many attempts are under way as there may be", millis)
       yield* this.#news.wait(millis)
     }
     this.#roomWanted = null

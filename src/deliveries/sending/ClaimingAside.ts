@@ -6,7 +6,7 @@ import type { Attempts } from "./Attempts.ts"
 import type { ClaimOptions } from "./Claim.ts"
 import { orRest } from "./Claiming.ts"
 import type { Begin } from "./Held.ts"
-import type { Pulse } from "./Pulse.ts"
+import type { LoopHealth } from "./LoopHealth.ts"
 import type { Queue } from "./Queue.ts"
 import type { Recording } from "./Recording.ts"
 import { newestPerEndpoint, newestRoom, slowRooms, usualCap } from "./Shares.ts"
@@ -28,7 +28,7 @@ interface ClaimingAsideParts {
   readonly recording: Pick<Recording, "caughtUp">
   readonly attempts: Pick<Attempts, "aside" | "caps" | "held" | "lanes" | "pace">
   readonly begin: Begin
-  readonly pulse: Pulse
+  readonly health: LoopHealth
   /** Whether more may be due than the worker's other claims have reached. */
   readonly isBehind: () => boolean
 }
@@ -55,9 +55,9 @@ export class ClaimingAside {
 
   /** Waits for news, claims, and rests. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
-    this.#parts.pulse.rest("has nothing to claim aside")
+    this.#parts.health.rest("has nothing to claim aside")
     yield* this.#news.wait()
-    yield* this.#parts.recording.caughtUp(this.#parts.pulse)
+    yield* this.#parts.recording.caughtUp(this.#parts.health)
     const leavesSlow = performance.now() < this.#notBefore.slow
     // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
@@ -68,7 +68,7 @@ export class ClaimingAside {
     if (isBehind || claimed > 0 || leavesSlow) this.#news.raise()
     const next = isBehind ? Math.min(this.#notBefore.newest, this.#notBefore.slow) : this.#notBefore.slow
     const rest = Math.max(every.newest.millis, next - performance.now())
-    this.#parts.pulse.begin("rests between claims aside", rest)
+    this.#parts.health.begin("rests between claims aside", rest)
     yield* Effect.sleep(rest)
   })
 
@@ -98,12 +98,12 @@ export class ClaimingAside {
     wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,
     mostPerEndpoint: number
   ): Effect.Effect<number, SqlError.SqlError> {
-    const { attempts, begin, options, pulse, queue } = this.#parts
+    const { attempts, begin, options, health, queue } = this.#parts
     const claimedAt = performance.now()
     const { cost, millis, most } = every[kind]
     this.#notBefore[kind] = claimedAt + millis
     if (wanted.limit < 1) return Effect.succeed(0)
-    pulse.begin("claims aside")
+    health.begin("claims aside")
     const claimed = queue.claim({
       lease: options.lease,
       perEndpoint: Math.min(mostPerEndpoint, options.concurrencyPerEndpoint),

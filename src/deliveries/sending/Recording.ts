@@ -5,7 +5,7 @@ import { Signal } from "../../publishing/Signal.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt, NextStep } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
-import type { Pulse } from "./Pulse.ts"
+import type { LoopHealth } from "./LoopHealth.ts"
 import type { Queue } from "./Queue.ts"
 
 /** The most attempts that one flush records. */
@@ -27,7 +27,7 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 export class Recording {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #held: Held
-  readonly #pulse: Pulse
+  readonly #health: LoopHealth
   readonly #finished: Array<FinishedAttempt> = []
   #flushing: ReadonlyArray<FinishedAttempt> = []
   /** Closed from a flush that failed until all that had ended by then is recorded. */
@@ -38,10 +38,10 @@ export class Recording {
   #lastFlushed = 0
   #closing = false
 
-  constructor(queue: Context.Tag.Service<Queue>, held: Held, pulse: Pulse) {
+  constructor(queue: Context.Tag.Service<Queue>, held: Held, health: LoopHealth) {
     this.#queue = queue
     this.#held = held
-    this.#pulse = pulse
+    this.#health = health
   }
 
   /** An attempt was made. May be called from anywhere; returns at once. */
@@ -60,7 +60,7 @@ export class Recording {
    * Waits until claims may go on: not while the database has refused what this process knows. Deliveries whose leases have
    * run out meanwhile would be claimed, and sent, again.
    */
-  readonly caughtUp = (claiming: Pulse): Effect.Effect<void> =>
+  readonly caughtUp = (claiming: LoopHealth): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (!this.#isBehind) return Effect.void
       claiming.rest("waits until attempts that were made are recorded")
@@ -83,7 +83,7 @@ export class Recording {
   /** Waits for attempts that were made and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
-      this.#pulse.rest("has nothing to record")
+      this.#health.rest("has nothing to record")
       return this.#news.wait()
     }
     const gathersFor = this.#finished.length >= gather.enough ? 0 : this.#gatherMillis()
@@ -103,7 +103,7 @@ export class Recording {
     this.#flushing = batch
     let hasFailed = false
     const record = Effect.suspend(() => {
-      this.#pulse.begin("records attempts")
+      this.#health.begin("records attempts")
       return this.#queue.finish(batch)
     })
     return record.pipe(

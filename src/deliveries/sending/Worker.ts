@@ -9,7 +9,7 @@ import { Claiming } from "./Claiming.ts"
 import { ClaimingAside } from "./ClaimingAside.ts"
 import { Destinations } from "./Destinations.ts"
 import { Held, makeBegin } from "./Held.ts"
-import { Pulse, patience } from "./Pulse.ts"
+import { LoopHealth, patience } from "./LoopHealth.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
 import { takingOver } from "./TakingOver.ts"
@@ -45,8 +45,12 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const destinations = new Destinations(queue, yield* Cipher)
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
   const held = new Held(queue, () => claiming.noteRoom())
-  const pulses = { recording: new Pulse("starts"), aside: new Pulse("starts"), claiming: new Pulse("starts") }
-  const recording = new Recording(queue, held, pulses.recording)
+  const loops = {
+    recording: new LoopHealth("starts"),
+    aside: new LoopHealth("starts"),
+    claiming: new LoopHealth("starts")
+  }
+  const recording = new Recording(queue, held, loops.recording)
   const listener: AttemptsListener = {
     onFinished: (attempt) => {
       recording.add(attempt)
@@ -77,10 +81,10 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
   const begin = makeBegin({ held, attempts, destinations, recording, startWithin: options.startWithin })
   const isBehind = () => claiming.isBehind
-  const aside = new ClaimingAside({ options, queue, recording, attempts, begin, pulse: pulses.aside, isBehind })
+  const aside = new ClaimingAside({ options, queue, recording, attempts, begin, health: loops.aside, isBehind })
   const onNewsAside = () => aside.noteNews()
   const parts = { options, queue, recording, wakeUp, attempts, held, begin, onNewsAside }
-  const claiming = new Claiming({ ...parts, pulse: pulses.claiming })
+  const claiming = new Claiming({ ...parts, health: loops.claiming })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
   yield* observeMetrics((metrics) =>
@@ -93,7 +97,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     Effect.serviceOption(WorkerLife),
     Option.match({
       onNone: () => Effect.void,
-      onSome: ({ register }) => register((now) => (isStopping ? stopping : stateOf(now, pulses, held, options.lease)))
+      onSome: ({ register }) => register((now) => (isStopping ? stopping : stateOf(now, loops, held, options.lease)))
     })
   )
   // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
@@ -142,12 +146,12 @@ const waitUntil = (condition: () => boolean) =>
 /** What the worker does; attempts that neither end nor are recorded long after their lease are stuck like a loop. */
 const stateOf = (
   now: number,
-  { aside, claiming, recording }: Readonly<Record<"recording" | "aside" | "claiming", Pulse>>,
+  { aside, claiming, recording }: Readonly<Record<"recording" | "aside" | "claiming", LoopHealth>>,
   held: Held,
   lease: Duration.Duration
 ): WorkerState => {
   const isStopping = false
-  const stuck = [claiming, recording, aside].find((pulse) => pulse.isStuck(now))
+  const stuck = [claiming, recording, aside].find((health) => health.isStuck(now))
   if (stuck !== undefined) return { doing: `does not go on: it ${stuck.doing}`, isStuck: true, isStopping }
   const endedBy = held.movedAt + Duration.toMillis(lease) + patience
   return recording.isResting && held.count > 0 && now > endedBy

@@ -10,7 +10,7 @@ import { EventCatalog } from "../../events/EventCatalog.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import { orUnavailable } from "../../storage/Database.ts"
-import { type Beat, makePulse, settledTime } from "./Pulse.ts"
+import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
 import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
 
 /** Streams of one organization at once, in one process. */
@@ -135,7 +135,7 @@ class Progress {
   }
 
   /** Takes note of a page that was read after a look. Returns the page's messages. */
-  advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Beat): string {
+  advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Poll): string {
     this.#remember(rows)
     this.behind = rows.length === pageSize
     this.seen = number
@@ -146,7 +146,7 @@ class Progress {
   }
 
   /** Takes note of a look that has found nothing for the organization. */
-  skip({ number, settledBefore }: Beat): void {
+  skip({ number, settledBefore }: Poll): void {
     this.seen = number
     this.#settle(Math.max(this.settled, settledBefore))
   }
@@ -174,7 +174,7 @@ class Progress {
 
 const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
   const repo = yield* makeStreamRepo
-  const pulse = yield* makePulse(repo)
+  const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
   const takePlace = makePlaces(eventStreamLimit)
 
@@ -218,40 +218,40 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     yield* takePlace(organizationId)
     const keyId = author.kind === "api_key" ? author.id : null
     const { exceeded, progress, usedDays } = yield* begin(organizationId, options.after)
-    yield* pulse.join({ organizationId, keyId })
+    yield* poller.join({ organizationId, keyId })
     const openedAt = performance.now()
     let wroteAt = openedAt
 
     /** Whether the stream is over, whatever is still to be sent. */
-    const isOver = (beat: Beat | null): boolean =>
+    const isOver = (poll: Poll | null): boolean =>
       options.isStopping() ||
       (keyId === null
         ? performance.now() - openedAt > Duration.toMillis(sessionLifetime)
-        : beat?.isRevoked(keyId) === true)
+        : poll?.isRevoked(keyId) === true)
 
-    const read = (beat: Beat) =>
+    const read = (poll: Poll) =>
       repo
         .read({
           organizationId,
           from: progress.settled,
           // The latest look may be from before the stream began
-          days: usedSince([...usedDays, ...beat.usedDays], progress.settled),
+          days: usedSince([...usedDays, ...poll.usedDays], progress.settled),
           types: options.types,
           except: progress.known,
           limit: pageSize
         })
-        .pipe(Effect.map((rows) => progress.advance(rows, beat)))
+        .pipe(Effect.map((rows) => progress.advance(rows, poll)))
 
     /** What the next look brings; empty if nothing. */
     const look = Effect.suspend(() => {
-      const beat = pulse.latest()
+      const poll = poller.latest()
       // What was settled then is settled now: one look does for many pages
-      if (beat === null || (beat.number === progress.seen && !progress.behind)) return Effect.succeed("")
-      if (!progress.behind && beat.number === progress.seen + 1 && !beat.isActive(organizationId)) {
-        progress.skip(beat)
+      if (poll === null || (poll.number === progress.seen && !progress.behind)) return Effect.succeed("")
+      if (!progress.behind && poll.number === progress.seen + 1 && !poll.isActive(organizationId)) {
+        progress.skip(poll)
         return Effect.succeed("")
       }
-      return Effect.catchAll(read(beat), (error) =>
+      return Effect.catchAll(read(poll), (error) =>
         // The next look tries again
         Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
       )
@@ -259,7 +259,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
 
     const next: Effect.Effect<string, Option.Option<never>> = Effect.gen(function* () {
       for (;;) {
-        if (isOver(pulse.latest())) return yield* Effect.fail(Optional.none())
+        if (isOver(poller.latest())) return yield* Effect.fail(Optional.none())
         const text = yield* look
         const silent = performance.now() - wroteAt
         const due = silent >= Duration.toMillis(heartbeat)
@@ -268,7 +268,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
           return text === "" ? heartbeatAt(progress.settled) : text
         }
         if (!progress.behind && !options.follow) return yield* Effect.fail(Optional.none())
-        yield* Effect.timeoutOption(pulse.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
+        yield* Effect.timeoutOption(poller.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
       }
     })
 

@@ -1,27 +1,27 @@
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { Pulse, patience } from "../../src/deliveries/sending/Pulse.ts"
+import { LoopHealth, patience } from "../../src/deliveries/sending/LoopHealth.ts"
 import { WorkerLife } from "../../src/deliveries/sending/WorkerLife.ts"
 
-describe("a loop's pulse", () => {
+describe("a loop's health", () => {
   it("is stuck if a step has not ended long after its limit, a wait included, and goes on with the next step", () => {
-    const pulse = new Pulse("starts")
+    const health = new LoopHealth("starts")
     const now = performance.now()
-    expect([pulse.isStuck(now), pulse.isStuck(now + patience + 1000)]).toEqual([false, true])
-    pulse.begin("waits", 3_600_000)
-    expect(pulse.doing).toBe("waits")
-    expect([pulse.isStuck(now + 3_600_000), pulse.isStuck(now + 3_600_000 + patience + 1000)]).toEqual([false, true])
-    pulse.begin("claims")
-    expect(pulse.isStuck(performance.now())).toBe(false)
+    expect([health.isStuck(now), health.isStuck(now + patience + 1000)]).toEqual([false, true])
+    health.begin("waits", 3_600_000)
+    expect(health.doing).toBe("waits")
+    expect([health.isStuck(now + 3_600_000), health.isStuck(now + 3_600_000 + patience + 1000)]).toEqual([false, true])
+    health.begin("claims")
+    expect(health.isStuck(performance.now())).toBe(false)
   })
 
   it("is never stuck while there is nothing to do", () => {
-    const pulse = new Pulse("starts")
-    pulse.rest("has nothing to record")
-    expect([pulse.isStuck(Number.MAX_VALUE), pulse.isResting]).toEqual([false, true])
-    pulse.begin("records")
-    expect(pulse.isResting).toBe(false)
+    const health = new LoopHealth("starts")
+    health.rest("has nothing to record")
+    expect([health.isStuck(Number.MAX_VALUE), health.isResting]).toEqual([false, true])
+    health.begin("records")
+    expect(health.isResting).toBe(false)
   })
 })
 

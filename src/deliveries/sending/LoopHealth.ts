@@ -7,7 +7,7 @@ import { performance } from "node:perf_hooks"
 export const patience = 60_000
 
 /** What a loop of the worker does, and by when it must have gone on: whether it turns can be asked from outside. */
-export class Pulse {
+export class LoopHealth {
   #doing: string
   #goesOnBy = performance.now() + patience
 

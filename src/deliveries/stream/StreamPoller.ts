@@ -26,7 +26,7 @@ export const margin = 5_000_000
 export const longestTransaction = 600_000_000
 
 /** What one look has found. */
-export interface Beat {
+export interface Poll {
   readonly number: number
   /** What a statement that begins now can't see was created at this time or later. */
   readonly settled: Micros
@@ -55,41 +55,41 @@ export const settledTime = ({ now, oldest }: { readonly now: Micros; readonly ol
   Math.max(Math.min(now, oldest) - margin, now - longestTransaction)
 
 /** The looks of a process. */
-export interface Pulse {
+export interface StreamPoller {
   /** Looks are taken while there is a listener: until its scope closes. */
   readonly join: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
   /** The latest look; null before the first. */
-  readonly latest: () => Beat | null
+  readonly latest: () => Poll | null
   /** Waits for the next look, which does not come while the database can't be reached. */
   readonly next: Effect.Effect<void>
 }
 
-export const makePulse = (
+export const makeStreamPoller = (
   repo: Effect.Effect.Success<typeof makeStreamRepo>
-): Effect.Effect<Pulse, never, Scope.Scope> =>
+): Effect.Effect<StreamPoller, never, Scope.Scope> =>
   Effect.gen(function* () {
     const listeners = new Set<Listener>()
     const anybody = yield* Effect.makeLatch(false)
     const fiberId = yield* Effect.fiberId
-    let beat: Beat | null = null
+    let poll: Poll | null = null
     let next = yield* Deferred.make<void>()
 
     const look: Effect.Effect<void, SqlError.SqlError> = Effect.suspend(() => {
-      const settledBefore = beat?.settled ?? 0
+      const settledBefore = poll?.settled ?? 0
       const keys = new Map(
         [...listeners].flatMap(({ keyId, organizationId }) =>
           keyId === null ? [] : [[keyId, organizationId] as const]
         )
       )
       const organizations = new Set([...listeners].map(({ organizationId }) => organizationId))
-      const days = usedSince(beat?.usedDays ?? [], settledBefore)
+      const days = usedSince(poll?.usedDays ?? [], settledBefore)
       const asked = { keys: [...keys], organizations: [...organizations], since: settledBefore, days }
       return Effect.map(repo.news(asked), (news) => {
         const isNewlyUsed = usedSince(news.usedDays, settledBefore).some((day) => !days.includes(day))
         const active = new Set(news.active)
         const goodKeys = new Set(news.goodKeys)
-        beat = {
-          number: (beat?.number ?? 0) + 1,
+        poll = {
+          number: (poll?.number ?? 0) + 1,
           settled: Math.max(settledBefore, settledTime(news)),
           settledBefore,
           isActive: (id) => isNewlyUsed || active.has(id) || !organizations.has(id),
@@ -124,7 +124,7 @@ export const makePulse = (
               return listeners.size === 0 ? anybody.close : Effect.void
             })
         ),
-      latest: () => beat,
+      latest: () => poll,
       next: Effect.suspend(() => Deferred.await(next))
     }
   })
