@@ -24,7 +24,6 @@ import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
 import { endpointsHttp } from "../endpoints/Http.ts"
 import { ServiceUnavailable } from "../errors/Errors.ts"
-import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
 import {
   type AuthenticationOptions,
   addressLimitsLayer,
@@ -38,6 +37,7 @@ import { keysHttp } from "../identity/keys/KeysHttp.ts"
 import { invitationHttp, invitationsHttp } from "../identity/members/InvitationsHttp.ts"
 import { membersHttp } from "../identity/members/MembersHttp.ts"
 import { organizationsHttp } from "../identity/organizations/OrganizationsHttp.ts"
+import { RequestAdmission, type RequestAdmissionOptions } from "../identity/RequestAdmission.ts"
 import { returnUrlsHttp } from "../identity/return-urls/ReturnUrlsHttp.ts"
 import { sessionHttp } from "../identity/sign-in/SessionHttp.ts"
 import { signInHttp } from "../identity/sign-in/SignInHttp.ts"
@@ -88,7 +88,7 @@ const withBody: ReadonlySet<string> = new Set(
 
 /** The settings that the HTTP surface needs. */
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
-  AdmissionOptions &
+  RequestAdmissionOptions &
   EdgeOptions &
   PayPagesOptions &
   AccountPagesOptions & { readonly http: ImageBounds }
@@ -179,7 +179,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(entriesLayer(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
-    Layer.provide(Admissions.layer(options)),
+    Layer.provide(RequestAdmission.layer(options)),
     // Paths are matched as written. Their parts may be as long as a request line, since a schema checks them: the
     // router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
     Layer.provide(

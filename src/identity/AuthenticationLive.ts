@@ -14,12 +14,12 @@ import { OrganizationId } from "../kit/Ids.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
-import { Admissions } from "./Admissions.ts"
 import { Authentication, KeyAuthentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
 import type { TokensToTake } from "./keys/CredentialLimits.ts"
 import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
+import { RequestAdmission } from "./RequestAdmission.ts"
 import { inRequestedWorkspace, requireWorkspaceOfKey } from "./RequestedWorkspace.ts"
 import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
@@ -80,7 +80,7 @@ const twoCookies = `The request has more than one cookie named ${sessionCookie},
  */
 export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
-  const { admit, policies, refuse } = yield* Admissions
+  const { admit, policies, refuse } = yield* RequestAdmission
   const invalid = () => new SessionInvalid()
   return Effect.gen(function* () {
     const [text = "", ...others] = sessionCookiesOf(yield* HttpServerRequest.HttpServerRequest)
@@ -107,7 +107,7 @@ export const makeSessionAdmission = Effect.gen(function* () {
 /** The caller of a request's key, within its rate limit, in the organization that the key belongs to. */
 export const makeKeyAdmission = Effect.gen(function* () {
   const keys = yield* Keys
-  const { admit, policies, refuse } = yield* Admissions
+  const { admit, policies, refuse } = yield* RequestAdmission
   const recordUse = yield* makeUseRecorder
   const invalid = () => new ApiKeyInvalid()
   return Effect.fnUntraced(function* (text: string) {
@@ -173,13 +173,13 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
 /** `Authentication` by API key or session. An operation without a declared permission is closed to everybody. */
 export const authenticationLayer = (
   options: AuthenticationOptions
-): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
+): Layer.Layer<Authentication, never, Keys | Sessions | RequestAdmission> =>
   Layer.scoped(Authentication, makeAuthentication(options))
 
 /** `KeyAuthentication` by `x-api-key`. */
 export const keyAuthenticationLayer = (
   options: AuthenticationOptions
-): Layer.Layer<KeyAuthentication, never, Keys | Admissions> =>
+): Layer.Layer<KeyAuthentication, never, Keys | RequestAdmission> =>
   Layer.scoped(
     KeyAuthentication,
     Effect.map(makeKeyAdmission, (admitKey) =>
@@ -197,21 +197,21 @@ export const keyAuthenticationLayer = (
   )
 
 /** `SignInLinkLimit` and `RedemptionLimit`. */
-export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, never, Admissions> = Layer.merge(
+export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, never, RequestAdmission> = Layer.merge(
   Layer.effect(
     SignInLinkLimit,
-    Effect.map(Admissions, ({ admitSignInLink }) => admitSignInLink)
+    Effect.map(RequestAdmission, ({ admitSignInLink }) => admitSignInLink)
   ),
   Layer.effect(
     RedemptionLimit,
-    Effect.map(Admissions, ({ admitRedemption }) => admitRedemption)
+    Effect.map(RequestAdmission, ({ admitRedemption }) => admitRedemption)
   )
 )
 
 /** `SessionAuthentication` by the session cookie. */
 export const sessionAuthenticationLayer = (
   options: AuthenticationOptions
-): Layer.Layer<SessionAuthentication, never, Sessions | Admissions> =>
+): Layer.Layer<SessionAuthentication, never, Sessions | RequestAdmission> =>
   Layer.effect(
     SessionAuthentication,
     Effect.map(makeSessionAdmission, (admitSession) =>

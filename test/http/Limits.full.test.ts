@@ -6,9 +6,9 @@ import { Context, Duration, Effect, Fiber, Layer, Redacted, Ref } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
 import { ApiKeyInvalid } from "../../src/errors/Errors.ts"
-import { Admissions } from "../../src/identity/Admissions.ts"
 import { Keys, presentedKey } from "../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
+import { RequestAdmission } from "../../src/identity/RequestAdmission.ts"
 import { Sessions } from "../../src/identity/sign-in/Sessions.ts"
 import {
   type Answer,
@@ -56,8 +56,8 @@ const processesOf = Effect.fnUntraced(function* (key: string, count: number) {
   const keys = Context.get(services, Keys)
   const presented = presentedKey(key)
   const limits = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
-  const start = Effect.provide(Layer.build(Admissions.layer(limits)), services)
-  const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), count)
+  const start = Effect.provide(Layer.build(RequestAdmission.layer(limits)), services)
+  const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(RequestAdmission)), count)
   const request = HttpServerRequest.fromWeb(new Request("http://service.example/"))
   return processes.map(({ admit, policies }) =>
     admit(
@@ -475,12 +475,12 @@ onLimited("the tokens of a busy key", (it) => {
       const key = presentedKey(yield* newKey())
       const keys = Context.get(services, Keys)
       const process = Layer.build(
-        Admissions.layer({
+        RequestAdmission.layer({
           rateLimitPerMinute: 600,
           failedAuthenticationsPerMinute: 5,
           trustedProxies: new BlockList()
         })
-      ).pipe(Effect.provide(services), Effect.map(Context.get(Admissions)))
+      ).pipe(Effect.provide(services), Effect.map(Context.get(RequestAdmission)))
       const processes = [yield* process, yield* process]
       const startedAt = performance.now()
       const passed = yield* Effect.forEach(

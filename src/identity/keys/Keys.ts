@@ -28,7 +28,7 @@ import {
   takesNothing,
   toCredentialLimits
 } from "./CredentialLimits.ts"
-import { requireKeyGiver } from "./Giving.ts"
+import { requireMayGrant } from "./GrantPolicy.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
 /** An API key as it is stored and shown: never the key itself (contract 2.1). */
@@ -180,7 +180,7 @@ const make = Effect.gen(function* () {
     if (member === undefined) {
       return yield* new PermissionDenied({ message: "Only members create keys of an organization." })
     }
-    yield* requireKeyGiver(member, environment, options.permissions)
+    yield* requireMayGrant(member, environment, options.permissions)
   })
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {

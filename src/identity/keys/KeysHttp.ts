@@ -4,7 +4,7 @@ import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "..
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
-import { requireKeyGiver, requireKeyManager } from "./Giving.ts"
+import { requireKeyManager, requireMayGrant } from "./GrantPolicy.ts"
 import { Keys } from "./Keys.ts"
 import { KeysApi } from "./KeysApi.ts"
 
@@ -30,7 +30,7 @@ export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (h
           const { expiresAt, mode = "test" } = payload
           const { author, place, tenant } = yield* member
           // Checked again in the transaction, since the person may lose the right in the meantime
-          yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
+          yield* requireMayGrant(place, mode === "live" ? "production" : "sandbox", payload.permissions)
           if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
             return yield* new ValidationFailed({
               message: `\`expiresAt\` must be in the future; got "${expiresAt.toISOString()}".`,

@@ -12,7 +12,7 @@ import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
-import { makeEndGiven } from "../keys/Giving.ts"
+import { makeRevokeGranted } from "../keys/GrantPolicy.ts"
 import type { Role } from "../Principal.ts"
 import { entersEverything, type Member, makeMemberships, manages } from "./MembershipsRepo.ts"
 
@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-  const endGiven = yield* makeEndGiven
+  const revokeGranted = yield* makeRevokeGranted
 
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
@@ -129,7 +129,7 @@ const make = Effect.gen(function* () {
         yield* requireOwner(organizationId)
         yield* record(organizationId, author, "member.updated", personId)
         const place = yield* find(organizationId, personId)
-        yield* endGiven({ organizationId, personId, place, keepKeys, author })
+        yield* revokeGranted({ organizationId, personId, place, keepKeys, author })
         return place
       })
     )
@@ -154,7 +154,7 @@ const make = Effect.gen(function* () {
           DELETE FROM payments.memberships WHERE organization_id = ${organizationId} AND person_id = ${personId}`
         yield* requireOwner(organizationId)
         yield* record(organizationId, author, "member.removed", personId)
-        yield* endGiven({ organizationId, personId, place: undefined, keepKeys, author })
+        yield* revokeGranted({ organizationId, personId, place: undefined, keepKeys, author })
       })
     )
   }, orUnavailable)

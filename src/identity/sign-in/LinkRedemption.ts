@@ -7,7 +7,7 @@ import {
   SessionInvalid
 } from "../../errors/Errors.ts"
 import { requireTrustedOrigin } from "../Access.ts"
-import { Admissions } from "../Admissions.ts"
+import { RequestAdmission } from "../RequestAdmission.ts"
 import { describeClient } from "./ClientDescription.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import type { SignedIn } from "./SessionApi.ts"
@@ -38,7 +38,7 @@ const refuseForeignOrigin = (
  */
 export const makeRedemption = (options: RedemptionOptions) =>
   Effect.gen(function* () {
-    const { countFailure } = yield* Admissions
+    const { countFailure } = yield* RequestAdmission
     const answer = yield* makeSessionAnswer
     const preview = <A, E>(
       ask: Effect.Effect<A, E | SessionInvalid>

@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { Admissions } from "../Admissions.ts"
+import { RequestAdmission } from "../RequestAdmission.ts"
 import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"
 import { SignInApi } from "./SignInApi.ts"
@@ -12,7 +12,7 @@ export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(SignInApi), "signIn", (handlers) =>
     Effect.gen(function* () {
       const signIn = yield* SignIn
-      const { client } = yield* Admissions
+      const { client } = yield* RequestAdmission
       const { preview, redeem } = yield* makeRedemption(options)
       return handlers
         .handle(

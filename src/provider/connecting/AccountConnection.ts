@@ -21,8 +21,8 @@ import { Accounts, type LinkedAccount } from "../Accounts.ts"
 import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
 import { Provider } from "../Provider.ts"
 import type { ProviderFailure } from "../ProviderErrors.ts"
-import { makeAdmittance } from "./Admittance.ts"
 import { type FinishedAuthorization, makeAuthorizations, type ReturnedAuthorization } from "./Authorizations.ts"
+import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { type Dependents, makeConnectingRepo } from "./ConnectingRepo.ts"
 import { makeOnboarding } from "./Onboarding.ts"
 import type { OnboardingUrl } from "./Port.ts"
@@ -47,7 +47,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const admittance = yield* makeAdmittance
+  const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
   const authorizations = yield* makeAuthorizations(publicUrl)
   const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
@@ -117,7 +117,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     { isMeant = true }: { readonly isMeant?: boolean } = {}
   ) {
     const { endsAtProvider } = yield* transaction(sql)(
-      admittance
+      policy
         .requireOwner(tenant, author)
         .pipe(
           Effect.zipRight(isMeant ? Effect.void : requireOneEnvironment(tenant, accountId)),

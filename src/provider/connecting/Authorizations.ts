@@ -8,7 +8,7 @@ import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { makePlatforms } from "../Platforms.ts"
 import { Provider } from "../Provider.ts"
-import { makeAdmittance } from "./Admittance.ts"
+import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { makeConnectingRepo } from "./ConnectingRepo.ts"
 import { connectingPaths } from "./Paths.ts"
 import type { Authorization } from "./Port.ts"
@@ -65,7 +65,7 @@ const errorWord = /^[a-z_]{1,64}$/
 export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const admittance = yield* makeAdmittance
+  const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
   const platforms = yield* makePlatforms
   const underWay = yield* FiberSet.make<FinishedAuthorization>()
@@ -119,7 +119,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     author: Author,
     sessionId: string
   ) {
-    yield* admittance.requireManagerNow(tenant, author)
+    yield* policy.requireManagerNow(tenant, author)
     const state = newToken()
     const url = urlOf(tenant.environment, state)
     if (Option.isNone(url)) {
@@ -130,7 +130,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
         message: "An account is connected in this environment already; disconnect it first."
       })
     }
-    yield* admittance.takeTurn(tenant)
+    yield* policy.takeTurn(tenant)
     yield* endPending(tenant)
     const expiresAt = yield* repo.authorize(tenant, sessionId, tokenHash(state))
     return { url: url.value, expiresAt }
@@ -165,7 +165,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     if (environment !== tenant.environment || !mayWrite) {
       return yield* Effect.as(giveBack(tenant, accountId), "refused" as const)
     }
-    return yield* accounts.link(tenant, accountId, author, "oauth", admittance.requireManager(tenant, author)).pipe(
+    return yield* accounts.link(tenant, accountId, author, "oauth", policy.requireManager(tenant, author)).pipe(
       Effect.as("connected" as const),
       Effect.tapError((error) =>
         error._tag === "AccountTaken" && error.reason === "another_organization"
@@ -189,7 +189,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
       )
       return "unusable" as const
     }
-    yield* admittance.requireManagerNow(tenant, author)
+    yield* policy.requireManagerNow(tenant, author)
     return yield* provider.redeemAuthorization(tenant.environment, code).pipe(
       Effect.flatMap((authorization) => accept(tenant, author, authorization)),
       Effect.catchTag("ProviderRequestRefused", () => Effect.succeed("unusable" as const))

@@ -14,7 +14,7 @@ import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
 import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
-import { makeAdmittance } from "./Admittance.ts"
+import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
 import { connectingPaths } from "./Paths.ts"
 
@@ -42,7 +42,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   const provider = yield* Provider
   const accounts = yield* Accounts
   const audit = yield* makeAudit
-  const admittance = yield* makeAdmittance
+  const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
 
   /** Creates the account at the provider, or finds the one that an earlier try created. */
@@ -85,7 +85,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
 
   const createFor = Effect.fnUntraced(function* (tenant: Tenant, seen: string | null, author: Author) {
     const begun = yield* transaction(sql)(
-      Effect.zipRight(admittance.requireManager(tenant, author), repo.begin(tenant, seen))
+      Effect.zipRight(policy.requireManager(tenant, author), repo.begin(tenant, seen))
     )
     if (Option.isNone(begun)) {
       return yield* connectingAtOnce()
@@ -99,7 +99,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   })
 
   const link = (tenant: Tenant, accountId: string, author: Author) =>
-    accounts.link(tenant, accountId, author, "onboarding", admittance.requireManager(tenant, author))
+    accounts.link(tenant, accountId, author, "onboarding", policy.requireManager(tenant, author))
 
   /** Links an account that the organization had before; false if it can't be used any more. */
   const relink = (tenant: Tenant, accountId: string, author: Author) =>
@@ -144,8 +144,8 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   })
 
   const start = Effect.fn("AccountConnection.startOnboarding")(function* (tenant: Tenant, author: Author) {
-    yield* admittance.requireManagerNow(tenant, author)
-    yield* admittance.takeTurn(tenant)
+    yield* policy.requireManagerNow(tenant, author)
+    yield* policy.takeTurn(tenant)
     yield* endPending(tenant)
     const accountId = yield* ensureConnected(tenant, author)
     const link = yield* accounts.use(tenant, (account) => provider.createOnboardingUrl(account, pagesOf(tenant)))

@@ -22,7 +22,7 @@ const policies = [
   { bucket: "account-connecting-of-day", limit: connectingLimits.perDay, per: Duration.days(1), words: "a day" }
 ] as const
 
-export const makeAdmittance = Effect.gen(function* () {
+export const makeConnectingPolicy = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const limits = yield* RateLimits
   const memberships = yield* makeMemberships

@@ -35,7 +35,7 @@ const beyond = ({ role }: Place, grants: ReadonlyArray<Grant>) =>
   [...expandGrants(grants)].filter((permission) => !permissionsOf(role).has(permission))
 
 /** A key never carries more than its creator has. */
-export const requireKeyGiver = (
+export const requireMayGrant = (
   place: Place,
   environment: Environment,
   grants: ReadonlyArray<Grant>
@@ -57,7 +57,7 @@ interface GivenKey {
 }
 
 /** A change of a membership that revokes keys and invitations. */
-export interface Ending {
+export interface MembershipChange {
   readonly organizationId: OrganizationId
   /** The member who created them. */
   readonly personId: string
@@ -71,11 +71,11 @@ export interface Ending {
  * Revokes the open invitations and the keys that a member created and could no longer create, each with an audit
  * record. Runs in the transaction that changes the membership, under the lock of the organization's members.
  */
-export const makeEndGiven = Effect.gen(function* () {
+export const makeRevokeGranted = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const auditAll = yield* makeAuditAll
 
-  const endInvitations = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: Ending) {
+  const endInvitations = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: MembershipChange) {
     const open = yield* sql<{ readonly id: string; readonly role: InvitedRole }>`
       SELECT id, role FROM payments.invitations
       WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
@@ -92,9 +92,9 @@ export const makeEndGiven = Effect.gen(function* () {
     )
   })
 
-  const endKeys = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: Ending) {
+  const endKeys = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: MembershipChange) {
     const mayGive = ({ environment, permissions }: GivenKey) =>
-      place === undefined ? Effect.succeed(false) : Effect.isSuccess(requireKeyGiver(place, environment, permissions))
+      place === undefined ? Effect.succeed(false) : Effect.isSuccess(requireMayGrant(place, environment, permissions))
     const keys = yield* sql<GivenKey>`
       SELECT id, environment, permissions FROM payments.api_keys
       WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
@@ -107,5 +107,6 @@ export const makeEndGiven = Effect.gen(function* () {
     yield* auditAll({ organizationId, author, action: "api_key.revoked", targetType: "api_key" }, revoked)
   })
 
-  return (ending: Ending) => Effect.zipRight(endInvitations(ending), ending.keepKeys ? Effect.void : endKeys(ending))
+  return (ending: MembershipChange) =>
+    Effect.zipRight(endInvitations(ending), ending.keepKeys ? Effect.void : endKeys(ending))
 })

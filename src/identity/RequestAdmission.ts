@@ -26,7 +26,7 @@ import { makeRefusalPause } from "./RefusalPause.ts"
  */
 
 /** The settings that admissions need. */
-export interface AdmissionOptions {
+export interface RequestAdmissionOptions {
   /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
   /** Failed authentications, and requests without a credential, per minute and client address. */
@@ -111,8 +111,8 @@ type Invalid = ApiKeyInvalid | SessionInvalid
 type Refusal = RateLimitExceeded | ServiceUnavailable
 
 /** Admits requests by credential. */
-export class Admissions extends Context.Tag("connected-payments/identity/Admissions")<
-  Admissions,
+export class RequestAdmission extends Context.Tag("connected-payments/identity/RequestAdmission")<
+  RequestAdmission,
   {
     readonly policies: CredentialPolicies
     /**
@@ -143,12 +143,12 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
     readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
-  static readonly layer = (options: AdmissionOptions): Layer.Layer<Admissions, never, RateLimits> =>
-    Layer.effect(Admissions, make(options))
+  static readonly layer = (options: RequestAdmissionOptions): Layer.Layer<RequestAdmission, never, RateLimits> =>
+    Layer.effect(RequestAdmission, make(options))
 }
 
 /** The limits per client address. */
-const makeAddressLimits = (options: AdmissionOptions, limits: RateLimits["Type"]) => {
+const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits["Type"]) => {
   const failures = perMinute(options.failedAuthenticationsPerMinute)
   const redemptions = perMinute(redemptionsPerFailure * options.failedAuthenticationsPerMinute)
   const counted = (kind: string, policy: RateLimitPolicy, take: typeof limits.takeHere) =>
@@ -166,7 +166,7 @@ const makeAddressLimits = (options: AdmissionOptions, limits: RateLimits["Type"]
   }
 }
 
-const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
+const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   const limits = yield* RateLimits
   const policies = credentialPolicies(options.rateLimitPerMinute)
   const addresses = makeAddressLimits(options, limits)
@@ -353,7 +353,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     return refusal === undefined ? undefined : refuseBy(refusal)
   }
 
-  const admit: Admissions["Type"]["admit"] = (name, ask, invalid, exists) => {
+  const admit: RequestAdmission["Type"]["admit"] = (name, ask, invalid, exists) => {
     // Checked again after waiting: an earlier request may already have the answer
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
@@ -367,7 +367,8 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     })
   }
 
-  const refuse: Admissions["Type"]["refuse"] = (error) => Effect.zipRight(addresses.failureHere, Effect.fail(error))
+  const refuse: RequestAdmission["Type"]["refuse"] = (error) =>
+    Effect.zipRight(addresses.failureHere, Effect.fail(error))
 
   return {
     policies,
