@@ -15,7 +15,7 @@ import { KeyedHash } from "./kit/KeyedHash.ts"
 import { SlowReads } from "./kit/SlowReads.ts"
 import { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
-import { HandOver } from "./publishing/HandOver.ts"
+import { LocalHandOff } from "./publishing/LocalHandOff.ts"
 import { OutboundEvents, type OutboundEventsOptions } from "./publishing/OutboundEvents.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import {
@@ -98,7 +98,7 @@ export const embeddedEventsLayer = (
         Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
         DnsResolver.layer,
         WakeUp.layer,
-        HandOver.layer,
+        LocalHandOff.layer,
         Queue.layer,
         SlowReads.layer(settings),
         EventCatalog.layer(options.catalog),

@@ -48,7 +48,7 @@ import type { Provider } from "./provider/Provider.ts"
 import { ProviderTriggers } from "./provider/ProviderTriggers.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
-import { HandOver } from "./publishing/HandOver.ts"
+import { LocalHandOff } from "./publishing/LocalHandOff.ts"
 import { SyntheticTests } from "./publishing/SyntheticTests.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import type { MasterKey, SettingsShape } from "./settings/Settings.ts"
@@ -135,7 +135,7 @@ export type Services =
   | SoldItemsRetention
   | Queue
   | WakeUp
-  | HandOver
+  | LocalHandOff
   | SlowReads
   | Cipher
   | KeyedHash
@@ -177,7 +177,7 @@ export const servicesWithProviderLayer = <E, R>(
     Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
     DnsResolver.layer,
     WakeUp.layer,
-    HandOver.layer,
+    LocalHandOff.layer,
     Queue.layer,
     SlowReads.layer(options.settings),
     Layer.provideMerge(providerServicesLayer, provider)

@@ -14,7 +14,7 @@ import type { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
-import { HandOver } from "../publishing/HandOver.ts"
+import { LocalHandOff } from "../publishing/LocalHandOff.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
 import { isUnavailable, transaction } from "../storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
@@ -67,7 +67,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   static readonly layer: Layer.Layer<
     Inbound,
     never,
-    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | HandOver | KeyedHash
+    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | LocalHandOff | KeyedHash
   > = Layer.effect(
     Inbound,
     Effect.gen(function* () {
@@ -76,7 +76,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const wakeUp = yield* WakeUp
       const count = countedBy(yield* Metrics)
       const reportUnreadable = yield* makeUnreadableReports
-      const receipts = yield* makeReceiptsRepo(yield* HandOver)
+      const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
       const { decide } = yield* makeEnrichment
       const accountReports = yield* makeAccountReports
       const takeRefundNews = yield* makeTakeRefundNews

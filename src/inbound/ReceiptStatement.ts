@@ -4,7 +4,7 @@ import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import { recordDisconnection } from "../provider/Disconnection.ts"
 import { leasedRows } from "../publishing/Enqueue.ts"
-import type { Handing, LeasedRow } from "../publishing/HandOver.ts"
+import type { HandOff, LeasedRow } from "../publishing/LocalHandOff.ts"
 import { isAmong, type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
@@ -189,7 +189,7 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
 /** The values of `batchSql`, and the first ones of `accountSql`. What `handOff` takes is stored under its lease. */
 export const receiptValues = (
   receipts: ReadonlyArray<VersionedReceipt>,
-  handOff: Handing | null
+  handOff: HandOff | null
 ): ReadonlyArray<unknown> => {
   const values = insertionOf(receipts, handOff)
   return receiptColumns.map((column) => values[column])
@@ -197,7 +197,7 @@ export const receiptValues = (
 
 const insertionOf = (
   receipts: ReadonlyArray<VersionedReceipt>,
-  handOff: Handing | null
+  handOff: HandOff | null
 ): Readonly<Record<(typeof receiptColumns)[number], unknown>> => ({
   environment: receipts.map(({ environment }) => environment),
   providerEventId: receipts.map(({ providerEventId }) => providerEventId),

@@ -5,7 +5,7 @@ import { batchIntervalMillis } from "../kit/BatchInterval.ts"
 import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import type { Handing, HandOver } from "../publishing/HandOver.ts"
+import type { HandOff, LocalHandOff } from "../publishing/LocalHandOff.ts"
 import { isInTransaction, isUnavailable } from "../storage/Database.ts"
 import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
 import {
@@ -47,9 +47,9 @@ const gathering = {
 /**
  * The SQL of the slice; nothing outside it imports this.
  *
- * @param handOver takes over new deliveries as they are stored; null if they always wait for a claim
+ * @param handOff takes over new deliveries as they are stored; null if they always wait for a claim
  */
-export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver["Type"] | null) {
+export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
@@ -75,7 +75,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const insertWith = (
     insert: PreparedStatement<ReceiptsRow>,
     receipts: ReadonlyArray<VersionedReceipt>,
-    handOff: Handing | null
+    handOff: HandOff | null
   ) =>
     insert(receiptValues(receipts, handOff)).pipe(
       Effect.onError(() => Effect.sync(() => handOff?.cancel())),
@@ -119,7 +119,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
         }
       )
     })
-  const begin = () => handOver?.begin() ?? null
+  const begin = () => handOff?.begin() ?? null
 
   const contexts = yield* Batcher.make({
     ...gathering,
@@ -214,7 +214,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
 })
 
 /** Begins to hand deliveries over, if they are: once for each statement. */
-type Begin = () => Handing | null
+type Begin = () => HandOff | null
 
 /** How a statement runs: with others that arrive just now; by itself, if the request is traced; or in a transaction. */
 type Way = "gathered" | "alone" | "inTransaction"
@@ -225,7 +225,7 @@ const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
 }
 
 /** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
-const settle = (handOff: Handing | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
+const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
   if (row === undefined) handOff?.cancel()
   else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }

@@ -10,7 +10,7 @@ import { KeyedHash } from "../kit/KeyedHash.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { isInTransaction, orUnavailable, transaction } from "../storage/Database.ts"
 import { currentTraceparent } from "../telemetry/Spans.ts"
-import { type Handing, HandOver } from "./HandOver.ts"
+import { type HandOff, LocalHandOff } from "./LocalHandOff.ts"
 import { makeOutboundEventsRepo } from "./OutboundEventsRepo.ts"
 import { matchEvent } from "./Publication.ts"
 import { WakeUp } from "./WakeUp.ts"
@@ -133,7 +133,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   const { announce } = yield* WakeUp
   const keyedHash = yield* KeyedHash
   // Without a worker in this process, its deliveries wait for another's claim
-  const handOver = Option.getOrNull(yield* Effect.serviceOption(HandOver))
+  const handOff = Option.getOrNull(yield* Effect.serviceOption(LocalHandOff))
   const repo = yield* makeOutboundEventsRepo
 
   const judge = Effect.fnUntraced(function* (event: OutboundEvent) {
@@ -165,7 +165,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     return id
   })
 
-  const store = Effect.fnUntraced(function* (event: OutboundEvent, handing: Handing | null) {
+  const store = Effect.fnUntraced(function* (event: OutboundEvent, handing: HandOff | null) {
     const sourceEventId = yield* judge(event)
     const now = new Date(yield* Clock.currentTimeMillis)
     const eventId = outboundEventId(event, source, sourceEventId)
@@ -201,12 +201,12 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   const publishAlone = (event: OutboundEvent) =>
     // A caller who is interrupted during the commit would otherwise leave what is committed under a lease that nobody uses
     Effect.uninterruptibleMask((restore) => {
-      let handing: Handing | null = null
+      let handing: HandOff | null = null
       const stored = transaction(sql)(
         restore(
           Effect.suspend(() => {
             handing?.cancel()
-            handing = handOver?.begin() ?? null
+            handing = handOff?.begin() ?? null
             return store(event, handing)
           })
         )

@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
 import { leasedRows } from "./Enqueue.ts"
-import type { Handing, LeasedRow } from "./HandOver.ts"
+import type { HandOff, LeasedRow } from "./LocalHandOff.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
 import {
   matchingPart,
@@ -50,7 +50,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
   insert: (
     tenant: Tenant,
     { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,
-    handing: Handing | null
+    handing: HandOff | null
   ): Effect.Effect<StoredOutboundEvent, SqlError.SqlError> => {
     const values = publicationValues(
       [{ events: [event], receivedAt }],

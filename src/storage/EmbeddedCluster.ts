@@ -19,7 +19,7 @@ const remove = (path: string) =>
   fileOperation(`remove ${path}`, () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }))
 
 /** Gives a file or directory that we created to the server's account. */
-const handOver = (path: string, home: Home) =>
+const handOff = (path: string, home: Home) =>
   Effect.forEach(
     Option.toArray(home.account),
     ({ uid, gid }) => fileOperation(`hand ${path} over`, () => chown(path, uid, gid)),
@@ -36,7 +36,7 @@ const passwordFileForInitdb = Effect.fnUntraced(function* (home: Home, password:
     fileOperation(`write ${path}`, () => writeFile(path, password, { flag: "wx", mode: 0o600 })),
     () => Effect.ignoreLogged(remove(path))
   )
-  yield* handOver(path, home)
+  yield* handOff(path, home)
   return path
 })
 
@@ -67,7 +67,7 @@ const initialize = Effect.fnUntraced(function* (home: Home, binaries: Binaries, 
   yield* Effect.gen(function* () {
     const passwordFile = yield* passwordFileForInitdb(home, password)
     yield* fileOperation(`create ${draft}`, () => mkdir(draft, { mode: 0o700 }))
-    yield* handOver(draft, home)
+    yield* handOff(draft, home)
     yield* runCommand(binaries.initdb, initdbOptions(draft, passwordFile, durable), home.account)
     yield* fileOperation(`create ${clusterOf(home.path)}`, () => rename(draft, clusterOf(home.path)))
   }).pipe(

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { expect, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { EventCatalog } from "../../src/events/EventCatalog.ts"
-import { HandOver } from "../../src/publishing/HandOver.ts"
+import { LocalHandOff } from "../../src/publishing/LocalHandOff.ts"
 import { type OutboundEvent, OutboundEvents } from "../../src/publishing/OutboundEvents.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -18,7 +18,7 @@ const processWith = Effect.fnUntraced(function* (places: number) {
     Layer.provideMerge(
       Layer.mergeAll(
         WakeUp.layer,
-        HandOver.layer,
+        LocalHandOff.layer,
         keyedHash,
         EventCatalog.layer([{ type: "order.shipped", description: "Sent." }])
       )
@@ -30,7 +30,7 @@ const processWith = Effect.fnUntraced(function* (places: number) {
   yield* on(sql, makeTenant(sql))
   yield* sql`UPDATE payments.endpoints SET events = ARRAY['order.shipped']`
   const { free, recipient, taken } = recipientWith(places)
-  yield* Context.get(context, HandOver).register(recipient)
+  yield* Context.get(context, LocalHandOff).register(recipient)
   /** The deliveries in the queue, and whether they are leased. */
   const queued = sql<{ id: string; ctid: string; leased: boolean; attempts: number }>`
     SELECT id, ctid, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts

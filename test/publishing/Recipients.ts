@@ -1,4 +1,4 @@
-import type { LeasedDelivery, Recipient } from "../../src/publishing/HandOver.ts"
+import type { LeasedDelivery, Recipient } from "../../src/publishing/LocalHandOff.ts"
 
 /** A recipient with so many places; `taken` is what it was handed, `free` how many places it has left. */
 export const recipientWith = (places: number) => {

@@ -3,7 +3,7 @@ import type { Encrypted } from "../../kit/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
-import type { LeasedDelivery } from "../../publishing/HandOver.ts"
+import type { LeasedDelivery } from "../../publishing/LocalHandOff.ts"
 
 /** The queue's requests and answers, and their form in the database. */
 

@@ -1,6 +1,6 @@
 import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
 import { Cipher } from "../../kit/Cipher.ts"
-import { HandOver } from "../../publishing/HandOver.ts"
+import { LocalHandOff } from "../../publishing/LocalHandOff.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
 import { Attempts, type AttemptsListener } from "./Attempts.ts"
@@ -8,11 +8,11 @@ import type { ClaimedDelivery } from "./Claim.ts"
 import { Claiming } from "./Claiming.ts"
 import { ClaimingAside } from "./ClaimingAside.ts"
 import { Destinations } from "./Destinations.ts"
+import { handOffRecipient } from "./HandOffRecipient.ts"
 import { Held, makeBegin } from "./Held.ts"
 import { LoopHealth, patience } from "./LoopHealth.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
-import { takingOver } from "./TakingOver.ts"
 import { Transport } from "./Transport.ts"
 import { WorkerLife, type WorkerState } from "./WorkerLife.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
@@ -37,7 +37,8 @@ export type { WorkerOptions } from "./WorkerOptions.ts"
  */
 export const workerLayer = (
   options: WorkerOptions
-): Layer.Layer<never, never, Queue | Transport | Cipher | WakeUp | HandOver> => Layer.scopedDiscard(makeWorker(options))
+): Layer.Layer<never, never, Queue | Transport | Cipher | WakeUp | LocalHandOff> =>
+  Layer.scopedDiscard(makeWorker(options))
 
 const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const queue = yield* Queue
@@ -85,7 +86,14 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const onNewsAside = () => aside.noteNews()
   const parts = { options, queue, recording, wakeUp, attempts, held, begin, onNewsAside }
   const claiming = new Claiming({ ...parts, health: loops.claiming })
-  const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
+  const recipient = handOffRecipient({
+    options,
+    attempts,
+    claiming,
+    held,
+    begin,
+    run: (effect) => void runFork(effect)
+  })
 
   yield* observeMetrics((metrics) =>
     Effect.sync(() => {
@@ -104,7 +112,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   // is still in flight then is interrupted with the pool
   yield* Effect.acquireRelease(loop(recording.round), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
-  yield* (yield* HandOver).register(recipient)
+  yield* (yield* LocalHandOff).register(recipient)
   yield* Effect.acquireRelease(loop(claiming.listening), (fiber) => fiber.interruptAsFork(fiber.id()))
   for (const round of [aside.round, claiming.round]) {
     yield* Effect.acquireRelease(loop(round), (fiber) =>

@@ -1,13 +1,13 @@
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
-import type { Recipient } from "../../publishing/HandOver.ts"
+import type { Recipient } from "../../publishing/LocalHandOff.ts"
 import type { Attempts } from "./Attempts.ts"
 import { DeliveryUnderLease } from "./Claim.ts"
 import type { Claiming } from "./Claiming.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
 
-interface TakingOverParts {
+interface HandOffParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency">
   readonly attempts: Attempts
   readonly claiming: Claiming
@@ -22,7 +22,7 @@ interface TakingOverParts {
  * and as many of an endpoint's as it is allowed, or some more if it keeps up; but none of slow endpoints, and none while
  * more is due than claims have reached.
  */
-export const takingOver = ({ attempts, begin, claiming, held, options, run }: TakingOverParts): Recipient => {
+export const handOffRecipient = ({ attempts, begin, claiming, held, options, run }: HandOffParts): Recipient => {
   const kept = new Map<EndpointId, number>()
   let keptInAll = 0
 

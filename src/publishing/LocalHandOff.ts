@@ -60,16 +60,16 @@ export interface Recipient {
  * wake-up and the claim, so the consumer gets the event one round trip sooner. Without such a worker, or without room,
  * they wait in the queue until any worker claims them.
  */
-export class HandOver extends Context.Tag("connected-payments/publishing/HandOver")<
-  HandOver,
+export class LocalHandOff extends Context.Tag("connected-payments/publishing/LocalHandOff")<
+  LocalHandOff,
   {
     /** Registers a worker for new deliveries until the scope ends; the one registered last gets them. */
     readonly register: (recipient: Recipient) => Effect.Effect<void, never, Scope.Scope>
     /** Must be called before each statement that stores deliveries. */
-    readonly begin: () => Handing
+    readonly begin: () => HandOff
   }
 >() {
-  static readonly layer: Layer.Layer<HandOver> = Layer.sync(HandOver, () => {
+  static readonly layer: Layer.Layer<LocalHandOff> = Layer.sync(LocalHandOff, () => {
     const recipients: Array<Recipient> = []
     return {
       register: (recipient) =>
@@ -77,13 +77,13 @@ export class HandOver extends Context.Tag("connected-payments/publishing/HandOve
           Effect.sync(() => void recipients.push(recipient)),
           () => Effect.sync(() => void recipients.splice(recipients.indexOf(recipient), 1))
         ),
-      begin: () => new Handing(recipients.at(-1) ?? null)
+      begin: () => new HandOff(recipients.at(-1) ?? null)
     }
   })
 }
 
 /** What one statement hands over. `settle` or `cancel` ends it. */
-export class Handing {
+export class HandOff {
   /** The lease under which its deliveries are stored. */
   readonly lease = crypto.randomUUID()
   readonly #recipient: Recipient | null
