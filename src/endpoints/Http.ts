@@ -1,9 +1,9 @@
 import { Headers, HttpServerResponse } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import { Principal } from "../identity/Principal.ts"
+import { handlersOf, serve } from "../kit/Handlers.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
 import { EndpointId } from "../kit/Ids.ts"
-import { operationsOf, serve } from "../kit/Operations.ts"
 import { SyntheticTests } from "../publishing/SyntheticTests.ts"
 import { CreatedEndpoint, Endpoint, EndpointsApi, QueuedTest, RotatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
@@ -12,11 +12,11 @@ import { Endpoints } from "./Endpoints.ts"
 export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
 /** A key means the same operation over HTTP and for the tools of agents, and is replayed across them. */
-export const endpointsOperations = Effect.gen(function* () {
+export const endpointsHandlers = Effect.gen(function* () {
   const endpoints = yield* Endpoints
   const tests = yield* SyntheticTests
   const idempotency = yield* Idempotency
-  return operationsOf(EndpointsApi, {
+  return handlersOf(EndpointsApi, {
     list: () => Effect.flatMap(Principal, endpoints.list),
     create: Effect.fnUntraced(function* ({ headers, payload }) {
       const tenant = yield* Principal
@@ -99,7 +99,7 @@ const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
 
 export const endpointsHttp = serve(
   EndpointsApi,
-  Effect.map(endpointsOperations, (operations) => ({
+  Effect.map(endpointsHandlers, (operations) => ({
     ...operations,
     delete: (request: Parameters<typeof operations.delete>[0]) => Effect.map(operations.delete(request), withoutBody)
   }))

@@ -8,9 +8,9 @@ import type { Operation as Declared } from "../contract/Operations.ts"
 import { type ProviderResource, resourceOf } from "../contract/ProviderResources.ts"
 import { isApiError } from "../errors/Errors.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
+import type { OperationHandler, OperationName } from "../kit/Handlers.ts"
 import { canonical, Idempotency } from "../kit/Idempotency.ts"
 import { KeyedHash } from "../kit/KeyedHash.ts"
-import type { Operation, OperationName } from "../kit/Operations.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { ObjectSchema } from "./JsonSchema.ts"
@@ -158,7 +158,7 @@ const operationTool =
   <Group extends HttpApiGroup.HttpApiGroup.Any & { readonly identifier: string }, Name extends OperationName<Group>>(
     { identifier }: Group,
     operation: Name,
-    run: Operation<Group, Name, OperationContext>,
+    run: OperationHandler<Group, Name, OperationContext>,
     options: OperationToolOptions
   ): Tool => {
     const keyedHash = Context.get(services, KeyedHash)
@@ -198,7 +198,7 @@ const operationTool =
         urlParams: pick(isParameter),
         payload: pick((name) => !isId(name) && !isParameter(name)),
         headers: { "idempotency-key": key }
-      } as Parameters<Operation<Group, Name>>[0]
+      } as Parameters<OperationHandler<Group, Name>>[0]
       return run(request).pipe(
         Effect.provide(services),
         Effect.provideService(Principal, principal),

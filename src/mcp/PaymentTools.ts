@@ -1,32 +1,32 @@
 import { Effect } from "effect"
 import { AccountApi } from "../provider/account/Api.ts"
-import { accountOperations } from "../provider/account/Http.ts"
+import { accountHandlers } from "../provider/account/Http.ts"
 import { BalanceTransactionsApi } from "../provider/balance-transactions/Api.ts"
-import { balanceTransactionsOperations } from "../provider/balance-transactions/Http.ts"
+import { balanceTransactionsHandlers } from "../provider/balance-transactions/Http.ts"
 import { CheckoutSessionsApi } from "../provider/checkout/Api.ts"
-import { checkoutSessionsOperations } from "../provider/checkout/Http.ts"
+import { checkoutSessionsHandlers } from "../provider/checkout/Http.ts"
 import { CheckoutPagesApi } from "../provider/checkout-pages/Api.ts"
-import { checkoutPagesOperations } from "../provider/checkout-pages/Http.ts"
+import { checkoutPagesHandlers } from "../provider/checkout-pages/Http.ts"
 import { CustomersApi } from "../provider/customers/Api.ts"
-import { customersOperations } from "../provider/customers/Http.ts"
+import { customersHandlers } from "../provider/customers/Http.ts"
 import { DisputesApi } from "../provider/disputes/Api.ts"
-import { disputesOperations } from "../provider/disputes/Http.ts"
+import { disputesHandlers } from "../provider/disputes/Http.ts"
 import { PaymentLinksApi } from "../provider/payment-links/Api.ts"
-import { paymentLinksOperations } from "../provider/payment-links/Http.ts"
+import { paymentLinksHandlers } from "../provider/payment-links/Http.ts"
 import { ChargesApi, PaymentIntentsApi } from "../provider/payments/Api.ts"
-import { chargesOperations, paymentIntentsOperations } from "../provider/payments/Http.ts"
+import { chargesHandlers, paymentIntentsHandlers } from "../provider/payments/Http.ts"
 import { PayoutsApi } from "../provider/payouts/Api.ts"
-import { payoutsOperations } from "../provider/payouts/Http.ts"
+import { payoutsHandlers } from "../provider/payouts/Http.ts"
 import { PricesApi } from "../provider/prices/Api.ts"
-import { pricesOperations } from "../provider/prices/Http.ts"
+import { pricesHandlers } from "../provider/prices/Http.ts"
 import { ProductsApi } from "../provider/products/Api.ts"
-import { productsOperations } from "../provider/products/Http.ts"
+import { productsHandlers } from "../provider/products/Http.ts"
 import { PromotionCodesApi } from "../provider/promotion-codes/Api.ts"
-import { promotionCodesOperations } from "../provider/promotion-codes/Http.ts"
+import { promotionCodesHandlers } from "../provider/promotion-codes/Http.ts"
 import { RefundsApi } from "../provider/refunds/Api.ts"
-import { refundsOperations } from "../provider/refunds/Http.ts"
+import { refundsHandlers } from "../provider/refunds/Http.ts"
 import { SubscriptionsApi } from "../provider/subscriptions/Api.ts"
-import { subscriptionsOperations } from "../provider/subscriptions/Http.ts"
+import { subscriptionsHandlers } from "../provider/subscriptions/Http.ts"
 import { makeOperationTool } from "./OperationTool.ts"
 
 /** Tools for payments (contract 4): each is an operation on the connected account, or on the pages that sell on it. */
@@ -40,12 +40,12 @@ const whenAsked = "Only do this when asked."
 /** The tools that read, make and change what is sold, and how. */
 const makeSalesTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
-  const products = yield* productsOperations
-  const prices = yield* pricesOperations
-  const sessions = yield* checkoutSessionsOperations
-  const links = yield* paymentLinksOperations
-  const pages = yield* checkoutPagesOperations
-  const codes = yield* promotionCodesOperations
+  const products = yield* productsHandlers
+  const prices = yield* pricesHandlers
+  const sessions = yield* checkoutSessionsHandlers
+  const links = yield* paymentLinksHandlers
+  const pages = yield* checkoutPagesHandlers
+  const codes = yield* promotionCodesHandlers
   return [
     tool(ProductsApi, "list", products.list, { name: "list_products", advice: nextPage }),
     tool(ProductsApi, "get", products.get, { name: "get_product" }),
@@ -125,15 +125,15 @@ const makeSalesTools = Effect.gen(function* () {
 /** The tools for what was paid, and for the account that it was paid to. */
 const makeMoneyTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
-  const charges = yield* chargesOperations
-  const intents = yield* paymentIntentsOperations
-  const refunds = yield* refundsOperations
-  const disputes = yield* disputesOperations
-  const customers = yield* customersOperations
-  const subscriptions = yield* subscriptionsOperations
-  const account = yield* accountOperations
-  const transactions = yield* balanceTransactionsOperations
-  const payouts = yield* payoutsOperations
+  const charges = yield* chargesHandlers
+  const intents = yield* paymentIntentsHandlers
+  const refunds = yield* refundsHandlers
+  const disputes = yield* disputesHandlers
+  const customers = yield* customersHandlers
+  const subscriptions = yield* subscriptionsHandlers
+  const account = yield* accountHandlers
+  const transactions = yield* balanceTransactionsHandlers
+  const payouts = yield* payoutsHandlers
   return [
     tool(PaymentIntentsApi, "list", intents.list, { name: "list_payment_intents", advice: nextPage }),
     tool(PaymentIntentsApi, "get", intents.get, { name: "get_payment_intent" }),

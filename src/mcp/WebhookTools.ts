@@ -1,15 +1,15 @@
 import { Effect, Schema } from "effect"
 import { DeliveriesApi } from "../deliveries/api/Api.ts"
 import { EventReplaysApi } from "../deliveries/api/EventReplaysApi.ts"
-import { eventReplaysOperations } from "../deliveries/api/EventReplaysHttp.ts"
+import { eventReplaysHandlers } from "../deliveries/api/EventReplaysHttp.ts"
 import { EventsApi } from "../deliveries/api/EventsApi.ts"
-import { eventsOperations } from "../deliveries/api/EventsHttp.ts"
-import { deliveriesOperations } from "../deliveries/api/Http.ts"
+import { eventsHandlers } from "../deliveries/api/EventsHttp.ts"
+import { deliveriesHandlers } from "../deliveries/api/Http.ts"
 import { RecoveriesApi } from "../deliveries/api/RecoveriesApi.ts"
-import { recoveriesOperations } from "../deliveries/api/RecoveriesHttp.ts"
+import { recoveriesHandlers } from "../deliveries/api/RecoveriesHttp.ts"
 import { EndpointList, EndpointsApi } from "../endpoints/Api.ts"
 import { Endpoints } from "../endpoints/Endpoints.ts"
-import { DeletedEndpoint, endpointsOperations } from "../endpoints/Http.ts"
+import { DeletedEndpoint, endpointsHandlers } from "../endpoints/Http.ts"
 import { eventTypes } from "../events/Catalog.ts"
 import { strict } from "../kit/Request.ts"
 import { makeOperationTool } from "./OperationTool.ts"
@@ -48,7 +48,7 @@ const makeEndpointLists = Effect.map(Endpoints, (endpoints) => [
 
 const makeEndpointTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
-  const endpoints = yield* endpointsOperations
+  const endpoints = yield* endpointsHandlers
   return [
     tool(EndpointsApi, "create", endpoints.create, {
       name: "create_webhook_endpoint",
@@ -109,10 +109,10 @@ const makeEndpointTools = Effect.gen(function* () {
 
 const makeDeliveryTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
-  const deliveries = yield* deliveriesOperations
-  const recoveries = yield* recoveriesOperations
-  const events = yield* eventsOperations
-  const replays = yield* eventReplaysOperations
+  const deliveries = yield* deliveriesHandlers
+  const recoveries = yield* recoveriesHandlers
+  const events = yield* eventsHandlers
+  const replays = yield* eventReplaysHandlers
   return [
     tool(DeliveriesApi, "list", deliveries.list, {
       ...endpoint,

@@ -20,11 +20,11 @@ import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { backgroundStepsLayer, stepPause } from "./BackgroundSteps.ts"
 import { makeEndpointRows } from "./EndpointRows.ts"
 import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 import type { ListEventReplays } from "./EventReplaysApi.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
-import { stepPause, steppingLayer } from "./Stepping.ts"
 
 /** How many deliveries one step creates: few, so that a new event waits for few. */
 const deliveriesPerStep = 100
@@ -298,7 +298,7 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
 }
 
 /** Runs replays in every process: those started in it at once, and those that other processes have left. */
-export const eventReplaysLayer: Layer.Layer<never, never, EventReplays> = steppingLayer(
+export const eventReplaysLayer: Layer.Layer<never, never, EventReplays> = backgroundStepsLayer(
   Effect.map(EventReplays, (replays) => ({
     name: "A replay",
     step: Effect.flatMap(

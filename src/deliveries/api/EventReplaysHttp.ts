@@ -1,15 +1,15 @@
 import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
 import { EventReplay, StartEventReplay } from "./EventReplay.ts"
 import { EventReplays } from "./EventReplays.ts"
 import { EventReplaysApi } from "./EventReplaysApi.ts"
 
-export const eventReplaysOperations = Effect.gen(function* () {
+export const eventReplaysHandlers = Effect.gen(function* () {
   const replays = yield* EventReplays
   const idempotency = yield* Idempotency
-  return operationsOf(EventReplaysApi, {
+  return handlersOf(EventReplaysApi, {
     start: Effect.fnUntraced(function* ({ headers, path: { id }, payload }) {
       const tenant = yield* Principal
       const answer = yield* idempotency.runInTransaction(
@@ -45,4 +45,4 @@ export const eventReplaysOperations = Effect.gen(function* () {
   })
 })
 
-export const eventReplaysHttp = serve(EventReplaysApi, eventReplaysOperations)
+export const eventReplaysHttp = serve(EventReplaysApi, eventReplaysHandlers)

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Events } from "./Events.ts"
 import { EventsApi } from "./EventsApi.ts"
 
-export const eventsOperations = Effect.map(Events, (events) =>
-  operationsOf(EventsApi, {
+export const eventsHandlers = Effect.map(Events, (events) =>
+  handlersOf(EventsApi, {
     list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => events.list(principal, urlParams)),
     get: ({ path }) => Effect.flatMap(Principal, (principal) => events.get(principal, path.id))
   })
 )
 
-export const eventsHttp = serve(EventsApi, eventsOperations)
+export const eventsHttp = serve(EventsApi, eventsHandlers)

@@ -1,15 +1,15 @@
 import { HttpServerResponse } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
 import { DeliveriesApi, Delivery, type DeliveryDetail } from "./Api.ts"
 import { Deliveries } from "./Deliveries.ts"
 
-export const deliveriesOperations = Effect.gen(function* () {
+export const deliveriesHandlers = Effect.gen(function* () {
   const deliveries = yield* Deliveries
   const idempotency = yield* Idempotency
-  return operationsOf(DeliveriesApi, {
+  return handlersOf(DeliveriesApi, {
     list: ({ path, urlParams }) =>
       Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams)),
     listAll: ({ urlParams }) => Effect.flatMap(Principal, (principal) => deliveries.listAll(principal, urlParams)),
@@ -38,4 +38,4 @@ export const deliveriesOperations = Effect.gen(function* () {
   })
 })
 
-export const deliveriesHttp = serve(DeliveriesApi, deliveriesOperations)
+export const deliveriesHttp = serve(DeliveriesApi, deliveriesHandlers)

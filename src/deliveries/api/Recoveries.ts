@@ -16,10 +16,10 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { deliveryWindow } from "../RetryPolicy.ts"
+import { backgroundStepsLayer, stepPause } from "./BackgroundSteps.ts"
 import { makeEndpointRows } from "./EndpointRows.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
-import { stepPause, steppingLayer } from "./Stepping.ts"
 
 /** Tolerance for a caller that counts 72 hours back from now: neither latency nor clocks should cause a refusal. */
 const grace = Duration.minutes(1)
@@ -149,7 +149,7 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
 }
 
 /** Runs recoveries in every process: those started in it at once, and those that other processes have left. */
-export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = steppingLayer(
+export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = backgroundStepsLayer(
   Effect.map(Recoveries, (recoveries) => ({
     name: "A recovery",
     step: Effect.map(recoveries.step, Option.as(stepPause)),

@@ -1,14 +1,14 @@
 import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
 import { Recoveries } from "./Recoveries.ts"
 import { RecoveriesApi, Recovery, StartRecovery } from "./RecoveriesApi.ts"
 
-export const recoveriesOperations = Effect.gen(function* () {
+export const recoveriesHandlers = Effect.gen(function* () {
   const recoveries = yield* Recoveries
   const idempotency = yield* Idempotency
-  return operationsOf(RecoveriesApi, {
+  return handlersOf(RecoveriesApi, {
     start: Effect.fnUntraced(function* ({ headers, path: { id }, payload }) {
       const tenant = yield* Principal
       const answer = yield* idempotency.runInTransaction(
@@ -31,4 +31,4 @@ export const recoveriesOperations = Effect.gen(function* () {
   })
 })
 
-export const recoveriesHttp = serve(RecoveriesApi, recoveriesOperations)
+export const recoveriesHttp = serve(RecoveriesApi, recoveriesHandlers)

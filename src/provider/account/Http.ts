@@ -1,15 +1,15 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { AccountApi } from "./Api.ts"
 
-export const accountOperations = Effect.map(Provider, (provider) =>
-  operationsOf(AccountApi, {
+export const accountHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(AccountApi, {
     get: () => onAccount(provider.retrieveAccount),
     balance: () => onAccount(provider.retrieveBalance),
     payoutSettings: () => onAccount(provider.retrievePayoutSettings)
   })
 )
 
-export const accountHttp = serve(AccountApi, accountOperations)
+export const accountHttp = serve(AccountApi, accountHandlers)

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { BalanceTransactionsApi } from "./Api.ts"
 
-export const balanceTransactionsOperations = Effect.map(Provider, (provider) =>
-  operationsOf(BalanceTransactionsApi, {
+export const balanceTransactionsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(BalanceTransactionsApi, {
     list: ({ urlParams }) => onAccount((account) => provider.listBalanceTransactions(account, urlParams))
   })
 )
 
-export const balanceTransactionsHttp = serve(BalanceTransactionsApi, balanceTransactionsOperations)
+export const balanceTransactionsHttp = serve(BalanceTransactionsApi, balanceTransactionsHandlers)

@@ -1,14 +1,14 @@
 import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
 import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
 import { CheckoutPages } from "./CheckoutPages.ts"
 
-export const checkoutPagesOperations = Effect.gen(function* () {
+export const checkoutPagesHandlers = Effect.gen(function* () {
   const pages = yield* CheckoutPages
   const idempotency = yield* Idempotency
-  return operationsOf(CheckoutPagesApi, {
+  return handlersOf(CheckoutPagesApi, {
     create: ({ headers, payload }) =>
       Effect.flatMap(Principal, (principal) =>
         idempotency.runInTransaction(
@@ -41,4 +41,4 @@ export const checkoutPagesOperations = Effect.gen(function* () {
   })
 })
 
-export const checkoutPagesHttp = serve(CheckoutPagesApi, checkoutPagesOperations)
+export const checkoutPagesHttp = serve(CheckoutPagesApi, checkoutPagesHandlers)

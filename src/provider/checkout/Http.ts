@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
@@ -8,10 +8,10 @@ import { requireSubscriptions } from "../prices/Prices.ts"
 import { CheckoutSessionsApi } from "./Api.ts"
 import { CheckoutSessions } from "./CheckoutSessions.ts"
 
-export const checkoutSessionsOperations = Effect.gen(function* () {
+export const checkoutSessionsHandlers = Effect.gen(function* () {
   const provider = yield* Provider
   const sessions = yield* CheckoutSessions
-  return operationsOf(CheckoutSessionsApi, {
+  return handlersOf(CheckoutSessionsApi, {
     create: Effect.fnUntraced(function* ({ headers, payload }) {
       const principal = yield* Principal
       // A recurring price needs this mode, and its permission (contract 2.5)
@@ -51,4 +51,4 @@ export const checkoutSessionsOperations = Effect.gen(function* () {
   })
 })
 
-export const checkoutSessionsHttp = serve(CheckoutSessionsApi, checkoutSessionsOperations)
+export const checkoutSessionsHttp = serve(CheckoutSessionsApi, checkoutSessionsHandlers)

@@ -1,5 +1,5 @@
 import { Effect, Struct } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { pageShownTo, shownTo } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
@@ -11,8 +11,8 @@ const impersonal = ["id", "object", "created", "currency", "deleted", "delinquen
 
 const withoutPersonalData = (customer: ProviderObject): ProviderObject => Struct.pick(customer, ...impersonal)
 
-export const customersOperations = Effect.map(Provider, (provider) =>
-  operationsOf(CustomersApi, {
+export const customersHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(CustomersApi, {
     list: ({ urlParams }) =>
       onAccount((account) => provider.listCustomers(account, urlParams)).pipe(
         Effect.flatMap(pageShownTo(withoutPersonalData))
@@ -24,4 +24,4 @@ export const customersOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const customersHttp = serve(CustomersApi, customersOperations)
+export const customersHttp = serve(CustomersApi, customersHandlers)

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
@@ -9,8 +9,8 @@ import { DisputesApi } from "./Api.ts"
 /** A dispute without what was submitted about it, which can name the payer and hold letters and addresses. */
 const withoutEvidence = ({ evidence: _, ...rest }: ProviderObject): ProviderObject => withoutPayer(rest)
 
-export const disputesOperations = Effect.map(Provider, (provider) =>
-  operationsOf(DisputesApi, {
+export const disputesHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(DisputesApi, {
     list: ({ urlParams }) =>
       onAccount((account) => provider.listDisputes(account, urlParams)).pipe(
         Effect.flatMap(pageShownTo(withoutEvidence))
@@ -20,4 +20,4 @@ export const disputesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const disputesHttp = serve(DisputesApi, disputesOperations)
+export const disputesHttp = serve(DisputesApi, disputesHandlers)

@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, write } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
 import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
 
-export const paymentLinksOperations = Effect.gen(function* () {
+export const paymentLinksHandlers = Effect.gen(function* () {
   const provider = yield* Provider
   const links = yield* PaymentLinks
-  return operationsOf(PaymentLinksApi, {
+  return handlersOf(PaymentLinksApi, {
     create: Effect.fnUntraced(function* ({ headers, payload }) {
       const principal = yield* Principal
       return yield* write(
@@ -43,4 +43,4 @@ export const paymentLinksOperations = Effect.gen(function* () {
   })
 })
 
-export const paymentLinksHttp = serve(PaymentLinksApi, paymentLinksOperations)
+export const paymentLinksHttp = serve(PaymentLinksApi, paymentLinksHandlers)

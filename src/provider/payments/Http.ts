@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { ChargesApi, PaymentIntentsApi } from "./Api.ts"
 
-export const chargesOperations = Effect.map(Provider, (provider) =>
-  operationsOf(ChargesApi, {
+export const chargesHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(ChargesApi, {
     list: ({ urlParams }) =>
       onAccount((account) => provider.listCharges(account, urlParams)).pipe(Effect.flatMap(pageShownTo(withoutPayer))),
     get: ({ path }) =>
@@ -14,10 +14,10 @@ export const chargesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const chargesHttp = serve(ChargesApi, chargesOperations)
+export const chargesHttp = serve(ChargesApi, chargesHandlers)
 
-export const paymentIntentsOperations = Effect.map(Provider, (provider) =>
-  operationsOf(PaymentIntentsApi, {
+export const paymentIntentsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(PaymentIntentsApi, {
     list: ({ urlParams }) =>
       onAccount((account) => provider.listPaymentIntents(account, urlParams)).pipe(
         Effect.flatMap(pageShownTo(withoutPayer))
@@ -29,4 +29,4 @@ export const paymentIntentsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const paymentIntentsHttp = serve(PaymentIntentsApi, paymentIntentsOperations)
+export const paymentIntentsHttp = serve(PaymentIntentsApi, paymentIntentsHandlers)

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PayoutsApi } from "./Api.ts"
 
-export const payoutsOperations = Effect.map(Provider, (provider) =>
-  operationsOf(PayoutsApi, {
+export const payoutsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(PayoutsApi, {
     list: ({ urlParams }) => onAccount((account) => provider.listPayouts(account, urlParams)),
     get: ({ path }) => onAccount((account) => provider.retrievePayout(account, path.id))
   })
 )
 
-export const payoutsHttp = serve(PayoutsApi, payoutsOperations)
+export const payoutsHttp = serve(PayoutsApi, payoutsHandlers)

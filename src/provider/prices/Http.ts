@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PricesApi } from "./Api.ts"
 
-export const pricesOperations = Effect.map(Provider, (provider) =>
-  operationsOf(PricesApi, {
+export const pricesHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(PricesApi, {
     create: ({ headers, payload }) =>
       writeOnAccount(
         {
@@ -33,4 +33,4 @@ export const pricesOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const pricesHttp = serve(PricesApi, pricesOperations)
+export const pricesHttp = serve(PricesApi, pricesHandlers)

@@ -3,7 +3,7 @@ import { refusal } from "../../bounds/Refusals.ts"
 import { ValidationFailed } from "../../errors/Errors.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { Images } from "../../images/Images.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { ProductsApi } from "./Api.ts"
@@ -21,11 +21,11 @@ const requireImages = (
     : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
-export const productsOperations = Effect.gen(function* () {
+export const productsHandlers = Effect.gen(function* () {
   const provider = yield* Provider
   const products = yield* Products
   const images = yield* Images
-  return operationsOf(ProductsApi, {
+  return handlersOf(ProductsApi, {
     create: ({ headers, payload }) =>
       Effect.zipRight(
         requireImages(images, payload),
@@ -60,4 +60,4 @@ export const productsOperations = Effect.gen(function* () {
   })
 })
 
-export const productsHttp = serve(ProductsApi, productsOperations)
+export const productsHttp = serve(ProductsApi, productsHandlers)

@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PromotionCodesApi } from "./Api.ts"
 import { PromotionCodes } from "./PromotionCodes.ts"
 
-export const promotionCodesOperations = Effect.gen(function* () {
+export const promotionCodesHandlers = Effect.gen(function* () {
   const provider = yield* Provider
   const promotionCodes = yield* PromotionCodes
-  return operationsOf(PromotionCodesApi, {
+  return handlersOf(PromotionCodesApi, {
     create: ({ headers, payload }) =>
       Effect.flatMap(Principal, (principal) =>
         write(
@@ -39,4 +39,4 @@ export const promotionCodesOperations = Effect.gen(function* () {
   })
 })
 
-export const promotionCodesHttp = serve(PromotionCodesApi, promotionCodesOperations)
+export const promotionCodesHttp = serve(PromotionCodesApi, promotionCodesHandlers)

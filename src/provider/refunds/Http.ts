@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, writeOnAccount } from "../AccountOperations.ts"
 import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { RefundsApi } from "./Api.ts"
 
-export const refundsOperations = Effect.map(Provider, (provider) =>
-  operationsOf(RefundsApi, {
+export const refundsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(RefundsApi, {
     create: ({ headers, payload }) =>
       writeOnAccount(
         {
@@ -25,4 +25,4 @@ export const refundsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const refundsHttp = serve(RefundsApi, refundsOperations)
+export const refundsHttp = serve(RefundsApi, refundsHandlers)

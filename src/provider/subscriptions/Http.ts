@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { operationsOf, serve } from "../../kit/Operations.ts"
+import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { SubscriptionsApi } from "./Api.ts"
 
-export const subscriptionsOperations = Effect.map(Provider, (provider) =>
-  operationsOf(SubscriptionsApi, {
+export const subscriptionsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(SubscriptionsApi, {
     list: ({ urlParams }) => onAccount((account) => provider.listSubscriptions(account, urlParams)),
     get: ({ path }) => onAccount((account) => provider.retrieveSubscription(account, path.id)),
     update: ({ headers, path, payload }) =>
@@ -33,4 +33,4 @@ export const subscriptionsOperations = Effect.map(Provider, (provider) =>
   })
 )
 
-export const subscriptionsHttp = serve(SubscriptionsApi, subscriptionsOperations)
+export const subscriptionsHttp = serve(SubscriptionsApi, subscriptionsHandlers)

@@ -18,7 +18,7 @@ type Endpoints<Group> = HttpApiGroup.HttpApiGroup.Endpoints<Group>
 export type OperationName<Group> = HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints<Group>>
 
 /** One operation of a group: from its declared, checked request to its declared answer and errors. */
-export type Operation<Group, Name extends string, R = unknown> = HttpApiEndpoint.HttpApiEndpoint.Handler<
+export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiEndpoint.HttpApiEndpoint.Handler<
   HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints<Group>, Name>,
   HttpApiGroup.HttpApiGroup.Error<Group> | BaseError,
   R
@@ -28,7 +28,7 @@ export type Operation<Group, Name extends string, R = unknown> = HttpApiEndpoint
  * What each operation of a group does, by its name. The HTTP API and the tools of agents call the same function, so that
  * permissions, repeats, audit and what is remembered of a sale are the same (contract 5.7).
  */
-export type Operations<Group> = { readonly [Name in OperationName<Group>]: Operation<Group, Name> }
+export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
 /** The services that operations need, their caller included. */
 type ContextOf<Made> = {
@@ -38,7 +38,7 @@ type ContextOf<Made> = {
 }[keyof Made]
 
 /** The operations of a group, each checked against its declaration. */
-export const operationsOf = <Group extends HttpApiGroup.HttpApiGroup.Any, const Made extends Operations<Group>>(
+export const handlersOf = <Group extends HttpApiGroup.HttpApiGroup.Any, const Made extends Handlers<Group>>(
   _group: Group,
   operations: Made
 ): Made => operations
@@ -63,13 +63,13 @@ type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Lay
 type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 
 /** Serves a group of the HTTP API by its operations. */
-export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Operations<Group>, E, R>(
+export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
   group: Group,
   make: Effect.Effect<Made, E, R>
 ): Served<Group, Made, E, R>
 export function serve<E, R>(
   group: HttpApiGroup.HttpApiGroup<string, AnyEndpoint>,
-  make: Effect.Effect<Readonly<Record<string, Operation<typeof group, string, never>>>, E, R>
+  make: Effect.Effect<Readonly<Record<string, OperationHandler<typeof group, string, never>>>, E, R>
 ) {
   return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (handlers) =>
     Effect.map(make, (operations) => {

@@ -8,7 +8,7 @@ const pollInterval = "5 seconds"
 export const stepPause: Duration.DurationInput = "200 millis"
 
 /** Work that goes on in small steps, whose progress is in the database: any process can take the next one. */
-export interface SteppedWork {
+export interface BackgroundSteps {
   /** For the log: "A recovery". */
   readonly name: string
   /** Takes one step of what has waited longest. Returns how long to pause before the next; none if nothing is left. */
@@ -18,7 +18,7 @@ export interface SteppedWork {
 }
 
 /** Takes steps in every process: of work that is started in it at once, and of what other processes have left. */
-export const steppingLayer = <R>(work: Effect.Effect<SteppedWork, never, R>): Layer.Layer<never, never, R> =>
+export const backgroundStepsLayer = <R>(work: Effect.Effect<BackgroundSteps, never, R>): Layer.Layer<never, never, R> =>
   Layer.scopedDiscard(
     Effect.flatMap(work, ({ await: started, name, step }) =>
       step.pipe(
