@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
-import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
+import { makeEventsRepo } from "../../src/deliveries/events/EventsRepo.ts"
 import { firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"

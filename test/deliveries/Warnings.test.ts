@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { Warnings } from "../../src/deliveries/api/Warnings.ts"
+import { Warnings } from "../../src/deliveries/warnings/Warnings.ts"
 import { mostCounted } from "../../src/kit/Request.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { membersOf } from "../harness/Members.ts"

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { failingEndpoints } from "../../src/deliveries/api/Warnings.ts"
+import { failingEndpoints } from "../../src/deliveries/warnings/Warnings.ts"
 import { matchableEndpoints } from "../../src/publishing/MatchableEndpoint.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { onService, TestService } from "../harness/TestService.ts"

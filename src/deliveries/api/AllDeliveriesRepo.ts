@@ -3,10 +3,10 @@ import { type Duration, Effect } from "effect"
 import { type DeliveryId, firstIdAt, millisOf } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead } from "../../storage/BoundedReads.ts"
+import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery, ListAllDeliveries } from "./Api.ts"
 import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
 import { makeEventDeliveries } from "./EventDeliveries.ts"
-import type { EventRow } from "./EventsRepo.ts"
 import { isReadable } from "./Readable.ts"
 
 /** Up to so many failures are read and sorted; more than that are dense enough to be met on a walk. */

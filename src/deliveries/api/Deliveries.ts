@@ -16,11 +16,11 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
+import { makeEventsRepo } from "../events/EventsRepo.ts"
 import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
-import { makeEventsRepo } from "./EventsRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })

@@ -2,10 +2,10 @@ import type { Statement } from "@effect/sql"
 import { type Duration, Effect } from "effect"
 import { type DeliveryId, firstIdAt, millisOf, replayedDeliveryId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
+import { type CoveringReplay, makeEventReplaysRepo } from "../event-replays/EventReplaysRepo.ts"
+import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
-import { type CoveringReplay, makeEventReplaysRepo } from "./EventReplaysRepo.ts"
-import type { EventRow } from "./EventsRepo.ts"
 
 /** How many replays are looked at in one statement, and in how many statements: more replays of an event than anybody needs. */
 const replaysAtOnce = 200

@@ -4,8 +4,8 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, sessionClient } from "../../storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays } from "../../storage/DayPartitions.ts"
-import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
-import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
+import { makeEventReplaysRepo } from "../event-replays/EventReplaysRepo.ts"
+import { makeRecoveriesRepo } from "../recoveries/RecoveriesRepo.ts"
 
 export interface RetentionOptions {
   /** How long finished deliveries, and payloads that no delivery needs, are kept (contract 9.6). */

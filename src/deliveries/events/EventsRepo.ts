@@ -4,8 +4,8 @@ import { firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../storage/BoundedReads.ts"
 import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
-import type { ListEvents } from "./EventsApi.ts"
-import { keptSince } from "./Readable.ts"
+import { keptSince } from "../api/Readable.ts"
+import type { ListEvents } from "./Api.ts"
 
 export interface EventRow {
   /** Its id in the database: see `EventKey.ts`. */

@@ -4,9 +4,9 @@ import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "..
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
+import { KeysApi } from "./Api.ts"
 import { requireKeyManager, requireMayGrant } from "./GrantPolicy.ts"
 import { Keys } from "./Keys.ts"
-import { KeysApi } from "./KeysApi.ts"
 
 /** The signed-in person in their organization, with their membership. */
 const member = Effect.gen(function* () {

@@ -15,10 +15,10 @@ import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { backgroundStepsLayer, stepPause } from "../api/BackgroundSteps.ts"
+import { makeEndpointRows } from "../api/EndpointRows.ts"
 import { deliveryWindow } from "../RetryPolicy.ts"
-import { backgroundStepsLayer, stepPause } from "./BackgroundSteps.ts"
-import { makeEndpointRows } from "./EndpointRows.ts"
-import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
+import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 
 /** Tolerance for a caller that counts 72 hours back from now: neither latency nor clocks should cause a refusal. */

@@ -17,13 +17,13 @@ import { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { requireGrantable, requireManages } from "../members/Members.ts"
+import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
 import type { InvitedRole } from "../Schemas.ts"
 import { takeInvitation } from "../sign-in/MailLimits.ts"
 import { invitationDays, invitationMail } from "../sign-in/Mails.ts"
 import { newToken, Sessions, tokenHash } from "../sign-in/Sessions.ts"
 import type { BegunSession } from "../sign-in/SignIn.ts"
-import { requireGrantable, requireManages } from "./Members.ts"
-import { entersEverything, makeMemberships } from "./MembershipsRepo.ts"
 
 /** An open invitation, as the API shows it: never its token. */
 export interface Invitation {

@@ -1,5 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
-import { connectingPaths } from "./Paths.ts"
+import { connectingPaths } from "../connecting/Paths.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 

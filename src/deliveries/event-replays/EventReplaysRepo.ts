@@ -8,9 +8,9 @@ import { furtherDeliveries } from "../../publishing/Publication.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { alongIndex } from "../../storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
-import { clockDifference } from "./DeliveriesRepo.ts"
+import { clockDifference } from "../api/DeliveriesRepo.ts"
+import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay } from "./EventReplay.ts"
-import type { ListEventReplays } from "./EventReplaysApi.ts"
 
 /** How many of an endpoint's deliveries may be due, or under way, for a step to add more: live traffic goes first. */
 const mostDue = 20

@@ -2,8 +2,8 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
+import { EventTriggersApi } from "./Api.ts"
 import { EventTriggers } from "./EventTriggers.ts"
-import { EventTriggersApi } from "./TriggersApi.ts"
 
 export const eventTriggersHttp = HttpApiBuilder.group(BaseApi.add(EventTriggersApi), "eventTriggers", (handlers) =>
   Effect.map(EventTriggers, ({ trigger }) =>

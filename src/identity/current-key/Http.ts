@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { Principal } from "../Principal.ts"
-import { CurrentKeyApi } from "./CurrentKeyApi.ts"
+import { CurrentKeyApi } from "./Api.ts"
 
 /** Serves `CurrentKeyApi`. */
 export const currentKeyHttp = HttpApiBuilder.group(BaseApi.add(CurrentKeyApi), "currentKey", (handlers) =>

@@ -3,8 +3,8 @@ import { Schema } from "effect"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery } from "../../kit/Request.ts"
 import { KeyAuthentication } from "../Authentication.ts"
+import { Permission } from "../keys/Permissions.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
-import { Permission } from "./Permissions.ts"
 
 /** What a key is: where it acts, and what it may do. */
 export const CurrentKey = Schema.Struct({

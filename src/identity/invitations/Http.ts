@@ -1,11 +1,11 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
+import { currentMember } from "../members/CurrentMember.ts"
 import { makeRedemption, type RedemptionOptions } from "../sign-in/LinkRedemption.ts"
 import { invitationPage, type LinkPageOptions, linkPage } from "../sign-in/SignInPage.ts"
-import { currentMember } from "./CurrentMember.ts"
+import { InvitationApi, InvitationsApi } from "./Api.ts"
 import { Invitations } from "./Invitations.ts"
-import { InvitationApi, InvitationsApi } from "./InvitationsApi.ts"
 
 /** Serves `InvitationsApi`. */
 export const invitationsHttp = HttpApiBuilder.group(BaseApi.add(InvitationsApi), "invitations", (handlers) =>

@@ -9,9 +9,9 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
-import { Delivery } from "./Api.ts"
-import { EventIdText } from "./EventIdText.ts"
-import { shownDeliveries } from "./ShownDeliveries.ts"
+import { Delivery } from "../api/Api.ts"
+import { EventIdText } from "../api/EventIdText.ts"
+import { shownDeliveries } from "../api/ShownDeliveries.ts"
 
 const eventFields = {
   id: Schema.String.annotations({ description: "`svc_evt_…`, the same in every delivery of the event" }),

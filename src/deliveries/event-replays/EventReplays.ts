@@ -20,10 +20,10 @@ import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
-import { backgroundStepsLayer, stepPause } from "./BackgroundSteps.ts"
-import { makeEndpointRows } from "./EndpointRows.ts"
+import { backgroundStepsLayer, stepPause } from "../api/BackgroundSteps.ts"
+import { makeEndpointRows } from "../api/EndpointRows.ts"
+import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
-import type { ListEventReplays } from "./EventReplaysApi.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
 /** How many deliveries one step creates: few, so that a new event waits for few. */

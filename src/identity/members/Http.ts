@@ -1,10 +1,10 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
+import type { MemberKeys } from "./Api.ts"
+import { MembersApi } from "./Api.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Members } from "./Members.ts"
-import type { MemberKeys } from "./MembersApi.ts"
-import { MembersApi } from "./MembersApi.ts"
 
 /** The member that a request is about, and whether their keys are kept. */
 const about = ({ personId }: { readonly personId: string }, { keep_keys = false }: typeof MemberKeys.Type) => ({

@@ -4,9 +4,9 @@ import { retrySeconds } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { makeSessionAdmission } from "../../identity/AuthenticationLive.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { AccountConnection } from "./AccountConnection.ts"
-import { afterVisit } from "./ConnectingPage.ts"
-import { AccountPagesApi } from "./PagesApi.ts"
+import { AccountConnection } from "../connecting/AccountConnection.ts"
+import { afterVisit } from "../connecting/ConnectingPage.ts"
+import { AccountPagesApi } from "./Api.ts"
 
 /** The settings that the pages need. */
 export interface AccountPagesOptions {

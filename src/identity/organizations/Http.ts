@@ -6,8 +6,8 @@ import { BaseApi } from "../../kit/BaseApi.ts"
 import { RateLimits } from "../../kit/RateLimit.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
+import { OrganizationsApi } from "./Api.ts"
 import { Organizations } from "./Organizations.ts"
-import { OrganizationsApi } from "./OrganizationsApi.ts"
 
 /** The records of a closed organization stay: nobody should make them without end by creating and closing. */
 const closings = { limit: 20, per: Duration.days(1) }

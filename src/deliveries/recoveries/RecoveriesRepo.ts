@@ -6,9 +6,9 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
+import { makeResendSql } from "../api/DeliveriesRepo.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
-import { makeResendSql } from "./DeliveriesRepo.ts"
-import type { ListRecoveries, Recovery } from "./RecoveriesApi.ts"
+import type { ListRecoveries, Recovery } from "./Api.ts"
 
 /** How many deliveries one step handles: few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100

@@ -2,9 +2,9 @@ import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
+import { EventReplaysApi } from "./Api.ts"
 import { EventReplay, StartEventReplay } from "./EventReplay.ts"
 import { EventReplays } from "./EventReplays.ts"
-import { EventReplaysApi } from "./EventReplaysApi.ts"
 
 export const eventReplaysHandlers = Effect.gen(function* () {
   const replays = yield* EventReplays

@@ -13,11 +13,11 @@ import { SlowReads } from "../../kit/SlowReads.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { preferReplica } from "../../storage/ReadReplica.ts"
-import { makeEventDeliveries } from "./EventDeliveries.ts"
-import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
+import { makeEventDeliveries } from "../api/EventDeliveries.ts"
+import type { RetentionOptions } from "../api/Retention.ts"
+import { shownDeliveries } from "../api/ShownDeliveries.ts"
+import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./Api.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
-import type { RetentionOptions } from "./Retention.ts"
-import { shownDeliveries } from "./ShownDeliveries.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
   const event: unknown = JSON.parse(row.payload)

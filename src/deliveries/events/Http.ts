@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../kit/Handlers.ts"
+import { EventsApi } from "./Api.ts"
 import { Events } from "./Events.ts"
-import { EventsApi } from "./EventsApi.ts"
 
 export const eventsHandlers = Effect.map(Events, (events) =>
   handlersOf(EventsApi, {

@@ -2,8 +2,8 @@ import { Effect, Schema } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
+import { RecoveriesApi, Recovery, StartRecovery } from "./Api.ts"
 import { Recoveries } from "./Recoveries.ts"
-import { RecoveriesApi, Recovery, StartRecovery } from "./RecoveriesApi.ts"
 
 export const recoveriesHandlers = Effect.gen(function* () {
   const recoveries = yield* Recoveries
