@@ -10,10 +10,17 @@ import { emailOption, exampleOrganization, idArgument, requireOrganization } fro
 import { database, noProvider, operator } from "./Installation.ts"
 import { fields, table } from "./Output.ts"
 
-/** `organizations create | list | show`: the tenants, for the operator (contract 1.1). */
+/** `organizations create | list | show | rename | close`: the tenants, for the operator (contract 1.1). */
 
 const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
   Layer.provide(database)
+)
+
+const nameOption = form(
+  OrganizationName,
+  `<text of 1 to ${maxOrganizationName} characters>`,
+  "The name that members see.",
+  `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it appears in mails to people who are invited`
 )
 
 export const organizationCommands: ReadonlyArray<Command> = [
@@ -22,12 +29,7 @@ export const organizationCommands: ReadonlyArray<Command> = [
     summary: "Create an organization with both of its workspaces and its owner.",
     example: "--name 'Acme Ltd' --owner-email ana@acme.example",
     input: Schema.Struct({
-      name: form(
-        OrganizationName,
-        `<text of 1 to ${maxOrganizationName} characters>`,
-        "The name that members see.",
-        `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it appears in mails to people who are invited`
-      ),
+      name: nameOption,
       ownerEmail: emailOption("The e-mail address that the owner signs in with.")
     }),
     services,
@@ -90,6 +92,36 @@ export const organizationCommands: ReadonlyArray<Command> = [
             ["Production account", accountLine(production)]
           ])
         }
+      })
+  }),
+  command({
+    name: "organizations rename",
+    summary: "Rename an organization.",
+    example: `--name 'Acme Coffee' ${exampleOrganization}`,
+    argument: "id",
+    input: Schema.Struct({ name: nameOption, id: idArgument(OrganizationId, "The organization's id.") }),
+    services,
+    run: ({ id, name }) =>
+      Effect.gen(function* () {
+        const organizations = yield* Organizations
+        yield* requireOrganization(id)
+        yield* organizations.rename({ id, name, author: yield* operator })
+        return { json: { id, name }, text: `Organization ${id} is called "${name}" now.` }
+      })
+  }),
+  command({
+    name: "organizations close",
+    summary: "Close an empty organization: its keys and invitations are revoked, its records stay.",
+    example: exampleOrganization,
+    argument: "id",
+    input: Schema.Struct({ id: idArgument(OrganizationId, "The organization's id.") }),
+    services,
+    run: ({ id }) =>
+      Effect.gen(function* () {
+        const organizations = yield* Organizations
+        yield* requireOrganization(id)
+        yield* organizations.close(id, yield* operator)
+        return { json: { id, closed: true }, text: `Organization ${id} is closed.` }
       })
   })
 ]

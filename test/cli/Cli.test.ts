@@ -243,14 +243,33 @@ onService()("connected-payments", (it) => {
           { email, role: "viewer" }
         ])
         expectRefused(lastOwner, 1, "keeps at least one owner")
+        const [renamed, badName, notEmpty] = yield* Effect.all(
+          [
+            runHere("organizations", "rename", "--name", "Açaí Ltd", id, "--json"),
+            runHere("organizations", "rename", "--name", "see https://evil.example", id),
+            runHere("organizations", "close", id)
+          ],
+          { concurrency: 2 }
+        )
+        expect(expectDone(renamed).json).toEqual({ id, name: "Açaí Ltd" })
+        expectRefused(badName, 2, "--name must have 1 to")
+        expectRefused(notEmpty, 1, "members")
         expect(expectDone(yield* runHere("members", "remove", ...member)).stdout).toContain("no longer a member")
         expectRefused(
           yield* runHere("members", "set-role", ...member, "--role", "admin"),
           1,
           `${email} is not a member`
         )
+        expect(expectDone(yield* runHere("organizations", "close", id, "--json")).json).toEqual({ id, closed: true })
         expect(yield* auditOf(OrganizationId.make(id))).toEqual(
-          ["organization.created", "member.added", "member.updated", "member.removed"].map(
+          [
+            "organization.created",
+            "member.added",
+            "member.updated",
+            "organization.renamed",
+            "member.removed",
+            "organization.closed"
+          ].map(
             (done) => `${done} ${operatorName}`
           )
         )
@@ -267,6 +286,8 @@ onService()("connected-payments", (it) => {
         const ended = yield* Effect.forEach(
           [
             ["organizations", "show", unknownId],
+            ["organizations", "rename", "--name", "Nobody", unknownId],
+            ["organizations", "close", unknownId],
             ["members", "add", "--organization", unknownId, "--email", "a@example.com", "--role", "admin"],
             ["keys", "create", "--organization", unknownId, "--name", "x", "--permission", "*"],
             ["keys", "revoke", "--organization", unknownId, unknownId],
@@ -337,7 +358,7 @@ onService()("connected-payments", (it) => {
         for (const command of [
           "serve",
           "migrate",
-          ...["create", "list", "show"].map((verb) => `organizations ${verb}`),
+          ...["create", "list", "show", "rename", "close"].map((verb) => `organizations ${verb}`),
           ...["list", "add", "set-role", "remove"].map((verb) => `members ${verb}`),
           ...["create", "list", "revoke"].map((verb) => `keys ${verb}`),
           ...["link", "unlink", "show"].map((verb) => `accounts ${verb}`)

@@ -66,8 +66,8 @@ const expectWhole = Effect.fnUntraced(function* ({ endpointIds, provider, receiv
   expect(service.processes.every(({ child }) => child.exitCode === null)).toBe(true)
 })
 
-/** In milliseconds. A statement to a server that says nothing is given up after 17 seconds: nobody waits for that. */
-const soon = 15_000
+/** In milliseconds. A statement to a server that says nothing is given up after 10 seconds: nobody waits for that. */
+const soon = 9000
 
 /** Some load before and after the fault; answers how long the API was away. */
 const under = <E, R>({ provider, service }: Loaded, fault: Effect.Effect<unknown, E, R>) =>

@@ -38,8 +38,8 @@ describe("when its primary is killed and the replica promoted, the service", () 
             return lasted
           })
         )
-        // Milliseconds; a statement to a server that says nothing is given up after 17 seconds
-        expect(lasted).toBeLessThan(15_000)
+        // Milliseconds; a statement to a server that says nothing is given up after 10 seconds
+        expect(lasted).toBeLessThan(9000)
         yield* allDelivered(servers)
         yield* expectNothingLost(servers, provider, receiver, [endpointId])
         const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
