@@ -102,7 +102,7 @@ describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction
       const queue = yield* Effect.provide(reservedConnections(1, { planOnce: true }), context)
       const unbounded = yield* Effect.provide(reservedConnections(1, { unbounded: true }), context)
       expect(yield* queue`SHOW plan_cache_mode`).toEqual([{ plan_cache_mode: "force_generic_plan" }])
-      expect(yield* queue`SHOW statement_timeout`).toEqual([{ statement_timeout: "15s" }])
+      expect(yield* queue`SHOW statement_timeout`).toEqual([{ statement_timeout: "8s" }])
       expect(yield* unbounded`SHOW statement_timeout`).toEqual([{ statement_timeout: "0" }])
       // Nobody else has got any of that
       for (let round = 0; round < 10; round++) {
@@ -117,7 +117,7 @@ describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction
       const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
       const options = { url: Redacted.make(pooler.url), directUrl: url }
       expect(yield* logged(Effect.scoped(connect(options)))).toEqual([expect.stringContaining("ALTER ROLE")])
-      yield* tell(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET statement_timeout = '15s'`)
+      yield* tell(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET statement_timeout = '8s'`)
       const again = yield* startPgBouncer(url, { pool_mode: "transaction" })
       expect(yield* logged(connect({ ...options, url: Redacted.make(again.url) }))).toEqual([])
     })
