@@ -342,7 +342,7 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
 
   it.effect("finds all records of an object, whatever the case of its id in the paths of the requests", () =>
     Effect.gen(function* () {
-      const { organization, services, sql } = yield* TestService
+      const { organization, services } = yield* TestService
       const { key } = yield* Context.get(services, Keys).create({
         organizationId: organization.id,
         name: "Clerk",
