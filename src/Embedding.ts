@@ -56,7 +56,7 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
     Effect.map(defaultSettings, (defaults) => {
       const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
       const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
-      // Fresh, with all its parts: of two services in one process, the second would otherwise get the first one's queue and
+      // Fresh, with all its parts: otherwise a second service in one process would share the first one's queue and
       // organizations, and with them its database. A team's provider may consist of layers that its program shares
       return rolesLayer(complete).pipe(
         Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),

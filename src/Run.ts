@@ -29,7 +29,10 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/** What a production process logs once it has started, with the address it listens on: `PUBLIC_URL` is the proxy's. */
+/**
+ * The line that a production process logs once it has started, with the address it listens on: `PUBLIC_URL` is the
+ * proxy's.
+ */
 const started = ({ baseUrl, service }: CompletedSettings): string => {
   const { host, port, roles } = service.settings
   return roles.api
@@ -37,7 +40,7 @@ const started = ({ baseUrl, service }: CompletedSettings): string => {
     : "Ready to deliver events"
 }
 
-/** Says why people who sign in would be signed out at once. */
+/** Warns that nobody can stay signed in, if browsers would not keep the session's cookie. */
 const warnOfPlainHttp = ({ baseUrl, service }: CompletedSettings) =>
   service.settings.roles.api && !isKeptByBrowsers(baseUrl)
     ? Effect.logWarning(
@@ -80,7 +83,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   }).pipe(Effect.provide(services), Effect.provide(storage))
 })
 
-/** The process: reads the settings, and is what they say until it is stopped. */
+/** The process: reads the settings, and runs the installation that they describe until it is stopped. */
 const service = handleProcessErrors.pipe(
   Effect.zipRight(readSettings),
   Effect.flatMap(installation),
@@ -99,7 +102,7 @@ const outliveFurtherSignals = Effect.sync(() => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {})
   }
-  // A terminal that is closed, or a lost connection: the same shutdown, so that the embedded PostgreSQL is stopped, too
+  // A closed terminal or a lost connection causes the same shutdown, so that the embedded PostgreSQL is stopped, too
   process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 })
 

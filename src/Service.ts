@@ -141,7 +141,7 @@ export type Services =
   | KeyedHash
   | DnsResolver
 
-/** Why services can't start on a database: for the last, the master keys are not those of its data. */
+/** Why services can't start on a database. `DecryptionFailed`: its data was encrypted under other master keys. */
 type ServicesFailed = MigrationFailed | SqlError.SqlError | DecryptionFailed
 
 /** The database with its schema up to date. */
@@ -272,9 +272,10 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 }
 
 /**
- * The housekeeping of every process: removes ended sessions, sign-in tokens and invitations, idempotency keys after their
- * 24 hours, rate limits that are full again, deleted checkout pages, what old sessions sell, authorizations that were not
- * finished, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
+ * The housekeeping of every process: removes ended sessions, sign-in tokens and invitations, idempotency keys after
+ * their 24 hours, rate limits that are full again, deleted checkout pages, the sold items of old sessions, unfinished
+ * authorizations, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after
+ * their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
@@ -330,7 +331,7 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     failedRefundsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker
-      ? // Built before the worker, it ends after it: it answers until the last attempt has ended
+      ? // Built before the worker, so it ends after it: it answers until the last attempt has ended
         Layer.provideMerge(
           deliveryLayer(options),
           options.settings.roles.api ? Layer.empty : workerHealthLayer(options.settings)

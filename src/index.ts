@@ -1,7 +1,7 @@
 /**
- * What an embedding team imports: the services, their layers, events and errors (contract 1). A
- * client of the HTTP API takes `connected-payments/api` and `/client`, a consumer of events `/webhooks`, a test
- * `/testing` and `/emulator`.
+ * The entry point for an embedding team: the services, their layers, events and errors (contract 1). Clients of the
+ * HTTP API import `connected-payments/api` and `/client`, consumers of events `/webhooks`, tests `/testing` and
+ * `/emulator`.
  */
 export * from "./contract/index.ts"
 export { Deliveries } from "./deliveries/api/Deliveries.ts"

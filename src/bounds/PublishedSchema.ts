@@ -1,7 +1,7 @@
 /**
- * How JSON Schemas are published (contract 14.2). What the service accepts is closed, since it refuses unknown keys.
- * What it sends is open: a client generated from today's document keeps working when an answer or an event gains a
- * field. Pure.
+ * How JSON Schemas are published (contract 14.2). Schemas of requests are closed, since the service refuses unknown
+ * keys. Schemas of answers and events are open: a client generated from today's document keeps working when an answer
+ * or an event gains a field. Pure.
  */
 import { Predicate } from "effect"
 
@@ -24,7 +24,7 @@ const isAnyName = (value: unknown): value is { readonly "": unknown } =>
 /**
  * The published form of a JSON Schema that the library generated.
  *
- * @param options.open whether objects may have further keys: for what the service sends
+ * @param options.open whether objects may have further keys: true for answers and events
  */
 export const publishedSchema = (schema: unknown, options: { readonly open: boolean }): unknown => {
   if (Array.isArray(schema)) return schema.map((part) => publishedSchema(part, options))

@@ -2,7 +2,7 @@ import { type ParseResult, SchemaAST } from "effect"
 import { type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
- * Why a field of a request was refused: what is right, and what was wrong.
+ * Why a field of a request was refused: the rule, and what was wrong with the value.
  *
  * A value is repeated only if its field could not hold a secret or a person's data: a number, true or false, one of a
  * list of words, or what is marked `echoed`, such as currencies and times. Even then callers may have put anything in
@@ -16,7 +16,7 @@ export interface Found {
   readonly issue: ParseResult.ParseIssue
   /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
-  /** The issue of the object that has the field, if one has. */
+  /** The issue of the object that holds the field, if any. */
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
@@ -43,10 +43,10 @@ const echoOf = (ast: SchemaAST.AST, value: unknown): string | undefined => {
   return isShown ? JSON.stringify(value) : undefined
 }
 
-/** Before a repeated value; no rule has it in its words. */
+/** Separates a rule from the repeated value; no rule contains it. */
 const gotMark = "; got "
 
-/** A reason in two parts: the rule, and the value if there is one, with what is said of it. */
+/** A reason in two parts: the rule, and the value with its remark, if there is one. */
 export const partsOfReason = (reason: string): { readonly rule: string; readonly got: string | undefined } => {
   const at = reason.indexOf(gotMark)
   return at === -1
@@ -77,7 +77,7 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** A name without what readers overlook: upper case, spaces, `_` and `-`. */
+/** A name without differences that readers overlook: upper case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
 /** The suffix for a name similar to a known one: "; did you mean amountMin?"; otherwise empty. */
@@ -91,7 +91,7 @@ export const suggestion = (name: unknown, known: ReadonlyArray<string>): string 
   return nearest === undefined ? "" : `; did you mean ${nearest.other}?`
 }
 
-/** What the keys of a record must be, if the object of an issue is one. */
+/** The rule for a record's keys, if the issue's object is a record. */
 const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined => {
   const [keys] = issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast) ? issue.ast.indexSignatures : []
   return keys === undefined ? undefined : takenBy(keys.parameter).words
@@ -167,7 +167,7 @@ const astOf = (issue: ParseResult.ParseIssue): SchemaAST.AST | undefined => {
   }
 }
 
-/** Why a field was refused, without its name: "must be a whole number from 1 to 100, not a string". */
+/** Why a field was refused, without its name: "must be a whole number from 1 to 100; it is a string". */
 export const reasonOf = (
   { field, issue, parent }: Found,
   { array, name }: { readonly name: PropertyKey | undefined; readonly array: string }

@@ -3,11 +3,11 @@ import { type Found, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
 /**
- * What an error says about refused fields, within bounds: however much of a request is wrong, the answer stays small,
- * and no more is checked than the answer can hold. No server code.
+ * The message and the field list of a refusal, within bounds: however much of a request is wrong, the answer stays
+ * small, and no more is checked than the answer can hold. No server code.
  */
 
-/** How many fields an error names at most. */
+/** The maximum number of fields that an error names. */
 export const maxRefusedFields = 20
 
 /** The maximum length of a field's name in an error, in characters. */
@@ -45,10 +45,7 @@ export const boundedFields = (fields: ReadonlyArray<string>): ReadonlyArray<stri
 /** The message of an error, within its bound. */
 export const boundedMessage = (message: string): string => cut(message, maxMessageLength)
 
-/**
- * The innermost issues of a refused value, each with its path. They are yielded one by one, so that the reader may
- * stop.
- */
+/** The innermost issues of a refused value, each with its path. A generator, so that the caller can stop early. */
 export function* innermostIssues(
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey>,
@@ -79,7 +76,7 @@ export interface RefusalNames {
   readonly root?: string
   /** Put between a field and its reason: "in the query". Default: nothing. */
   readonly where?: string
-  /** How to describe several values in place of one: "given more than once". Default: "an array". */
+  /** How to describe several values instead of one: "given more than once". Default: "an array". */
   readonly array?: string
 }
 
@@ -149,7 +146,7 @@ export const explained = (reasons: Reasons, whole = "The request body"): string 
 }
 
 /**
- * What an error says about refused fields: its message and its `fields`.
+ * The `message` and `fields` of an error about refused fields.
  *
  * @param whole how to name a value that has no name, e.g. "The request body"
  */

@@ -4,7 +4,7 @@ import { controls, text } from "./Text.ts"
 
 /** Pages that payers return to from checkout. No server code. */
 
-/** The marker that the provider replaces by the session's id. */
+/** The marker that the provider replaces with the session's id. */
 const marker = "{CHECKOUT_SESSION_ID}"
 
 /** A page's URL as it is sent to the provider: parsing has escaped the marker's braces. */
@@ -13,7 +13,7 @@ export const writtenReturnUrl = ({ href }: URL): string => href.replaceAll(encod
 /** The maximum length of a page's URL, as written and as sent. */
 const maxLength = 2048
 
-/** No spaces and control characters, which the URL parser would silently remove, and no credentials. */
+/** No spaces or control characters, which the URL parser would silently remove, and no credentials. */
 const form = new RegExp(`^[hH][tT][tT][pP][sS]?://[^\\s${controls}/?#@\\\\]+(?:[/?#][^\\s${controls}]*)?$`)
 
 const words = `must be an http or https URL of at most ${maxLength} characters, without spaces and credentials, such as https://shop.example/thanks`

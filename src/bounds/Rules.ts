@@ -1,9 +1,9 @@
 import { Option, SchemaAST } from "effect"
 
 /**
- * What a schema accepts, in words: the second half of a refusal's sentence, "must be …". A schema whose keywords do not
- * say enough (a pattern, a rule about characters) carries its own words; for all others, they are generated from its
- * kind, bounds and values. No server code.
+ * Describes what a schema accepts: the second half of a refusal's sentence, "must be …". A schema whose keywords do not
+ * say enough (a pattern, a rule about characters) carries its own words; all other descriptions are generated from the
+ * schema's kind, bounds and values. No server code.
  */
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
@@ -17,7 +17,6 @@ const EchoId = Symbol.for("connected-payments/bounds/Echo")
  */
 export const rule = (words: string): { readonly [RuleId]: string } => ({ [RuleId]: words })
 
-/** The annotation that `remark` creates. */
 export type Remark = { readonly [RemarkId]: string }
 
 /**
@@ -28,9 +27,9 @@ export type Remark = { readonly [RemarkId]: string }
 export const remark = (words: string): Remark => ({ [RemarkId]: words })
 
 /**
- * An annotation: a refusal may repeat this text, such as a public code or a time. Without it, only a number, a Boolean or
- * one of a list of words is repeated. Never for text in which callers write names,
- * addresses, URLs, keys or metadata, nor for ids, in whose place a key is pasted by mistake.
+ * An annotation: a refusal may repeat this text, such as a public code or a time. Without it, only a number, a Boolean
+ * or one of a list of words is repeated. Never use it for text in which callers write names, addresses, URLs, keys or
+ * metadata, nor for ids, where a key may be pasted by mistake.
  */
 export const echoed: { readonly [EchoId]: true } = { [EchoId]: true }
 
@@ -66,7 +65,7 @@ export interface Taken {
   readonly lengths: { readonly min: number; readonly max: number } | null
   /** The numbers of items that it accepts; null if it accepts any. */
   readonly items: { readonly min: number; readonly max: number } | null
-  /** Whether a refusal may repeat the value: what is accepted is never secret or personal. */
+  /** Whether a refusal may repeat the value: accepted values are never secret or personal. */
   readonly echoes: boolean
 }
 
@@ -220,7 +219,7 @@ const bounds = (min: unknown, max: unknown): Taken["lengths"] =>
 const listed = (words: ReadonlyArray<string>): string =>
   words.length > 2 ? `one of ${words.join(", ")}` : words.join(" or ")
 
-/** The types of values that say nothing of anybody, whatever they are. */
+/** The types whose values are never secret or personal. */
 const impersonalTypes: ReadonlySet<unknown> = new Set(["integer", "number", "boolean"])
 
 const memberWords = (ast: SchemaAST.AST): string => {

@@ -65,7 +65,7 @@ export const PrintableText = (max: number) => {
   )
 }
 
-/** Those controls but tab, line feed and carriage return. */
+/** The same controls, except tab, line feed and carriage return. */
 const controlsInLines = "\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f"
 
 const paragraphs = new RegExp(`^(?=[\\s\\S]*\\S)[^${controlsInLines}]*$`)

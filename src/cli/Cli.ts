@@ -16,7 +16,6 @@ import { organizationCommands } from "./Organizations.ts"
 import { receiptCommands } from "./Receipts.ts"
 import { serviceCommands } from "./Service.ts"
 
-/** Every command. */
 export const commands: ReadonlyArray<Command> = [
   ...serviceCommands,
   ...organizationCommands,

@@ -15,7 +15,7 @@ export interface Parameter {
   readonly choices: ReadonlyArray<string>
 }
 
-/** Whether it is given without the name of an option. */
+/** Whether it is positional. */
 export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
 
 /** Its name, and the form of its value. */
@@ -25,7 +25,7 @@ export const written = (parameter: Parameter): string =>
 /** The values as written, by their keys. */
 export type Given = Readonly<Record<string, string | true | ReadonlyArray<string>>>
 
-/** How a command is shown. */
+/** A command as the help shows it. */
 interface Synopsis {
   /** Such as `keys create`. */
   readonly name: string
@@ -35,10 +35,10 @@ interface Synopsis {
   readonly example: string
 }
 
-/** A command of the table that names, options, help and completion are taken from. */
+/** An entry of the command table, from which names, options, help and completion are derived. */
 export interface Command extends Synopsis {
   readonly parameters: ReadonlyArray<Parameter>
-  /** Fails with `WrongUsage`, before anything is done, if a value is missing or has another form. */
+  /** Fails with `WrongUsage`, before anything is done, if a value is missing or malformed. */
   readonly run: (given: Given) => Effect.Effect<void, unknown>
 }
 
@@ -48,15 +48,15 @@ export interface Shown {
   readonly text: string
   /** Further sentences, on standard error. */
   readonly notes?: ReadonlyArray<string>
-  /** The same, for people alone. */
+  /** As `notes`, but omitted with `--json`. */
   readonly hints?: ReadonlyArray<string>
-  /** If the command has failed all the same. */
+  /** Set if the command failed although it has a result. */
   readonly failure?: CommandFailed
 }
 
 /**
- * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID"); that
- * of an argument is a sentence of its own.
+ * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID");
+ * for an argument, the rule is a whole sentence.
  */
 export const form = <A, I>(
   schema: Schema.Schema<A, I>,
@@ -74,7 +74,7 @@ export const form = <A, I>(
 export const choice = <const Word extends string>(words: ReadonlyArray<Word>, description: string) =>
   form(Schema.Literal(...words), `<${words.join("|")}>`, description, `must be ${words.join(" or ")}`)
 
-/** An option that need not be given: the input then lacks it. */
+/** An option that may be omitted: the input then lacks its key. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /** An option without a value: true if it is given. */
@@ -101,9 +101,9 @@ const parameterOf = (key: string, field: Schema.Struct.Field, argument: string |
   }
 }
 
-/** What a command takes. */
+/** The input of a command. */
 interface Taking<A, I> {
-  /** The key of the value that is given without the name of an option. */
+  /** The key of the positional argument. */
   readonly argument?: string
   readonly input: Schema.Schema<A, I> & { readonly fields: Schema.Struct.Fields }
 }
@@ -118,7 +118,7 @@ const problem = (
   return isArgument(parameter) ? message : `${parameter.name} ${message}.`
 }
 
-/** A command that runs until it is stopped, and prints what it likes. */
+/** A command that runs until it is stopped, and prints its own output. */
 export const process = <A, I, E>({
   argument,
   input,
@@ -151,7 +151,7 @@ const json: Parameter = {
   choices: []
 }
 
-/** A command that prints its result: on standard output, as JSON if it is given `--json`. */
+/** A command that prints its result to standard output, as JSON with `--json`. */
 export const command = <A, I, E, R, E2>({
   run,
   services,

@@ -19,7 +19,7 @@ const parameter = (key: string, description: string, choices: ReadonlyArray<stri
   choices
 })
 
-/** Options that may be before or after any command. */
+/** Options that are allowed before or after any command. */
 export const programOptions: ReadonlyArray<Parameter> = [
   parameter("help", "Show the help of a command, or of all."),
   parameter(
@@ -31,7 +31,7 @@ export const programOptions: ReadonlyArray<Parameter> = [
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
 
-/** What a command line asks for. */
+/** A parsed command line. */
 export type Understood =
   | {
       readonly _tag: "Command"
@@ -49,7 +49,7 @@ const startsWith = (whole: ReadonlyArray<string>, start: ReadonlyArray<string>):
 
 const wordsOf = ({ name }: Command): ReadonlyArray<string> => name.split(" ")
 
-/** Understands a command line, up to the forms of the values, which the command itself checks. */
+/** Parses a command line. The forms of the values are checked by the command itself. */
 export const understand = (
   commands: ReadonlyArray<Command>,
   args: ReadonlyArray<string>
@@ -65,7 +65,7 @@ export const understand = (
         { type: form === "" ? "boolean" : "string", ...(name === "--help" ? { short: "h" } : {}) }
       ])
     ),
-    // What is wrong is said in our own words
+    // Errors have our own wording
     strict: false,
     allowPositionals: true,
     tokens: true

@@ -4,17 +4,17 @@ import { programName } from "./Help.ts"
 
 /** Scripts that complete commands, options and choices in a shell, from the table of commands. */
 
-/** What can come next, each with its meaning, after the first one or two words of the line. */
+/** The completions after the first one or two words of the line, each with its meaning. */
 interface Step {
   /** The words, or a glob pattern of them. */
   readonly after: string
   readonly next: ReadonlyArray<readonly [word: string, meaning: string]>
 }
 
-/** The first sentence, without what a shell or its menu would take for syntax. */
+/** The first clause, without characters that a shell or its menu would take for syntax. */
 const meaningOf = (text: string): string => text.replaceAll(/['`]/g, "").replace(/[.:;,](?: .*)?$/s, "")
 
-/** Options by their names, and the words that an argument can be. */
+/** The completions of parameters: the name of an option, or the choices of an argument. */
 const wordsOf = (parameters: ReadonlyArray<Parameter>): Step["next"] =>
   parameters.flatMap((one) =>
     (isArgument(one) ? one.choices : [one.name]).map((word) => [word, meaningOf(one.description)] as const)
@@ -57,7 +57,7 @@ const fish = (steps: ReadonlyArray<Step>, choices: ReadonlyMap<string, string>):
   )
 ]
 
-/** The cases of bash and zsh, which differ in how they list what can come next. */
+/** The `case` statements of bash and zsh, which differ in how they list completions. */
 const cases = (
   steps: ReadonlyArray<Step>,
   choices: ReadonlyMap<string, string>,

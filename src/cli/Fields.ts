@@ -39,7 +39,7 @@ export const accountOption = (description: string) =>
     "must be the id of a provider account (acct_…)"
   )
 
-/** An http or https URL; with a user name or a password in it, no request could be made of it. */
+/** An http or https URL without a user name or password, with which no request could be made. */
 export const PlainHttpUrl = Schema.URL.pipe(
   Schema.filter(({ password, protocol, username }) => /^https?:$/.test(protocol) && username === "" && password === "")
 )
@@ -63,7 +63,7 @@ const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
 const moment = (text: string): Option.Option<Date> =>
   Schema.decodeOption(Instant)(shortened.reduce((written, [form, full]) => written.replace(form, full), text))
 
-/** A time that is given as such, or as a duration from now, in the future or (`-1`) in the past. */
+/** A time, or a duration from now: in the future, or (`-1`) in the past. */
 export const timeOption = (
   direction: 1 | -1,
   accepts: (at: Date, now: number) => boolean,

@@ -9,18 +9,18 @@ import { version } from "../settings/Version.ts"
 /** How long the local program may take to answer: as long as an endpoint. */
 const timeoutMillis = 10_000
 
-/** Where events go on the developer's machine. */
+/** The target of events on the developer's machine. */
 export interface ForwardTo {
   readonly url: URL
-  /** What signs them. */
+  /** The signing secret. */
   readonly secret: Redacted.Redacted
 }
 
-/** How the local program answered. */
+/** The local program's answer. */
 export interface Forwarded {
-  /** Null if it did not. */
+  /** Null if there was no answer. */
   readonly status: number | null
-  /** In words: the status with the reason that the consumer's kit gives for a refusal, or why there is no status. */
+  /** In words: the status with the kit's reason for a refusal, or why there is no status. */
   readonly answer: string
   readonly millis: number
 }
@@ -34,13 +34,13 @@ const reasonOf = (error: unknown): string => {
   return cause instanceof Error && cause.message !== "" ? cause.message : String(error)
 }
 
-/** The status, and the code that a delivery's history would have for what the consumer's kit says. */
+/** The status, with the error code that a delivery's history would show for the kit's refusal. */
 const answerOf = ({ headers, status }: Response): string => {
   const code = status >= 400 && status < 500 ? refusedCode(headers.get(refusedHeaderName)) : undefined
   return code === undefined ? String(status) : `${status} ${code}`
 }
 
-/** Posts an event as a delivery comes: the same body, the same headers, signed with another secret. Never fails. */
+/** Posts an event like a delivery: the same body and headers, signed with another secret. Never fails. */
 export const forward = (
   { secret, url }: ForwardTo,
   event: { readonly id: string; readonly text: string }
@@ -64,7 +64,7 @@ export const forward = (
         method: "POST",
         body: event.text,
         headers,
-        // An endpoint's redirects are not followed either
+        // Redirects are not followed, as for endpoints
         redirect: "manual",
         signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
       })

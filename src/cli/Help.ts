@@ -4,7 +4,6 @@ import { columns } from "./Output.ts"
 
 /** The help, from the table of commands. */
 
-/** The program's name. */
 export const programName = "connected-payments"
 
 const notes = [

@@ -39,18 +39,17 @@ const make = Effect.gen(function* () {
 })
 
 /**
- * The database and the provider that the commands work on, from the service's settings. Without `DATABASE_URL` it is the
- * database of the service that is running on the data directory; if none runs, the embedded one is started for the
- * command.
+ * The database and the provider that the commands work on, from the service's settings. Without `DATABASE_URL`, uses
+ * the database of the service running on the data directory, or else starts the embedded one for the command.
  */
 export class Installation extends Context.Tag("connected-payments/cli/Installation")<
   Installation,
   {
     readonly settings: SettingsShape
     readonly databaseUrl: Redacted.Redacted
-    /** Whether the database was started for this command, which then has to update its schema. */
+    /** Whether the database was started for this command, which then must update its schema. */
     readonly startedDatabase: boolean
-    /** The service's provider and master keys. If no provider's key is set: the running service's emulator, or a new one. */
+    /** The service's provider and master keys. Without a provider key: the running service's emulator, or a new one. */
     readonly service: Effect.Effect<Pick<ServiceOptions, "provider" | "masterKeys">, LocalDefaultsFailed, Scope.Scope>
   }
 >() {
@@ -75,7 +74,7 @@ const withEmulatorOf = (local: Option.Option<LocalService>, settings: SettingsSh
       }
 }
 
-/** Connections of a command, which runs one statement after another. */
+/** Connections per command, which runs one statement after another. */
 const poolSize = 2
 
 /** The names of the migrations that the database has, in order, such as `0001_initial`. */
@@ -104,8 +103,8 @@ export const applyMigrations: Effect.Effect<
 })
 
 /**
- * Brings the schema of a database up to date that was started for this command; requires it of any other, whose service
- * may be of another version.
+ * Updates the schema of a database that was started for this command; any other must be up to date already, since its
+ * service may have another version.
  */
 const withCurrentSchema = Effect.gen(function* () {
   if ((yield* Installation).startedDatabase) return yield* Effect.asVoid(applyMigrations)

@@ -12,15 +12,15 @@ import { sandboxService, triggerAt } from "./SandboxService.ts"
 import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
 
 /**
- * `listen` and `trigger`: a developer's machine gets the sandbox's events, even behind a firewall, and makes them happen.
- * Both need only the service's URL and a sandbox key.
+ * `listen` and `trigger`: forward the sandbox's events to a developer's machine, even behind a firewall, and trigger
+ * them. Both need only the service's URL and a sandbox key.
  */
 
 const knownTypes = EventType.literals.join(", ")
 
 const clockTime = (): string => new Date().toTimeString().slice(0, 8)
 
-/** Reports an item of the stream, once it has been passed on. */
+/** Forwards an event of the stream, and reports each item. */
 const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.Effect<void> => {
   switch (item._tag) {
     case "Connected":
@@ -87,7 +87,7 @@ export const listenCommands: ReadonlyArray<Command> = [
         )
         const to = { url: forwardTo, secret }
         yield* eventStream({ baseUrl: url, organizationId, apiKey, types: events }).pipe(
-          // One after another, in the order of the stream: what a developer looks at should be readable
+          // One at a time, in stream order, so that a developer can read the output
           Stream.runForEach((item) => handle(to, json, item)),
           Effect.mapError(({ message }) => new CommandFailed({ message })),
           Effect.provide(FetchHttpClient.layer),

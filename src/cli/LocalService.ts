@@ -23,7 +23,7 @@ const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerW
 /** The time limit for an answer of the service, which is on this machine and answers at once or not at all. */
 const livenessTimeoutMillis = 2000
 
-/** Whether the process that wrote the file is alive: after one that was killed, another service may answer on its port. */
+/** Whether the process that wrote the file is alive: if it was killed, another service may answer on its port. */
 const isOfLiveProcess = (file: string) =>
   Effect.mapError(
     isLocked(dirname(file)),

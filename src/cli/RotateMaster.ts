@@ -54,7 +54,7 @@ const reportText = ({ current, left, reencrypted, unreadable, unused }: Rotation
         ])
   ].join("\n")
 
-/** The command; it fails if something is left under another key. */
+/** The command; it fails if data is left under another key. */
 export const rotateMaster = command({
   name: "keys rotate-master",
   summary: "Re-encrypt all stored secrets under the first of MASTER_KEYS, while the service runs.",

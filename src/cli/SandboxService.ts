@@ -1,7 +1,7 @@
 import { Effect, Redacted, Schema } from "effect"
 import { CommandFailed } from "./Failure.ts"
 
-/** A running service and a sandbox key of one organization in it: all that a developer's commands need. */
+/** A running service and a sandbox key of one of its organizations: all that a developer's commands need. */
 export interface SandboxService {
   readonly url: URL
   readonly key: Redacted.Redacted
@@ -11,7 +11,7 @@ export interface SandboxService {
 /** How long the service may take to answer. */
 const timeoutMillis = 15_000
 
-/** Says whose a key is, on every service. */
+/** The path that returns a key's organization and environment, the same on every service. */
 const currentKeyPath = "identity/api-key"
 
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.String }))
@@ -66,7 +66,7 @@ const ask = <A, I>(
     )
   })
 
-/** Whether a key looks like one of production. Only the service knows the prefix of one that it did not issue itself. */
+/** Whether a key looks like a production key. Only the service knows the prefixes of keys that it did not issue. */
 const looksLive = (key: string): boolean => !key.startsWith("pk_test_") && key.includes("_live_")
 
 /** The service at a URL, with the key's organization. A live key is refused, before it is sent anywhere. */
@@ -86,6 +86,6 @@ const Triggered = Schema.Struct({
   eventId: Schema.NullOr(Schema.String)
 })
 
-/** Has the service make an event happen. */
+/** Triggers an event at the service. */
 export const triggerAt = (service: SandboxService, type: string) =>
   ask(service, `v2/organizations/${service.organizationId}/integrations/event-triggers`, Triggered, { type })

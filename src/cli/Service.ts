@@ -18,7 +18,8 @@ export const serviceCommands: ReadonlyArray<Command> = [
     input: Schema.Struct({}),
     run: () =>
       runService.pipe(
-        // The service replaces the default logger by its own; beside the command line's, each line would be there twice
+        // The service replaces the default logger by its own; with the command line's as well, each line would be
+        // logged twice
         Effect.locally(FiberRef.currentLoggers, HashSet.make(Logger.defaultLogger)),
         Effect.onInterrupt(() => stopped)
       )

@@ -10,8 +10,8 @@ const main = Effect.map(runCli(process.argv.slice(2)), (exitCode) => {
 })
 
 /**
- * Calls back when the reader of a stream has taken all of it, or is gone. A pipe holds 64 KiB: what a slow reader has not
- * taken would be lost with the process.
+ * Calls back when the reader of a stream has consumed everything, or is gone. A pipe holds 64 KiB: data that a slow
+ * reader has not consumed would be lost with the process.
  */
 const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
   // A reader that is gone fails the write, and must not fail the process

@@ -21,7 +21,7 @@ class StepFailed extends Error {}
 /** The service, once it is started: it must not outlive this process. */
 let service: ChildProcess | undefined
 
-/** Fails when this process is told to stop, or when nobody reads its output any more. */
+/** Rejects when this process gets a signal to stop, or when nobody reads its output any more. */
 const stopped = new Promise<never>((_, reject) => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
@@ -275,7 +275,7 @@ const run = async (directory: string) => {
 }
 
 const directory = await mkdtemp(join(tmpdir(), "connected-payments-quickstart-"))
-// Root runs the database under another account, which has to pass
+// Under root, the database runs as another account, which must be able to enter
 await chmod(directory, 0o711)
 const startedAt = Date.now()
 try {
@@ -289,5 +289,5 @@ try {
   await stopService()
   await rm(directory, { recursive: true, force: true })
 }
-// A step that was under way when it was stopped would still wait for its result
+// Otherwise an interrupted step would keep waiting for its result
 process.exit()

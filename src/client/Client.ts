@@ -30,8 +30,8 @@ type ApiTypes =
     : never
 
 /**
- * Groups that a key can't call or does not need: signing in, members, keys, return URLs and accounts, payers' pages, provider
- * notifications, health. The stream of events has a function of its own, `eventStream`.
+ * Groups that a key can't call or does not need: signing in, members, keys, return URLs and accounts, payers' pages,
+ * provider notifications, health. The stream of events has its own function, `eventStream`.
  */
 const otherGroups = [
   "eventStream",

@@ -2,22 +2,22 @@ import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { Data, Duration, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
 import type { ClientOptions } from "./Client.ts"
 
-/** What to stream. */
+/** The options of `eventStream`. */
 export interface EventStreamOptions extends Omit<ClientOptions, "retry"> {
   /** Event types. Default: all. */
   readonly types?: ReadonlyArray<string>
-  /** The `place` of an item of an earlier stream, to go on after it. Default: from now on. */
+  /** The `place` of an item of an earlier stream, to resume after it. Default: start now. */
   readonly after?: string
 }
 
 /** An item of the stream: an event, or a change of the connection. */
 export type EventStreamItem =
-  /** It is connected: at first, and after each break. */
+  /** The stream is connected: at first, and after each break. */
   | {
       readonly _tag: "Connected"
       /** Whether the place to resume at was more than 24 hours back, so that older events are missing. */
       readonly lookBackExceeded: boolean
-      /** From when on it sends events. */
+      /** The time from which it sends events. */
       readonly from: Date
     }
   | {
@@ -26,10 +26,10 @@ export type EventStreamItem =
       readonly type: string
       /** The envelope as it is sent to endpoints: the exact text. */
       readonly text: string
-      /** The place of the stream after it. */
+      /** The stream's position after this event. */
       readonly place: string
     }
-  /** The connection is lost, or the service can't answer now. It is tried again after this time. */
+  /** The connection is lost, or the service can't answer now. The stream retries after `retryIn`. */
   | { readonly _tag: "Interrupted"; readonly reason: string; readonly retryIn: Duration.Duration }
 
 /** The service refused the stream: repeating the request would not help. */
@@ -43,16 +43,16 @@ export class EventStreamRefused extends Data.TaggedError("EventStreamRefused")<{
 /** The connection broke, or could not be made. */
 class Broken extends Data.TaggedError("Broken")<{ readonly reason: string; readonly retryAfter: Duration.Duration }> {}
 
-/** How long the service may be silent: it says every 10 seconds that it is there. */
+/** How long the service may be silent: it sends a heartbeat every 10 seconds. */
 const patience = Duration.seconds(30)
 
 /** The longest wait before the next try. */
 const longestWait = Duration.seconds(30)
 
-/** The most that one message may be: events are far smaller. */
+/** The maximum length of one message, in UTF-16 units: events are far smaller. */
 const maxMessage = 1024 * 1024
 
-/** How many of the last events are recognized if they come again. */
+/** How many recent event ids are kept to drop duplicates. */
 const maxKnown = 10_000
 
 const Refusal = Schema.parseJson(Schema.Struct({ code: Schema.String, error: Schema.String }))
@@ -63,11 +63,11 @@ const EventHead = Schema.parseJson(Schema.Struct({ id: Schema.String, type: Sche
 interface Message {
   readonly name: string
   readonly data: string
-  /** The last id that came, with this message or before. */
+  /** The last id received, with this message or an earlier one. */
   readonly place: string | undefined
 }
 
-/** Reads server-sent events from pieces of their text, as the service writes them: with line feeds alone. */
+/** Parses server-sent events from chunks of text, as the service writes them: with line feeds only. */
 class Messages {
   #rest = ""
   place: string | undefined
@@ -110,7 +110,7 @@ const reasonOf = (error: unknown): string => {
 const broken = (error: unknown): Broken =>
   error instanceof Broken ? error : new Broken({ reason: reasonOf(error), retryAfter: Duration.zero })
 
-/** What was received of a stream so far. */
+/** The state of a stream: its position, tries and known event ids. */
 class Reception {
   place: string | undefined
   /** Tries since it was last connected. */
@@ -131,7 +131,7 @@ class Reception {
     return true
   }
 
-  /** The wait before the next try: longer each time, and never the same for many clients at once. */
+  /** The wait before the next try: an exponential backoff with jitter, at least `retryAfter`. */
   waitAfter({ retryAfter }: Broken): Duration.Duration {
     this.tries += 1
     const backoff = Math.min(500 * 2 ** (this.tries - 1), Duration.toMillis(longestWait)) * (0.5 + Math.random() / 2)
@@ -139,7 +139,7 @@ class Reception {
   }
 }
 
-/** The items of a message that are news. */
+/** The new items of a message: none for a known event. */
 const itemsOf = (reception: Reception, { data, name, place = "" }: Message): ReadonlyArray<EventStreamItem> => {
   if (name === "ready") {
     const ready = Schema.decodeOption(Ready)(data)
@@ -154,12 +154,12 @@ const itemsOf = (reception: Reception, { data, name, place = "" }: Message): Rea
 }
 
 /**
- * The events of the organization's sandbox as they come, whether or not an endpoint takes them: for a developer's machine,
- * not for production, whose keys are refused. After a break it connects again by itself, and goes on where it was:
- * nothing of the last 24 hours is lost, and no event comes twice while the stream runs.
+ * Streams the events of the organization's sandbox as they arrive, whether or not an endpoint receives them: for a
+ * developer's machine, not for production, whose keys are refused. Reconnects after a break and resumes where it
+ * stopped: nothing of the last 24 hours is lost, and no event comes twice while the stream runs.
  *
- * Fails only if the service refuses it, for instance with `api_key_invalid`. Uses the `HttpClient` in its context, whose
- * own time-out for a body, if it has one, must be above 10 seconds.
+ * Fails only if the service refuses it, for instance with `api_key_invalid`. Uses the `HttpClient` in its context,
+ * whose own time-out for a body, if it has one, must be above 10 seconds.
  */
 export const eventStream = (
   options: EventStreamOptions

@@ -17,7 +17,7 @@ export interface Product extends Of<"products"> {}
 export interface Price extends Of<"prices"> {}
 /** A checkout session; confirmed only if `status` is `complete` and `payment_status` is `paid`. */
 export interface CheckoutSession extends Of<"checkoutSessions"> {}
-/** A line of what a checkout session or a payment link sells. */
+/** A line item of a checkout session or a payment link. */
 export interface LineItem extends Of<"checkoutSessions.lineItems"> {}
 /** A promotion code with its coupon. */
 export interface PromotionCode extends Of<"promotionCodes"> {}
@@ -31,7 +31,7 @@ export interface Charge extends Of<"charges"> {}
 export interface Refund extends Of<"refunds"> {}
 /** A dispute of a payment. */
 export interface Dispute extends Of<"disputes"> {}
-/** A customer; without `customers:read` only its id and what says nothing about the person. */
+/** A customer; without `customers:read`, only its id and fields that are not personal. */
 export interface Customer extends Of<"customers"> {}
 /** A subscription. */
 export interface Subscription extends Of<"subscriptions"> {}

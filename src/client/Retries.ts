@@ -16,7 +16,7 @@ export interface RetryOptions {
   readonly timeout?: Duration.DurationInput
 }
 
-/** Statuses that may change a moment later, whatever the request. */
+/** Statuses of temporary failures, whatever the request. */
 const passing = new Set([500, 502, 503, 504])
 
 /**

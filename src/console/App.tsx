@@ -49,14 +49,14 @@ const pages = [
   ["/sessions", lazyPage(() => import("./pages/sessions/Sessions.tsx"))]
 ] as const
 
-/** Keeps the workspace that is worked in as the one that a new tab opens. */
+/** Saves the current workspace as the one a new tab opens. */
 const useSelection = (session: Session): void => {
   const [path] = useLocation()
   const environment = environmentIn(path)
   const selects =
     environment !== undefined && environment !== session.environment && mayEnter(session.workspaces, environment)
   useEffect(() => {
-    // A selection that fails costs a click in the next tab, and no more: each request here names its workspace itself
+    // A failed save only costs a click in the next tab: each request here names its workspace
     if (selects) selectWorkspace(environment).catch(() => {})
   }, [selects, environment])
 }
@@ -70,7 +70,7 @@ const Workspaces = ({ session }: { readonly session: Session }) => {
   }
   if (!mayEnter(session.workspaces, environment)) return <NoAccess environment={environment} />
   return (
-    // Of another workspace, nothing of a page's own state is kept
+    // The key drops all page state on a change of workspace
     <Switch key={environment}>
       {pages.map(([path, Page]) => (
         <Route key={path} path={`/:environment${path === "/" ? "" : path}`}>
@@ -84,7 +84,7 @@ const Workspaces = ({ session }: { readonly session: Session }) => {
   )
 }
 
-/** What is behind the sign-in: each state of the session has its page. */
+/** Everything behind the sign-in: one page per state of the session. */
 const Inside = (): ComponentChildren => {
   const state = sessionState.value
   switch (state.kind) {
@@ -109,14 +109,14 @@ const Inside = (): ComponentChildren => {
   }
 }
 
-/** The sign-in page that leads back to a page. */
+/** The path of the sign-in page that returns to `page` after signing in. */
 const signInPath = (page: string, ended: boolean): string => {
   const query = new URLSearchParams({ ...(page === "/" ? {} : { to: page }), ...(ended ? { ended: "yes" } : {}) })
   const text = query.toString()
   return `/sign-in${text === "" ? "" : `?${text}`}`
 }
 
-/** A page that fails leaves the way to the others open. */
+/** Contains a page's failure, so that other pages stay reachable. */
 const Guarded = ({ children }: { readonly children: ComponentChildren }) => {
   const [path] = useLocation()
   return <ErrorBoundary key={path}>{children}</ErrorBoundary>

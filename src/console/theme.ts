@@ -1,8 +1,8 @@
 import { showTheme, storedTheme } from "./state/StoredTheme.ts"
 
 /**
- * Shows the chosen appearance. A script of its own that the page's head waits for, since the others run only after the
- * page may have been drawn: who has chosen against the system's would see its background for a moment.
+ * Applies the chosen appearance. A separate script that the page's head waits for, since the others may run only after
+ * the first paint: anyone whose choice differs from the system's would see the wrong background for a moment.
  */
 
 showTheme(storedTheme())

@@ -1,7 +1,7 @@
 /**
- * The last touch to the OpenAPI document, for those who generate clients from it: a name for every shape, a description
- * for every field, nothing of the library's own. All by rules that look at the document, so that an operation needs
- * nothing here when it is added. Pure.
+ * The final pass over the OpenAPI document, for generators of clients: a name for every shape, a description for every
+ * field, no artifacts of the library. All rules work on the document alone, so a new operation needs no change here.
+ * Pure.
  */
 import { Option, Predicate, Schema, SchemaAST } from "effect"
 import { describedField } from "./FieldDescriptions.ts"
@@ -44,11 +44,11 @@ const mapSchema = (schema: unknown, change: (schema: Json) => unknown): unknown 
   return change(Object.fromEntries(parts))
 }
 
-/** A name of the library's own for a primitive, such as `Int`: it says nothing that the schema does not. */
+/** A library name for a primitive, such as `Int`, which adds nothing to the schema. */
 const isLibrarys = (name: string, schema: unknown): boolean =>
   name in Schema && isObject(schema) && schema["description"] === undefined && schema["properties"] === undefined
 
-/** One possible value is a constant: generators make an enumeration of one from the other form. */
+/** Turns an `enum` of one value into `const`: generators would make an enumeration of one. */
 const withConstant = (schema: Json): Json => {
   const { enum: values, ...rest } = schema
   return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] } : schema
@@ -62,7 +62,7 @@ const withAlternatives = (schema: Json): Json => {
     : schema
 }
 
-/** Every place that holds a schema outside the components: bodies, answers and parameters, in place. */
+/** Changes every schema outside the components (bodies, answers and parameters), in place. */
 const mapPlaces = (document: Json, change: (schema: unknown) => unknown): void => {
   const operations = [...Object.values(recordIn(document, "paths")), ...Object.values(recordIn(document, "webhooks"))]
     .flatMap((methods) => Object.values(recordIn(methods)))
@@ -120,7 +120,7 @@ const nameBodies = (operations: ReadonlyArray<Operation>, document: Json): void 
   }
 }
 
-/** Whether generators need a name for it: an object, or one of several values. */
+/** Whether generators need a name for a schema: an object, or an enumeration. */
 const wantsName = (schema: Json): boolean => schema["type"] === "object" || Array.isArray(schema["enum"])
 
 interface Nested {
@@ -149,21 +149,24 @@ const nestedIn = (owner: string, schema: unknown, field?: string): ReadonlyArray
     const parts: unknown = schema[keyword]
     if (!Array.isArray(parts)) continue
     const shapes = parts.filter((part) => isObject(part) && wantsName(part))
-    // Several shapes without a name can't all have the field's
+    // Several unnamed shapes can't all take the field's name
     for (const [index] of parts.entries()) visit(parts, index, shapes.length === 1 ? (field ?? "") : "")
   }
   if (isObject(schema["items"])) visit(schema, "items", field === undefined ? "" : `${field}_item`)
   return found
 }
 
-/** The component that already lists the very values of an enumeration. */
+/** The component that already lists exactly these enumeration values. */
 const enumerationIn = (schemas: Json, values: unknown): string | undefined =>
   Object.keys(schemas).find((name) => {
     const listed = recordIn(schemas, name)["enum"]
     return Array.isArray(values) && JSON.stringify(listed) === JSON.stringify(values)
   })
 
-/** The name of a shape that several components have: of the one whose name begins the others', or the field's. */
+/**
+ * Candidate names of a shape that several components share: the field's, after the component whose name begins the
+ * others', if there is one.
+ */
 const sharedNames = (owners: ReadonlySet<string>, field: string): ReadonlyArray<string> => {
   const first = [...owners].find((owner) => [...owners].every((other) => other.startsWith(owner)))
   const name = pascal(field)
@@ -173,8 +176,8 @@ const sharedNames = (owners: ReadonlySet<string>, field: string): ReadonlyArray<
 const lastPart = (field: string): string => field.replace(/_item$/, "").replace(/^.*_(?=[a-z]+[A-Z])/, "")
 
 /**
- * Gives nested shapes a name in the components: the field's, if several components have the very same shape there, and
- * otherwise the component's with the field's.
+ * Moves nested shapes into named components: named after the field if several components have the same shape there,
+ * otherwise after the component and the field.
  */
 const nameNested = (document: Json): void => {
   const schemas = recordIn(document, "components", "schemas")

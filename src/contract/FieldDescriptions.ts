@@ -1,4 +1,4 @@
-/** What fields mean that have the same meaning wherever they occur, for the OpenAPI document. */
+/** Descriptions of fields that mean the same wherever they occur, for the OpenAPI document. */
 
 /** By the field's name, or by `Component.field` where it means something else there. */
 const descriptions: Readonly<Record<string, string>> = {
@@ -174,7 +174,7 @@ const descriptions: Readonly<Record<string, string>> = {
   "LineItemPage.data": "The lines, in the order of the sale"
 }
 
-/** Components with the same fields: what is said of one is said of all. */
+/** Components with the same fields, which share their descriptions. */
 const families: ReadonlyArray<readonly [RegExp, string]> = [
   [/^Event\./, "Event"],
   [/^(?:Listed|Created|Rotated)Endpoint$/, "Endpoint"],

@@ -66,8 +66,8 @@ const partsOf = (path: string): number => {
 }
 
 /**
- * Finds operations by the path of a request, for what the router does not report: the methods that a path accepts. As
- * in the router, a parameter may be empty.
+ * Finds operations by a request's path, since the router does not report the methods that a path accepts. As in the
+ * router, a parameter may be empty.
  */
 export const matcher = (operations: ReadonlyArray<Operation>) => {
   const compiled = operations.map((operation): Compiled => {
@@ -105,7 +105,7 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
-/** The headers of an answer that can be asked for again. */
+/** The headers of an answer that supports conditional requests. */
 const taggedHeaders = {
   ...responseHeaders,
   etag: {
@@ -114,7 +114,7 @@ const taggedHeaders = {
   }
 }
 
-/** The header with which a client asks again. */
+/** The request header of a conditional GET. */
 const ifNoneMatch = {
   name: "If-None-Match",
   in: "header",
@@ -123,7 +123,7 @@ const ifNoneMatch = {
   schema: { type: "string", minLength: 1, maxLength: 8192 }
 }
 
-/** Whether an operation's answers have tags: readings of the API that answer JSON. */
+/** Whether an operation's answers have an ETag: GETs of the API that return JSON. */
 const isTagged = ({ method, path }: Operation, responses: Record<string, unknown>): boolean =>
   method === "GET" && isApiPath(path) && at(responses, "200", "content", "application/json") !== undefined
 
@@ -136,9 +136,9 @@ const errorHeaders = {
 }
 
 /**
- * Completes the OpenAPI document: adds the permission of each operation, the request id of every response and the tags
- * of readings, and removes the platform's own decode error, which the edge never returns. Schemas are closed for requests and open for
- * answers.
+ * Completes the OpenAPI document: adds the permission of each operation, the request id of every response and the ETag
+ * of each GET, and removes the platform's own decode error, which the edge never returns. Schemas are closed for
+ * requests and open for answers.
  */
 export const documentOperations =
   (operations: ReadonlyArray<Operation>) =>

@@ -28,7 +28,7 @@ const documentOf = ({ from }: Schema.optional<Schema.Schema.AnyNoContext>): Docu
 
 const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
-/** The provider adds fields: said outright, since linters take an object that lists fields for a whole one. */
+/** The provider adds fields: declared explicitly, since linters treat an object that lists fields as complete. */
 const open = { type: "object", additionalProperties: true } as const
 
 const text = (description: string) => field(Schema.String, { type: "string", description })
@@ -297,7 +297,7 @@ export interface ProviderResource {
 
 const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 
-/** The resource that an operation returns, by itself or as a page; undefined if it returns no known provider object. */
+/** The resource that an operation returns, alone or in a page; undefined if it returns no known provider object. */
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
 

@@ -1,5 +1,5 @@
 /**
- * What a client of the HTTP API may import, without server code: the whole contract, its errors and ids, and the
+ * The entry point for clients of the HTTP API, without server code: the whole contract, its errors and ids, and the
  * events.
  */
 

@@ -1,6 +1,6 @@
 /**
- * When an attempt is repeated, and when not (contract 9.3). The policy is one `Schedule`. Its delays are computed from
- * the number of attempts made, so that no process keeps any of it in memory.
+ * The retry policy (contract 9.3), as one `Schedule`. Delays are computed from the number of attempts made, so no
+ * process keeps any state of it in memory.
  */
 import { Array as Arr, Chunk, Duration, Effect, Option, Schedule } from "effect"
 import { type AttemptErrorCode, type AttemptOutcome, isStatusErrorCode, type StatusErrorCode } from "./Attempt.ts"
@@ -22,9 +22,9 @@ export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
 export const maxAutomaticAttempts = automaticDelays.length
 
 /**
- * How many claims of a delivery may be abandoned, because their workers died, before it is given up. Most of them died before
- * they had sent anything: such claims take none of the automatic attempts. But whatever ends every worker that claims it must
- * not end them for ever.
+ * How many claims of a delivery may be abandoned by workers that died before the delivery is given up. Such claims use
+ * up none of the automatic attempts, since most of those workers had sent nothing yet. The bound protects against a
+ * delivery that crashes every worker that claims it.
  */
 export const maxAbandoned = automaticDelays.length
 
@@ -52,7 +52,7 @@ const jitteredDelays = Schedule.delays(automaticAttempts)
 export interface AttemptsSoFar {
   /** How many attempts were made: the number of the one that just failed, or 0 before the first. */
   readonly attemptNumber: number
-  /** What the consumer asked for with its 429 or 503, if anything. */
+  /** The consumer's `Retry-After`, if its 429 or 503 had one. */
   readonly retryAfter?: Duration.Duration | null
 }
 
@@ -81,7 +81,7 @@ export const nextDelay = Effect.fnUntraced(function* ({ attemptNumber, retryAfte
   )
 })
 
-/** What an attempt's outcome means for its delivery. Whether any attempts are left is up to `nextDelay`. */
+/** The effect of an outcome on its delivery. Whether any attempts are left is up to `nextDelay`. */
 export type AttemptVerdict = "delivered" | "retry" | "failed"
 
 const verdictOfStatus = (status: number): AttemptVerdict => {
@@ -107,7 +107,7 @@ const verdictOfError: Record<Exclude<AttemptErrorCode, StatusErrorCode>, Attempt
 }
 
 /**
- * Classifies an attempt (contract 9.1, 9.2): 2xx is delivered; network failures, time-outs, 408, 429 and 5xx are
+ * Classifies an attempt (contract 9.1, 9.2): 2xx is delivered; network failures, timeouts, 408, 429 and 5xx are
  * retried; redirects and everything else are definitive failures.
  */
 export const classify = ({

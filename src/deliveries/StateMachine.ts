@@ -1,6 +1,6 @@
 /**
- * How a delivery moves from state to state after an attempt and with a re-send (contract 9.1). Pure: the re-send implements
- * its decision in SQL as well, and tests compare both.
+ * The state transitions of a delivery, after an attempt and by a re-send (contract 9.1). Pure. The re-send's rules are
+ * also implemented in SQL; tests compare the two.
  */
 import { Duration, Effect, Option } from "effect"
 import {
@@ -15,14 +15,14 @@ import type { AttemptOutcome } from "./Attempt.ts"
 import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
 import type { NextStep } from "./sending/FinishedAttempt.ts"
 
-/** What determines a delivery's next state. */
+/** The input that determines a delivery's next state. */
 export interface DeliveryStatus {
   readonly state: DeliveryState
-  /** How many attempts were made, including one under way: 0 to `maxAttempts`. */
+  /** How many attempts were made, including one in progress: 0 to `maxAttempts`. */
   readonly attemptCount: number
   /** How many of those were abandoned since it was queued: their workers died. */
   readonly abandoned: number
-  /** Who asked for the attempt under way, or for the last one. */
+  /** What triggered the attempt in progress, or the last one. */
   readonly trigger: AttemptTrigger
 }
 
@@ -42,18 +42,17 @@ export const afterAttempt = (
   return verdict === "retry" ? (mayTryAgain(delivery) ? "queued" : "failed") : verdict
 }
 
-/** What decides whether a delivery can be re-sent. */
+/** The input that decides whether a delivery can be re-sent. */
 export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attemptCount"> {
   /** Milliseconds since the delivery's creation. */
   readonly ageMillis: number
   readonly endpointDeleted: boolean
 }
 
-/** Why a delivery can't be re-sent. */
 export type ResendRefusal = DeliveryNotFailed | DeliveryRetryLimitReached | DeliveryWindowExpired | EndpointDeleted
 
 /**
- * Why a delivery can't be re-sent (contract 9.4); none if it can be, and then it is queued at once, for one manual
+ * Returns why a delivery can't be re-sent (contract 9.4); none if it can. It is then queued at once, for one manual
  * attempt.
  */
 export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRefusal> => {

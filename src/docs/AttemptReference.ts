@@ -3,7 +3,7 @@ import { withGenerated } from "./Generated.ts"
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 
-/** What the reference says about a code. */
+/** The reference's entry for a code. */
 interface Advice {
   readonly why: string
   readonly remedy: string

@@ -20,7 +20,6 @@ const otherGroups: ReadonlySet<string> = new Set([
   "publicImages"
 ])
 
-/** The module's text. */
 export const consoleOperations = (): string => {
   const lines = operations
     .filter(({ group, name }) => !otherGroups.has(group) && name !== "page")

@@ -3,7 +3,7 @@ import { documentedErrors, type ErrorBody, errorBody } from "../errors/Errors.ts
 
 /**
  * The examples of the OpenAPI document: requests and answers of a run of the service, which `npm run docs:examples`
- * records with a test that walks through every operation. The same test holds that they are what a run gives today.
+ * records with a test that calls every operation. The same test checks that they match a current run.
  */
 
 /** One exchange with an operation. */
@@ -24,12 +24,12 @@ export const examplesFolder = new URL("../../src/docs/examples/", import.meta.ur
 
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, examplesFolder), "utf8"))
 
-/** What was recorded, by group and operation. Fails if the folder isn't where the package has it. */
+/** Reads the recorded examples, by group and operation. Fails if the folder isn't where the package has it. */
 export const readExamples = (): Readonly<Record<string, Readonly<Record<string, Example>>>> =>
   Object.fromEntries(
     readdirSync(examplesFolder)
       .filter((file) => file.endsWith(".json") && file !== refusalsFile)
-      // Written by the recording test, which holds that they are what the run gave
+      // Written by the recording test, which checks that they match its run
       .map((file) => [file.slice(0, -".json".length), read(file) as Readonly<Record<string, Example>>])
   )
 
@@ -37,8 +37,8 @@ export const readExamples = (): Readonly<Record<string, Readonly<Record<string, 
 export const exampleRequestId = "req_0199c0de0000700080000000000000ff"
 
 /**
- * An answer for each documented error, by the error's tag: as it was recorded, or, for one that no run makes at will (a
- * time-out, an outage), as the service would write it.
+ * An answer for each documented error, by the error's tag: as recorded, or, if no run can cause it at will (a time-out,
+ * an outage), as the service would write it.
  */
 export const readRefusals = (): ReadonlyMap<string, ErrorBody> => {
   // As above

@@ -47,7 +47,7 @@ const linked = (href: string): string | undefined => {
 
 const rendered = (guide: Guide): Rendered => {
   const path = guidePath(guide.name)
-  // In place of the Markdown's table of errors, the page has a section for each
+  // Instead of the Markdown's table of errors, the page has a section for each error
   const sections = renderSections(withGenerated(guide.markdown, "errors", ""), linked).map((section) =>
     section.anchor === "every-code" && path === errorReferencePath
       ? { ...section, html: `${section.html}${errorSections.map((error) => error.html).join("\n")}` }

@@ -24,7 +24,7 @@ export const maxQueryLength = 100
 /** How many words of a query are used. */
 const maxWords = 8
 
-/** How many words of the guides that begin with one word of a query are used. */
+/** How many indexed words one word of a query may complete to. */
 const maxCompletions = 50
 
 /** How many sections are returned. */
@@ -32,7 +32,7 @@ const maxFound = 20
 
 const excerptLength = 180
 
-/** The weight of a word, by its place. */
+/** The weight of a word, by where it occurs. */
 const weight = { heading: 20, title: 8, text: 1 }
 
 /** The maximum weight of one word in a section's text, however often it appears. */
@@ -53,7 +53,6 @@ export interface SearchIndex {
   readonly words: ReadonlyArray<string>
 }
 
-/** Indexes the sections of a guide. */
 export const indexOf = (sections: ReadonlyArray<Searchable>): SearchIndex => {
   const texts = sections.map(({ html }) => plainText(html.replaceAll(/<\/(?:td|th|li|p|pre|h\d|q)>/g, " ")))
   const places = new Map<string, Map<number, number>>()
@@ -73,7 +72,6 @@ export const indexOf = (sections: ReadonlyArray<Searchable>): SearchIndex => {
   return { sections, texts, places, words: [...places.keys()].toSorted() }
 }
 
-/** The words of a query. */
 const askedFor = (query: string): ReadonlyArray<string> =>
   [
     ...new Set(
@@ -84,7 +82,7 @@ const askedFor = (query: string): ReadonlyArray<string> =>
     )
   ].slice(0, maxWords)
 
-/** The sections with a word that begins so, each with its weight; the whole word counts twice. */
+/** The sections with a word that has this prefix, each with its weight; an exact match counts twice. */
 const placesOf = ({ places, words }: SearchIndex, begin: string): ReadonlyMap<number, number> => {
   const counted = new Map<number, number>()
   const first = firstFrom(words, begin)
@@ -97,7 +95,7 @@ const placesOf = ({ places, words }: SearchIndex, begin: string): ReadonlyMap<nu
   return counted
 }
 
-/** The sections that have every word of a query, or words that begin so, best first. */
+/** Returns the sections that match every word of a query, at least as a prefix, best first. */
 export const search = (indexes: ReadonlyArray<SearchIndex>, query: string): ReadonlyArray<Found> => {
   const asked = askedFor(query)
   return indexes

@@ -5,8 +5,8 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
 
 /**
- * The large documents of the API reference. To create them takes a third of a second, so a build holds them as files; a
- * service that runs from its sources creates them when it starts.
+ * The large documents of the API reference. Creating them takes a third of a second, so a build contains them as files;
+ * a service that runs from its sources creates them when it starts.
  */
 
 const referencePath = "/"
@@ -52,7 +52,7 @@ const makeLargeDocuments = async (): Promise<LargeDocuments> => ({
   "reference.js": scriptOf(await librarysPage())
 })
 
-/** Where a build has them. Among the sources there are none, so that they are never older than these. */
+/** The documents' folder in a build. The sources contain none, so that they are never out of date. */
 const builtFolder = new URL("../docs/", import.meta.url)
 
 const builtDocument = (name: keyof LargeDocuments): Promise<string> => readFile(new URL(name, builtFolder), "utf8")
@@ -70,7 +70,7 @@ export const readLargeDocuments = async (): Promise<LargeDocuments> => {
   }
 }
 
-/** Writes the large documents into the folder of a build in which they are looked for. */
+/** Writes the large documents into a build's folder, where `readLargeDocuments` finds them. */
 export const writeLargeDocuments = async (folder: URL): Promise<void> => {
   await mkdir(folder, { recursive: true })
   for (const [name, body] of Object.entries(await makeLargeDocuments())) await writeFile(new URL(name, folder), body)

@@ -6,12 +6,12 @@ import { type Example, exampleIdempotencyKey, readExamples, readRefusals } from 
 
 /**
  * The OpenAPI document as it is published: the contract's, with an example for each request and answer, and for each
- * error. They are added here and not in the contract, so that those who use that in their own code don't load them.
+ * error. They are added here and not in the contract, so that programs that import the contract don't load them.
  */
 
 type Json = Record<string, unknown>
 
-/** What an answer or a body has in its only content type, or the first of those that hold the same. */
+/** The media type object of an answer or a body: the only one, or the first of several with the same content. */
 const contentOf = (holder: unknown): Json => recordIn(Object.values(recordIn(holder, "content"))[0])
 
 const addParameters = (described: Json, { parameters = {} }: Example, idempotencyKey: string): void => {
@@ -23,7 +23,10 @@ const addParameters = (described: Json, { parameters = {} }: Example, idempotenc
   }
 }
 
-/** Builds the document; a few tenths of a second of work. Fails if a file of examples isn't where the package has it. */
+/**
+ * Builds the document, which takes a few tenths of a second. Fails if a file of examples isn't where the package has
+ * it.
+ */
 export const openApiDocument = (): Json => {
   const document: Json = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
   const examples = readExamples()

@@ -16,7 +16,7 @@ export interface PublishedDocument {
   readonly cacheControl: string
   /** Further headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The body in the codings, if it was compressed beforehand. */
+  /** The body by coding, if it was compressed beforehand. */
   readonly compressed?: Readonly<Record<Exclude<Coding, "identity">, Buffer>>
 }
 
@@ -77,7 +77,7 @@ export const publishedDocument = ({
   }
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     const coding = codingFor(request.headers["accept-encoding"] ?? "")
-    // Each coding has other bytes, and so its own tag
+    // Each coding has different bytes, and so its own tag
     const etag = coding === "identity" ? `"${hash}"` : `"${hash}-${coding}"`
     const headers = {
       etag,

@@ -19,7 +19,6 @@ const lineOf = ({ about, bounds, fallback, name, production }: SettingRow): stri
   return `| \`${name}\` | ${fallback} | ${bounds} | ${about}${inProduction} |`
 }
 
-/** The table in Markdown. */
 export const settingsTable = (): string =>
   ["| Setting | Default | Bounds | |", "| --- | --- | --- | --- |", ...rows.map(lineOf), ""].join("\n")
 

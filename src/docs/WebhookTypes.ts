@@ -102,7 +102,6 @@ const interfaceOf = ({ ast, name, types }: DataType): string => {
 
 const nameOf = (type: EventType): string => dataTypes.find(({ types }) => types.includes(type))?.name ?? ""
 
-/** The module's text. */
 export const webhookTypes = (): string =>
   [
     "// Written by `npm run docs` from the catalog of events: change the catalog, not this file\n",

@@ -15,8 +15,8 @@ const requirementsChange = Schema.Struct({
 
 /**
  * A change to an account: its status (`charges_enabled`, `payouts_enabled`, `details_submitted`, `capabilities`,
- * `requirements`) or only its profile. Capabilities and requirements that are named change, the others stay; `null`
- * removes all of them, as on accounts for which the provider does not report them.
+ * `requirements`) or only its profile. Only the named capabilities and requirements change; `null` removes all of them,
+ * as on accounts for which the provider does not report them.
  */
 export const accountChange = {
   business_profile: maybe(Schema.Struct({ name: maybe(Schema.String), url: maybe(Schema.String) })),
@@ -50,7 +50,7 @@ const timeToHandIn = 14 * 24 * 60 * 60
 
 const document = "individual.verification.document"
 
-/** The default change: a document becomes due or, if something is due already, it has been submitted. */
+/** The default change: makes a document due or, if something is due already, submits it. */
 export const usualChange = ({ requirements }: Account, now: number): AccountChanges =>
   (requirements?.currently_due ?? []).length === 0
     ? {

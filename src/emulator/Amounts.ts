@@ -10,7 +10,7 @@ export const maximumAmount = 999_999_999_999
 /** The largest amount that a payer can be charged: twelve digits in IDR, eight in every other currency. */
 export const maximumCharge = (currency: string): number => (currency === "idr" ? maximumAmount : 99_999_999)
 
-/** The least that a payer can be charged if the account is paid out in the same currency, in the smallest currency unit. */
+/** The smallest charge if the account is paid out in the same currency, in the smallest currency unit. */
 const leastCharges: ReadonlyMap<string, number> = new Map([
   ...["aud", "brl", "cad", "chf", "eur", "inr", "jpy", "nzd", "sgd", "usd"].map((currency) => [currency, 50] as const),
   ["gbp", 30],
@@ -25,12 +25,12 @@ const leastCharges: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * The smallest amount that a payer can be charged. In other currencies the provider converts it, by rates that the emulator
- * does not have: there it takes any.
+ * The smallest amount that a payer can be charged. The provider converts it to other currencies at rates that the
+ * emulator does not have, so there any amount is accepted.
  */
 export const minimumCharge = (currency: string): number => leastCharges.get(currency) ?? 0
 
-/** Currencies with three decimals, of which the last is always 0, and those without any that are written with two. */
+/** Three-decimal currencies, whose last digit is always 0, and those without decimals that are written with two. */
 const steps: ReadonlyMap<string, number> = new Map([
   ...["bhd", "jod", "kwd", "omr", "tnd"].map((currency) => [currency, 10] as const),
   ...["isk", "ugx"].map((currency) => [currency, 100] as const)
@@ -39,7 +39,7 @@ const steps: ReadonlyMap<string, number> = new Map([
 /** The amounts of a currency are multiples of this, in its smallest unit. */
 export const amountStep = (currency: string): number => steps.get(currency) ?? 1
 
-/** A decimal as an integer, counted in the smallest fraction that the provider allows, so that no digit is lost. */
+/** A decimal as an integer count of the smallest fraction that the provider allows, so that no digit is lost. */
 const scaled = (decimal: string): bigint => {
   const [whole = "0", fraction = ""] = decimal.split(".")
   return BigInt(whole) * one + BigInt(fraction.padEnd(places, "0"))
@@ -48,7 +48,7 @@ const scaled = (decimal: string): bigint => {
 /** Rounds to the smallest currency unit, halves up. */
 const rounded = (amount: bigint): number => Number((amount + one / 2n) / one)
 
-/** A decimal without needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */
+/** Removes needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */
 export const normalizedDecimal = (decimal: string): string => {
   const [whole = "0", fraction = ""] = decimal.split(".")
   const shortWhole = whole.replace(/^0+(?=\d)/, "")
@@ -102,8 +102,8 @@ const packages = (quantity: bigint, transform: Price["transform_quantity"]): big
 }
 
 /**
- * What a quantity of a price costs, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
- * tiers. A price whose amount the payer chooses costs its preset, or 0 if it has none.
+ * The cost of a quantity of a price, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
+ * tiers. A price whose amount the payer chooses costs its preset, or 0 without one.
  */
 export const lineAmount = (price: Price, quantity: number): number => {
   if (price.custom_unit_amount !== null) return price.custom_unit_amount.preset ?? 0

@@ -25,7 +25,7 @@ const routeOf = ({ method, path }: HttpRequest) => {
     : Effect.succeed(found)
 }
 
-/** The account that the request is made for: the platform's own, or one connected to it. */
+/** The account of a request: the platform's own, or a connected one. */
 const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string, ProviderError | EmulatorError> => {
   const account = request.header("stripe-account")
   if (account === undefined) return Effect.succeed(service.platformId)
@@ -36,7 +36,7 @@ const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string
   )
 }
 
-/** Refuses the newer header that names the account: the emulator would not do what it asks for. */
+/** Refuses `Stripe-Context`, the newer header for the account, which the emulator does not support. */
 const checkContext = (request: HttpRequest): Effect.Effect<void, ProviderError> =>
   request.header("stripe-context") === undefined
     ? Effect.void
@@ -70,7 +70,7 @@ interface Operation {
   readonly account: string
   readonly parameters: FormInput
   readonly prepared: Prepared
-  /** Whether the answer is 500 in spite of the operation's effect. */
+  /** Whether to answer 500 although the operation takes effect. */
   readonly fails: boolean
 }
 
@@ -110,7 +110,7 @@ const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Re
   }
 }
 
-/** What the other platform gets: its own account, and no access to any other. */
+/** Answers the other platform, which can access only its own account. */
 const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, ProviderError> => {
   const account = request.header("stripe-account") ?? /^\/v1\/accounts\/(\w+)/.exec(request.path)?.[1]
   if (account !== undefined) return Effect.fail(accountInvalid(account))
@@ -119,7 +119,7 @@ const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, Provide
     : Effect.fail(refuse({ status: 404, message: "The emulator has nothing else of another platform." }))
 }
 
-/** The provider's API: everything under `/v1/`, apart from the calls that a fault makes fail. */
+/** The provider's API: everything under `/v1/`, except calls that a fault makes fail. */
 export const makeApi = (
   service: Service,
   faults: Faults

@@ -20,12 +20,12 @@ const keyOf = (authorization: string): string | undefined => {
 }
 
 /**
- * A valid key of another platform, whatever the platform's own is: it has access to none of the accounts. The provider
- * answers it as if their owners had revoked the access.
+ * A valid key of another platform, independent of the platform's own key. It has access to no account: the provider
+ * answers it as if the owners had revoked access.
  */
 export const anotherPlatformKey = "sk_test_AnotherPlatform"
 
-/** Whether a request carries the key of the other platform. */
+/** Whether a request carries {@link anotherPlatformKey}. */
 export const isAnotherPlatforms = (request: HttpRequest): boolean =>
   keyOf(request.header("authorization") ?? "") === anotherPlatformKey
 

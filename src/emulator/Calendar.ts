@@ -40,8 +40,8 @@ const monthsBetween = (earlier: number, later: number): number => {
 }
 
 /**
- * The end of a period that begins at a moment, in Unix seconds, for a subscription with this anchor: months and years are
- * counted from the anchor, so that after a short month the day is the anchor's again.
+ * The end of a period that begins at a moment, in Unix seconds, for a subscription with this anchor. Months and years
+ * are counted from the anchor, so that after a short month the day is the anchor's again.
  */
 export const nextPeriodEnd = (anchor: number, start: number, recurring: NonNullable<Price["recurring"]>): number => {
   const { interval, interval_count: count } = recurring

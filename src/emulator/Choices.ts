@@ -8,15 +8,15 @@ import type { RequestContext } from "./Route.ts"
 import { activePromotionCode, currentPromotionCode } from "./resources/PromotionCodes.ts"
 import { checkMinimum, checkTotal, dueNow } from "./resources/Sales.ts"
 
-/** A payer's choices on the page; those that are undefined change nothing. */
+/** A payer's choices on the page; undefined ones change nothing. */
 export interface Choices {
   /** The amount in the smallest currency unit, if the price lets the payer choose it. */
   readonly amount: number | undefined
-  /** A promotion code to apply; null removes the one that was applied. */
+  /** The promotion code to apply; null removes the current one. */
   readonly promotionCode: string | null | undefined
   /** Quantities by the index of their line item, counted from 0; an item with the quantity 0 is removed. */
   readonly quantities: ReadonlyMap<number, number>
-  /** The indexes of the items that are to be sold at the price that the owner offers in place of theirs. */
+  /** The indexes of the items to sell at their upsell price. */
   readonly upsells: ReadonlySet<number>
 }
 
@@ -62,7 +62,7 @@ const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusa
 
 const isTrial = ({ subscriptionData }: Order): boolean => subscriptionData.trialPeriodDays !== null
 
-/** The price that the account's owner offers in place of an item's. */
+/** The upsell price that the account's owner offers for an item. */
 export const upsellOf = ({ objects }: RequestContext, { price }: LineItem): Price | undefined => {
   const offer = objects.get("upsell", price.id)
   return offer === undefined ? undefined : objects.get("price", offer.upsell)
@@ -109,7 +109,7 @@ const withAmount = (items: ReadonlyArray<LineItem>, amount: number | undefined):
   return Effect.map(chosenAmount(item, amount), (chosen) => [{ ...item, amount_subtotal: chosen }])
 }
 
-/** A promotion code and its coupon, to be applied. */
+/** A promotion code to apply, with its coupon. */
 interface Applied {
   readonly coupon: Coupon
   readonly discounts: ReadonlyArray<SessionDiscount>
@@ -117,7 +117,7 @@ interface Applied {
 
 const invalidCode = refuse({ param: "promotion_code", message: "This code is invalid." })
 
-/** The discount from now on: the one chosen, otherwise the one applied before if it can still be used. */
+/** The discount to apply: the chosen one, otherwise the current one if it is still valid. */
 const discountOf = (
   context: RequestContext,
   session: Session,
@@ -155,9 +155,9 @@ const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Ses
 /**
  * Applies the payer's choices to the session, recalculates its prices and stores it.
  *
- * Errors (400), each with the form's field as `param`: a quantity or an amount that is fixed or out of bounds, an upsell
- * that nobody offers, a code that is unknown, used up or has no effect on this order, a total that is too large or too
- * small to be charged.
+ * Errors (400), each with the form's field as `param`: a fixed or out-of-range quantity or amount, an upsell that is
+ * not offered, a code that is unknown, used up or has no effect on this order, a total too large or too small to
+ * charge.
  */
 export const withChoices = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -187,7 +187,7 @@ export const couponOf = ({ objects }: RequestContext, { discounts }: Session): C
   return code === undefined ? undefined : objects.get("coupon", code.promotion.coupon)
 }
 
-/** Counts one redemption of a session's code and of its coupon; the last one that is allowed deactivates them. */
+/** Counts one redemption of a session's code and coupon; the last allowed redemption deactivates them. */
 export const redeem = ({ objects }: RequestContext, session: Session): void => {
   const [discount] = session.discounts
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)

@@ -59,8 +59,8 @@ const upsellBody = Schema.parseJson(
 )
 
 /**
- * Lists an account's events with the state of their notifications, oldest first, then its thin events; an event that is
- * not sent has no such state. Without an account, lists the platform's.
+ * Lists an account's events with their notification states, oldest first, then its thin events; an unsent event has no
+ * state. Without an account, lists the platform's.
  */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
   const account = new URLSearchParams(query).get("account") ?? service.platformId
@@ -95,22 +95,22 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 /**
  * The HTTP interface that controls the emulator from another process, with the platform's key and JSON bodies:
  *
- * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: sets where notifications go and the
- *   version of the snapshots
- * - `POST /_emulator/accounts {id?}`: returns a connected account, and creates it if it does not exist
+ * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: sets the target of notifications and
+ *   the version of snapshots
+ * - `POST /_emulator/accounts {id?}`: returns a connected account, created if missing
  * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: sets whether the platform may act
- *   for it, and whether it controls it (and so sees its bank accounts)
+ *   for the account, and whether it controls the account (and so sees its bank accounts)
  * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: creates
  *   a payout, or moves one to its next state
- * - `POST /_emulator/renewals {account, id, outcome}`: begins the next period of a subscription, `paid` or `failed`; one
- *   that was canceled at the end of its period ends
- * - `POST /_emulator/upsells {account, price, upsell}`: offers payers another price in place of a recurring one, as an
- *   owner does at the provider; null takes the offer back
+ * - `POST /_emulator/renewals {account, id, outcome}`: begins a subscription's next period, `paid` or `failed`, or ends
+ *   a subscription that was canceled at the end of its period
+ * - `POST /_emulator/upsells {account, price, upsell}`: offers payers an upsell for a recurring price, as an owner does
+ *   at the provider; null withdraws it
  * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: triggers a provider event; an unknown type is
  *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
- * - `POST /_emulator/faults {fault, times?, after?, account?, method?, path?}`: makes calls fail; `GET` lists the faults that
- *   have not happened yet, `DELETE` removes them
- * - `GET /_emulator/events?account=`: lists events with the state of their notifications
+ * - `POST /_emulator/faults {fault, times?, after?, account?, method?, path?}`: makes calls fail; `GET` lists the
+ *   pending faults, `DELETE` removes them
+ * - `GET /_emulator/events?account=`: lists events with their notification states
  */
 export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
   const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {

@@ -14,9 +14,9 @@ import type { ApiVersion } from "./Versions.ts"
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
 /**
- * Returns the account with this id, which is created if it does not exist; without an id, always a new one.
+ * Returns the account with this id, created if missing; without an id, always a new account.
  *
- * An id that is not `acct_` and 16 letters or digits fails with 400.
+ * Error (400): an id other than `acct_` and 16 letters or digits.
  */
 export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
   if (id !== undefined && !isAccountId(id)) {
@@ -37,7 +37,7 @@ export const ensureAccount = (service: Service, id?: string): Effect.Effect<stri
 }
 
 /**
- * Runs what happens to a connected account without a request by the platform; an unknown account fails with 403.
+ * Runs `body` on a connected account as a change without an API request; an unknown account fails with 403.
  *
  * @param notifiedIn the version of its notifications; by default the target's
  */
@@ -62,7 +62,7 @@ export const happen = <A>(
     })
   )
 
-/** A change in the relation of an account to the platform. */
+/** A change of an account's relation to the platform. */
 export interface AccountChange {
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */
   readonly revoke?: boolean
@@ -72,7 +72,7 @@ export interface AccountChange {
   readonly controlled?: boolean
 }
 
-/** Changes the relation of a connected account to the platform; returns what it is now. */
+/** Changes a connected account's relation to the platform; returns the resulting relation. */
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {
@@ -103,14 +103,14 @@ export const orderPayout = (
     "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
   )
 
-/** A recurring price, and the one that payers may take in its place; null takes the offer back. */
+/** A recurring price and its upsell; null withdraws the upsell. */
 export interface UpsellRequest {
   readonly account: string
   readonly price: string
   readonly upsell: string | null
 }
 
-/** Lets payers take another recurring price of the same currency, as an owner sets it up at the provider. */
+/** Sets or removes a recurring price's upsell, of the same currency, as an owner does at the provider. */
 export const setUpsell = (
   service: Service,
   { account, price, upsell }: UpsellRequest
@@ -133,7 +133,7 @@ export const setUpsell = (
 /** A subscription to renew, and its account. */
 export type RenewalRequest = { readonly account: string } & RenewalOrder
 
-/** Renews a subscription as the end of its period would, with the provider's events. */
+/** Renews a subscription as at the end of its period, with the provider's events. */
 export const orderRenewal = (
   service: Service,
   request: RenewalRequest

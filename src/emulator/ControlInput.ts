@@ -11,7 +11,7 @@ const sentenceOf = (issue: ParseResult.ParseIssue): string =>
     .map(({ message, path }) => (path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`))
     .join("; ")
 
-/** Decodes a control request; refuses (400) fields that are unknown or invalid, with a message that names them. */
+/** Decodes a control request; refuses (400) unknown or invalid fields, which the message names. */
 export const decodeInput = <A, I>(schema: Schema.Schema<A, I>, input: unknown): Effect.Effect<A, ProviderError> =>
   ParseResult.decodeUnknown(schema, { onExcessProperty: "error" })(input).pipe(
     Effect.mapError((issue) => refuse({ message: sentenceOf(issue) }))
@@ -25,5 +25,5 @@ export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))
 
 export const metadata = Schema.Record({ key: Schema.String, value: Schema.String })
 
-/** No options at all: an empty struct would accept any. */
+/** No options; an empty struct would accept any. */
 export const noOptions = Schema.Record({ key: Schema.String, value: Schema.Never })

@@ -3,13 +3,13 @@ import * as Params from "./Params.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 import type { Session } from "./Records.ts"
 
-/** What a session asks its payer for besides the payment: custom fields and a phone number. */
+/** The custom fields and the phone number that a session collects from its payer. */
 
 const alphanumeric = (max: number) => Params.matching(new RegExp(`^[a-zA-Z0-9]{1,${max}}$`), "alphanumeric text")
 
 const length = Params.optional(Params.integer(1, 255))
 
-/** Parameters of a session: what it asks for. */
+/** The session parameters for collected data. */
 export const collectionParams = {
   custom_fields: Params.optional(
     Params.listOf(
@@ -36,7 +36,7 @@ const collection = Schema.Struct(collectionParams)
 type CustomFieldParams = NonNullable<(typeof collection.Type)["custom_fields"]>
 type CustomField = Session["custom_fields"][number]
 
-/** Refuses fields that share a key, and settings of another type than the field's. */
+/** Refuses duplicate keys, and settings that do not match the field's type. */
 export const checkCustomFields = (fields: CustomFieldParams = []): Effect.Effect<void, ProviderError> => {
   const invalid = (index: number, name: string, message: string) =>
     Effect.fail(refuse({ param: `custom_fields[${index}][${name}]`, message }))
@@ -56,7 +56,7 @@ const lengths = (bounds: { readonly minimum_length?: number; readonly maximum_le
   maximum_length: bounds?.maximum_length ?? null
 })
 
-/** The fields of a new session, unanswered. */
+/** A new session's fields, without answers. */
 export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<CustomField> =>
   fields.map(({ dropdown, key, label, numeric, optional = false, text, type }) => ({
     key,
@@ -70,7 +70,7 @@ export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<Cu
     ...(type === "text" ? { text: { ...lengths(text), default_value: null, value: null } } : {})
   }))
 
-/** The details of a payer who gave none. */
+/** The details of a payer who entered none. */
 export const noDetails = {
   address: null,
   business_name: null,
@@ -111,7 +111,7 @@ const answeredField = (field: CustomField, answer: string): Effect.Effect<Custom
     : Effect.succeed({ ...field, text: { ...field.text, value: answer } })
 }
 
-/** The session with what its payer entered; refuses what is missing or not of the field's type. */
+/** Adds the payer's answers to the session; refuses missing or invalid ones. */
 export const withAnswers = (session: Session, { fields, phone = "" }: Answers): Effect.Effect<Session, ProviderError> =>
   Effect.gen(function* () {
     if (session.phone_number_collection?.enabled === true && phone === "") {

@@ -1,6 +1,6 @@
 import type { Coupon, LineItem } from "./Records.ts"
 
-/** Four decimal places, as many as a percentage can have. */
+/** Four decimal places, the most that a percentage can have. */
 const scale = 10_000
 
 const isEligible = (item: LineItem, coupon: Coupon): boolean =>
@@ -10,7 +10,7 @@ const isEligible = (item: LineItem, coupon: Coupon): boolean =>
 const percentages = (items: ReadonlyArray<LineItem>, percent: number): ReadonlyArray<number> =>
   items.map(({ amount_subtotal }) => Math.round((amount_subtotal * Math.round(percent * scale)) / (100 * scale)))
 
-/** A fixed amount spread over the items in proportion to their amounts, exactly; no more than they cost in all. */
+/** Spreads a fixed amount over the items in proportion to their amounts, exactly, up to their total. */
 const spread = (items: ReadonlyArray<LineItem>, amount: number): ReadonlyArray<number> => {
   let cost = items.reduce((sum, item) => sum + item.amount_subtotal, 0)
   let left = Math.min(amount, cost)
@@ -27,8 +27,8 @@ export const fullPrice = (items: ReadonlyArray<LineItem>): ReadonlyArray<LineIte
   items.map((item) => ({ ...item, amount_discount: 0, amount_total: item.amount_subtotal }))
 
 /**
- * The items with a coupon's discount: a percentage off each, or a fixed amount spread over them; items whose product
- * the coupon does not apply to keep their price. Amounts are in the smallest currency unit, and none falls below 0.
+ * Applies a coupon to the items: a percentage off each, or a fixed amount spread over them. Items whose product is not
+ * eligible keep their price. Amounts are in the smallest currency unit, and never negative.
  */
 export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): ReadonlyArray<LineItem> => {
   const eligible = items.filter((item) => isEligible(item, coupon))
@@ -41,6 +41,6 @@ export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): Read
   })
 }
 
-/** Whether a coupon lowers the price of any of the items: a fixed amount must be in the same currency. */
+/** Whether a coupon applies to any item; a fixed amount must be in the same currency. */
 export const fits = (items: ReadonlyArray<LineItem>, currency: string, coupon: Coupon): boolean =>
   (coupon.amount_off === null || coupon.currency === currency) && items.some((item) => isEligible(item, coupon))

@@ -35,7 +35,7 @@ export type { Fault, FaultKind } from "./Faults.ts"
 export type { Triggered, TriggerRequest } from "./triggers/Run.ts"
 export { type TriggerDescription, type TriggerType, triggers } from "./triggers/TriggerList.ts"
 
-/** Options of the emulator. */
+/** Options of {@link makeEmulator}. */
 export interface EmulatorOptions {
   /** Default `127.0.0.1`. */
   readonly host?: string
@@ -43,13 +43,13 @@ export interface EmulatorOptions {
   readonly port?: number
   /** The file that keeps the state across restarts and kills; without it the state is in memory only. */
   readonly journalFile?: string
-  /** Without a `journalFile`: the journal of another emulator, whose state this one begins with, and which it leaves alone. */
+  /** Without `journalFile`: the journal of another emulator to start from, which is not modified. */
   readonly beginWith?: string
   /** The platform's key (`sk_test_...`); requests with any other get 401. */
   readonly secretKey: string
   /** Signs the notifications (`whsec_...`). */
   readonly webhookSecret: string
-  /** Signs thin notifications, for which the platform has an entry of its own; default: the same secret. */
+  /** Signs thin notifications, which go to their own webhook endpoint; default: `webhookSecret`. */
   readonly thinWebhookSecret?: string
 }
 
@@ -60,52 +60,52 @@ export interface Emulator {
   /** The id of the platform's OAuth application, through which owners of existing accounts grant it access. */
   readonly oauthClientId: string
   /**
-   * Sets where the notifications of connected accounts go (an absolute http or https URL; any other is a defect). Until
-   * then they wait. The URL is kept with the rest of the state.
+   * Sets the URL for connected accounts' notifications (absolute http or https; any other is a defect). Until then,
+   * they wait. The URL is stored with the rest of the state.
    */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
-  /** Sets where thin notifications go, in the same way. */
+  /** Sets the URL for thin notifications, in the same way. */
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
   /**
-   * Returns the id of a connected account: the given one, created if it does not exist, or without an id a new one.
+   * Returns the id of a connected account: the given one, created if missing, or without an id a new one.
    *
-   * An id that is not `acct_` and 16 letters or digits is a defect.
+   * Defect: an id other than `acct_` and 16 letters or digits.
    */
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
-  /** Makes the next calls that match it fail. Faults are kept in memory only. */
+  /** Makes the next matching calls fail. Faults are kept in memory only. */
   readonly addFault: (fault: Fault) => Effect.Effect<void>
-  /** Removes the faults that have not happened yet. */
+  /** Removes the pending faults. */
   readonly clearFaults: Effect.Effect<void>
   /**
    * Creates a payout on a connected account or moves one to its next state, with the provider's events; returns its id.
    *
-   * An unknown account or payout, and a state that cannot follow, are defects.
+   * Defects: an unknown account or payout, and an invalid state transition.
    */
   readonly orderPayout: (request: PayoutRequest) => Effect.Effect<string>
   /**
-   * Renews a subscription as the end of its period would, with the provider's events. One that was canceled at the end
-   * of its period ends.
+   * Renews a subscription as at the end of its period, with the provider's events, or ends a subscription that was
+   * canceled at the end of its period.
    *
-   * An unknown account or subscription, and one that has ended, are defects.
+   * Defects: an unknown account or subscription, and one that has ended.
    */
   readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
   /**
-   * Triggers a provider event with everything that leads to it; see {@link triggers}. Without `account` it happens on
-   * the only connected one.
+   * Triggers a provider event with everything that leads to it; see {@link triggers}. Default account: the only
+   * connected one.
    *
-   * An unknown account or object, and options that the trigger does not know, are defects.
+   * Defects: an unknown account or object, and options unknown to the trigger.
    */
   readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
   /**
-   * Revokes the platform's access to a connected account, without a notification; the trigger
-   * `account.application.deauthorized` does both. An unknown account is a defect.
+   * Revokes the platform's access to a connected account without a notification; the trigger
+   * `account.application.deauthorized` also notifies. Defect: an unknown account.
    */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
-  /** Restores the access; an unknown account is a defect. */
+  /** Restores the access. Defect: an unknown account. */
   readonly restoreAccount: (id: string) => Effect.Effect<void>
 }
 
-/** How often the emulator looks for sessions that have expired. */
+/** The interval between checks for expired sessions. */
 const sweepInterval = "10 seconds"
 
 const isNone = refuse({ status: 404, message: "Unrecognized request URL." })
@@ -138,8 +138,8 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
 }
 
 /**
- * Answers refusals in the provider's words; logs defects and answers them with 500. The log has no paths: the path of
- * the hosted page is known to its payer only.
+ * Answers refusals in the provider's format; logs defects and answers 500. Logs no paths, since the hosted page's path
+ * is known only to its payer.
  */
 const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
   const dispatch = dispatcher(service, notifier, faults)
@@ -155,7 +155,7 @@ const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Hand
     )
 }
 
-/** The platform has an account too, whose objects are those of requests without `Stripe-Account`. */
+/** Creates the platform's own account; requests without `Stripe-Account` act on its objects. */
 const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorError> =>
   Effect.flatMap(unixSeconds, (now) =>
     store.transact((transaction) =>
@@ -213,9 +213,9 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
 })
 
 /**
- * Starts the emulator; it runs until the scope closes.
+ * Starts the emulator, which runs until the scope closes.
  *
- * It stands for somebody else's machine, so it uses the real time whatever the caller's clock says.
+ * It stands in for a remote service, so it uses the real time whatever the caller's clock.
  *
  * Errors: {@link EmulatorError}.
  */

@@ -5,28 +5,28 @@ import type { Shape } from "./Shapes.ts"
 import type { Scoped } from "./Store.ts"
 import { type ApiVersion, apiVersion } from "./Versions.ts"
 
-/** Something that has happened and is reported as an event. */
+/** An occurrence to report as an event. */
 export interface Happening {
   readonly type: Event["type"]
   readonly shape: Shape
   /** The object as it is now. */
   readonly object: object
-  /** The object before, for an event of type `*.updated`: the fields that differ become `previous_attributes`. */
+  /** The previous object, for an event of type `*.updated`: the fields that differ become `previous_attributes`. */
   readonly previous?: object
 }
 
-/** The account of an event, and what caused it. */
+/** An event's account and cause. */
 export interface EventOrigin {
   /** The account that the object belongs to. */
   readonly account: string
-  /** Whether that is a connected account, whose events are sent to the platform. */
+  /** Whether it is a connected account, whose events are sent to the platform. */
   readonly connected: boolean
   /** Unix seconds. */
   readonly now: number
   readonly request: EventRequest
   /** The version of the notifications; by default the target's. */
   readonly notifiedIn?: ApiVersion
-  /** True if an event is stored, to be read, but not sent: the platform listens to its thin form only. */
+  /** True to store the event without sending it, because the platform subscribes only to its thin form. */
   readonly unsent?: boolean
 }
 
@@ -74,7 +74,7 @@ export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening)
   return event
 }
 
-/** Something that has happened and is reported as a thin event. */
+/** An occurrence to report as a thin event. */
 export interface ThinHappening {
   readonly type: ThinEvent["type"]
   /** The account on which it happened; absent for the platform's own. */
@@ -84,7 +84,7 @@ export interface ThinHappening {
   readonly snapshot?: string
 }
 
-/** Records a thin event and queues it for the platform's entry for thin events. */
+/** Records a thin event and queues it for the webhook endpoint for thin events. */
 export const emitThin = (
   objects: Scoped,
   now: number,
@@ -105,7 +105,7 @@ export const emitThin = (
   return event
 }
 
-/** An event as the API shows it: `pending_webhooks` counts the notifications that have not been delivered yet. */
+/** An event as the API shows it: `pending_webhooks` counts the notifications not yet delivered. */
 export const currentEvent = (objects: Scoped, event: Event): Event => ({
   ...event,
   pending_webhooks: objects.get("delivery", event.id)?.state === "pending" ? 1 : 0

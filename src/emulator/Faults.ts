@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "./Http.ts"
 import { internalError, refuse } from "./ProviderError.ts"
 
-/** The ways in which a call can go wrong between the provider and its client. */
+/** The ways in which a call can fail between the provider and its client. */
 export const faultKinds = [
   "timeout",
   "reset",
@@ -17,10 +17,10 @@ export const faultKinds = [
 ] as const
 
 /**
- * How a call goes wrong:
+ * How a call fails:
  *
  * - `timeout`: no answer ever comes; `reset`: the connection is reset; neither call has an effect
- * - `drip`: an answer that comes a byte at a time and never ends; the call has no effect
+ * - `drip`: the answer comes a byte at a time and never ends; the call has no effect
  * - `html_502`: an HTML page from a proxy; `no_error_key_404`: JSON that is not one of the provider's errors;
  *   `null_body`: status 200 and `null`; none of these calls has an effect
  * - `rate_limit`, `lock_timeout`: status 429 with this code; the call has no effect
@@ -29,29 +29,29 @@ export const faultKinds = [
  */
 export type FaultKind = (typeof faultKinds)[number]
 
-/** A number of calls to make fail, and how. */
+/** A fault, and the calls that it affects. */
 export interface Fault {
   readonly fault: FaultKind
-  /** How many calls; default 1. The SDK's own repetition after a reset counts as a call. */
+  /** The number of calls; default 1. The SDK's automatic retry after a reset counts as a call. */
   readonly times?: number
-  /** How many calls that it concerns to let pass before the first that fails; default 0. */
+  /** The number of matching calls to let pass before the first failure; default 0. */
   readonly after?: number
   /** Only calls for this connected account. */
   readonly account?: string
   /** Only calls with this HTTP method. */
   readonly method?: string
   /**
-   * Only calls to this path, such as `/v1/prices`; with a star at its end, to all paths that begin so: `/v1/prices/*`.
+   * Only calls to this path, such as `/v1/prices`; with a final star, to all paths with this prefix: `/v1/prices/*`.
    */
   readonly path?: string
 }
 
-/** The faults that have not happened yet, kept in memory only. */
+/** The pending faults, kept in memory only. */
 export interface Faults {
   readonly add: (fault: Fault) => void
   readonly clear: () => void
   readonly pending: () => ReadonlyArray<Fault>
-  /** Returns the fault for this call, if any, and counts it as happened. */
+  /** Returns the fault for this call, if any, and counts it as used. */
   readonly take: (request: HttpRequest) => FaultKind | undefined
 }
 
@@ -63,7 +63,9 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (method === undefined || request.method === method.toUpperCase()) &&
   (path === undefined || isPath(path, request.path))
 
-/** Creates an empty list of faults. If several match a call, the one added first happens, or lets it pass. */
+/**
+ * Creates an empty list of faults. If several match a call, only the one added first takes effect or counts the call.
+ */
 export const makeFaults = (): Faults => {
   const waiting: Array<Fault> = []
   return {
@@ -109,7 +111,7 @@ const locked = tooMany(
 
 const nothing: HttpReply = { status: 200, headers: {}, body: "" }
 
-/** Answers a call with a fault. The call itself is only made if the fault says that it has its effect. */
+/** Answers a call with a fault. The call itself runs only if the fault lets it take effect. */
 export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
   switch (fault) {
     case "timeout":

@@ -2,15 +2,12 @@ import { Effect } from "effect"
 import qs from "qs"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
-/** Parameters as they arrive, form-encoded: every leaf is a string, and nothing is validated yet. */
+/** Form-encoded parameters as received: every leaf is a string, and nothing is validated yet. */
 export interface FormInput {
   readonly [name: string]: unknown
 }
 
-/**
- * A well-formed parameter name: `name`, then any number of `[part]`. The parser would silently cut or drop anything
- * else.
- */
+/** A well-formed parameter name: `name`, then any number of `[part]`. The parser silently cuts or drops all others. */
 const wellFormed = /^[^[\]]+(?:\[[^[\]]*\])*$/
 
 const decodeName = (text: string): string | undefined => {

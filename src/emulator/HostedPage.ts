@@ -43,7 +43,7 @@ const successUrl = (session: Session): string | undefined =>
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
-/** The reply after a payment: a redirect to the shop, or the payment link's message for its payers. */
+/** The reply after a payment: a redirect to the shop, or the payment link's confirmation message. */
 const afterwards = (context: RequestContext, session: Session): HttpReply => {
   const location = successUrl(session)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
@@ -65,7 +65,7 @@ const contextOf = (service: Service, transaction: Transaction, request: HttpRequ
 const scopeOf = (transaction: Transaction, sessionId: string): string | undefined =>
   transaction.scopes().find((scope) => transaction.in(scope).get("checkout.session", sessionId) !== undefined)
 
-/** The session, which is expired first if its time has run out. */
+/** The session, expired first if it is overdue. */
 const currentSession = (context: RequestContext, sessionId: string): OpenCheckout | undefined => {
   const session = context.objects.get("checkout.session", sessionId)
   const order = context.objects.get("order", sessionId)
@@ -73,7 +73,7 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
   return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
 }
 
-/** The page of an open session, with the promotion code that is applied. */
+/** The page of an open session, with its applied promotion code. */
 const form = (context: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
   const { account, objects, platform } = context
   const [discount] = session.discounts
@@ -94,7 +94,7 @@ const show = (context: RequestContext, checkout: OpenCheckout): HttpReply => {
   }
 }
 
-/** The amount that the payer has chosen, as a script sends it or as it was written on the page. */
+/** The payer's chosen amount: sent by a script, or as written on the page. */
 const chosenAmount = (
   { amount, amount_text }: Submission,
   currency: string
@@ -156,7 +156,7 @@ const submit = (
   const { session } = checkout
   if (session.status === "expired") return Effect.succeed(expired(410))
   if (session.status === "complete") {
-    // After a second click on Pay, the payer wants to see the outcome of the first
+    // A second click on Pay gets the outcome of the first
     return Effect.succeed(submitted.action === "pay" ? afterwards(context, session) : show(context, checkout))
   }
   const link = linkOf(context, session)
@@ -165,7 +165,7 @@ const submit = (
     : Effect.flatMap(payerOf(submitted, session.currency), (payer) => act(context, checkout, submitted, payer))
 }
 
-/** Renders a session's page or does what its form asks for, within one transaction. */
+/** Renders a session's page or performs its form's action, in one transaction. */
 const visit = (
   context: RequestContext,
   sessionId: string,
@@ -176,21 +176,21 @@ const visit = (
   if (input === undefined) return Effect.succeed(show(context, checkout))
   return input.pipe(
     Effect.flatMap((submitted) => submit(context, checkout, submitted)),
-    // A form that was not filled in correctly gets the page again, with the reason
+    // An invalid form gets the page again, with the reason
     Effect.catchTag("ProviderError", (error) => Effect.succeed(form(context, error.status, checkout, error.message)))
   )
 }
 
 /**
- * The page that a payer opens. `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
+ * The page that a payer opens. `GET /c/pay/<session id>` shows it, `POST` performs its buttons' actions: `action=pay`,
  * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`,
- * which only recalculates the price. Its form has `email`, `amount_text` (`15.00`) if the payer chooses the amount, in
- * place of which a script may send `amount` in the smallest unit, `promotion_code` if codes
- * are allowed, `quantities[<index of the item>]` if they are adjustable, `upsells[<index of the item>]=true` for the price
- * that the owner offers in place of the item's, and `phone` and `fields[<key>]` if the session asks for them.
+ * which only recalculates the price. Its form has `email`; `amount_text` (`15.00`) if the payer chooses the amount (a
+ * script may send `amount` in the smallest unit instead); `promotion_code` if codes are allowed; `quantities[<item
+ * index>]` if they are adjustable; `upsells[<item index>]=true` to accept the owner's upsell; and `phone` and
+ * `fields[<key>]` if the session asks for them.
  *
- * Answers 303 to the success URL once paid (200 if there is none), 402 after a declined card, 410 for an expired
- * session and for a session of a closed payment link.
+ * Answers 303 to the success URL once paid (200 without one), 402 after a declined card, 410 for an expired session and
+ * for a session of a closed payment link.
  */
 export const hostedPage =
   (service: Service) =>
@@ -212,7 +212,7 @@ export const hostedPage =
     )
   }
 
-/** Expires all open sessions whose time has run out, with an event for each. */
+/** Expires all overdue open sessions, with an event for each. */
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
   Effect.flatMap(unixSeconds, (now) =>
     service.store.transact((transaction) =>

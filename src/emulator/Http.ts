@@ -2,7 +2,7 @@ import { errorBody, type ProviderError } from "./ProviderError.ts"
 
 /** A request whose body has been read. */
 export interface HttpRequest {
-  /** The id that the emulator gave the request: `req_...`. */
+  /** The request's id, assigned by the emulator: `req_...`. */
   readonly id: string
   readonly method: string
   /** The path in the request line, percent-encoded, without the query. */
@@ -14,12 +14,12 @@ export interface HttpRequest {
   readonly body: string
 }
 
-/** An answer that is ready to be sent. */
+/** An answer ready to send. */
 export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** How a fault sends it: never, with a reset in its place, or without an end. Absent: normally. */
+  /** How a fault sends it: not at all, as a connection reset, or without end. Absent: normally. */
   readonly manner?: "silent" | "reset" | "dripping"
 }
 
@@ -30,7 +30,7 @@ export const jsonReply = (status: number, body: string, headers: Readonly<Record
   body
 })
 
-/** A refusal as the provider words it. */
+/** The provider's error answer for a refusal. */
 export const errorReply = (error: ProviderError): HttpReply => jsonReply(error.status, errorBody(error))
 
 /** The segments of a path, each percent-decoded; undefined if the encoding is invalid. */

@@ -6,7 +6,7 @@ import { errorBody, ProviderError, refuse } from "./ProviderError.ts"
 import type { StoredAnswer } from "./Records.ts"
 import type { Store, Transaction } from "./Store.ts"
 
-/** Seconds for which answers are kept; the provider promises at least as long. */
+/** How long answers are kept, in seconds; the provider promises at least as long. */
 const lifetime = 24 * 60 * 60
 
 /** The provider's bound on the length of a key. */
@@ -15,7 +15,7 @@ const maximumKeyLength = 255
 export interface Answer {
   readonly status: number
   readonly body: string
-  /** The request that got this answer first, if the answer is a repetition. */
+  /** The request that got this answer first, if it is replayed. */
   readonly replayOf?: string
 }
 
@@ -34,11 +34,11 @@ export interface KeyedRequest {
 /** Ensures that an operation runs only once for an idempotency key. */
 export interface Idempotency {
   /**
-   * Runs the operation, or repeats the first answer to its key, byte for byte. The answer is stored in the operation's
-   * own transaction; refusals are stored as well. An operation that fails with a server error has no effect, and its key is free.
+   * Runs the operation, or replays the first answer to its key byte for byte. The answer, even a refusal, is stored in
+   * the operation's own transaction. An operation that fails with a server error has no effect, and its key stays free.
    *
    * Errors: `idempotency_error` (400) if the parameters or the endpoint differ from the first request,
-   * `idempotency_key_in_use` (409) while the first request is under way.
+   * `idempotency_key_in_use` (409) while the first request is running.
    */
   readonly run: (
     request: KeyedRequest,
@@ -46,7 +46,7 @@ export interface Idempotency {
   ) => Effect.Effect<Answer, ProviderError | EmulatorError>
 }
 
-/** Parameters with their names in order, so that the order in which they were sent makes no difference. */
+/** Sorts parameters by name, so that their order makes no difference. */
 const ordered = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(ordered)
   if (typeof value !== "object" || value === null) return value
@@ -88,7 +88,7 @@ const inUse = (key: string): ProviderError =>
     message: `There is currently another in-progress request using this Idempotent Key: ${key}`
   })
 
-/** Creates the guard. Keys in use are kept in memory only: after a restart nothing is in progress. */
+/** Creates the guard. Keys in use are kept in memory only: after a restart no request is running. */
 export const makeIdempotency = (store: Store): Idempotency => {
   const underWay = new Set<string>()
 
@@ -141,7 +141,7 @@ export const makeIdempotency = (store: Store): Idempotency => {
   }
 }
 
-/** Drops answers that are older than their lifetime. */
+/** Removes answers older than their lifetime. */
 export const forgetOldAnswers = (store: Store): Effect.Effect<void, EmulatorError> =>
   Effect.flatMap(Clock.currentTimeMillis, (milliseconds) =>
     store.transact((transaction) =>

@@ -56,7 +56,7 @@ export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[p
 /** A new random code of eight capital letters or digits, like the provider's for coupons and promotion codes. */
 export const newCode = (): string => randomText(8).toUpperCase()
 
-/** A new random part of a URL that only its recipient knows. */
+/** A new random part of a URL, known only to its recipient. */
 export const newUrlToken = (): string => randomText(24)
 
 /** The client secret of a payment intent. */
@@ -71,5 +71,5 @@ export const platformApplicationId = "ca_EmulatorPlatform"
 /** The platform's own account: the same under every key and after every restart. */
 export const platformAccountId = "acct_EmulatorPlatform"
 
-/** The account of another platform, which none of the accounts here is connected to. */
+/** The account of another platform, to which no account here is connected. */
 export const anotherPlatformAccountId = "acct_AnotherPlatform"

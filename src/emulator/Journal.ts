@@ -38,7 +38,7 @@ const toChange = (raw: unknown): Change | undefined => {
   const { id, kind, scope, value } = raw
   if (typeof id !== "string" || typeof kind !== "string" || typeof scope !== "string") return undefined
   if (!isKind(kind) || value === undefined) return undefined
-  // Untyped boundary: by its header this emulator wrote the file, and it writes only values of the kind's type
+  // The cast is safe: by its header this emulator wrote the file, and it writes only values of the kind's type
   return { scope, kind, id, value } as Change
 }
 
@@ -67,7 +67,7 @@ export const readJournal = (file: string): Effect.Effect<ReadonlyArray<Change>, 
     ),
     Effect.flatMap((content) => {
       const lines = content.split("\n")
-      // What follows the last line end: empty, or an incomplete line
+      // The text after the last line end: empty, or an incomplete line
       lines.pop()
       if (lines.length === 0)
         return content === "" || header.startsWith(content)
@@ -128,7 +128,7 @@ export const openJournal = (
         try {
           end += writeAll(descriptor, lineOf(changes))
         } catch (cause) {
-          // Half a line in the middle of the file would make it unreadable
+          // Otherwise half a line would make the file unreadable
           fs.ftruncateSync(descriptor, end)
           throw cause
         }

@@ -9,7 +9,7 @@ import { type Service, unixSeconds } from "./Service.ts"
 
 const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
 
-/** The page of a link that no longer sells: the shop's own message if it has one. */
+/** The page of a closed link: the shop's own message if it has one. */
 export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 

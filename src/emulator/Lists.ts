@@ -12,7 +12,7 @@ export const pageParams = {
   starting_after: Params.optional(Params.text())
 }
 
-/** Where a page begins and how long it is. */
+/** The start and length of a page. */
 export interface PageRequest {
   readonly ending_before?: string
   readonly limit?: number
@@ -67,10 +67,7 @@ export const page = <Item extends { readonly id: string }>(
   })
 }
 
-/**
- * Checks the payment that a list is narrowed to: the provider refuses one that it does not know (400,
- * `resource_missing`).
- */
+/** Checks a list's payment filters: an unknown payment is refused (400, `resource_missing`). */
 export const knownPayment = (
   { objects }: RequestContext,
   { charge, payment_intent }: { readonly charge?: string; readonly payment_intent?: string }
@@ -86,10 +83,10 @@ export const knownPayment = (
 /** Newest first: the reverse of the order in which records were created, even within the same second. */
 export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()
 
-/** Kinds of records that the provider's API names and shows as they are kept. */
+/** Kinds of records that the provider's API exposes unchanged, under their own names. */
 type ListedKind = Kind & Noun & Shape
 
-/** Finds an object by its id, or answers that there is none. */
+/** Finds an object by its id; fails with 404 if there is none. */
 export const existingOf =
   <K extends ListedKind>(kind: K) =>
   ({ objects }: RequestContext, id: string): Effect.Effect<Records[K], ProviderError> => {

@@ -1,6 +1,6 @@
 /**
- * Amounts as the provider's pages show them and payers write them. The provider counts most currencies in hundredths, also
- * those that have no fraction in everyday use, such as HUF and IDR, for which `Intl` would show a hundred times as much.
+ * Formats and parses amounts as on the provider's pages. The provider counts most currencies in hundredths, even those
+ * without a fraction in everyday use, such as HUF and IDR, for which `Intl` would show a hundred times as much.
  */
 
 const withoutFraction: ReadonlySet<string> = new Set(
@@ -8,7 +8,7 @@ const withoutFraction: ReadonlySet<string> = new Set(
 )
 const inThousandths: ReadonlySet<string> = new Set("bhd jod kwd omr tnd".split(" "))
 
-/** How many digits after the point the provider counts in a currency. */
+/** The number of decimal digits that the provider counts in a currency. */
 export const digitsOf = (currency: string): 0 | 2 | 3 => {
   if (withoutFraction.has(currency)) return 0
   return inThousandths.has(currency) ? 3 : 2
@@ -25,16 +25,16 @@ export const money = (amount: number, currency: string): string => {
   }).format(amount / 10 ** digits)
 }
 
-/** An amount as it stands in a field: `5.00` for 500 brl. */
+/** An amount as a field's text: `5.00` for 500 brl. */
 export const amountText = (amount: number, currency: string): string => {
   const digits = digitsOf(currency)
   return (amount / 10 ** digits).toFixed(digits)
 }
 
-/** The form of {@link amountIn}'s text. */
+/** The pattern of {@link amountIn}'s text. */
 export const amountForm = /^\d{1,12}(?:[.,]\d{1,3})?$/
 
-/** The amount that a payer has written, in the smallest unit; undefined if it has more digits than the currency. */
+/** Parses a payer's amount to the smallest unit; undefined if it has more decimals than the currency. */
 export const amountIn = (text: string, currency: string): number | undefined => {
   const [whole = "", fraction = ""] = text.split(/[.,]/)
   const digits = digitsOf(currency)

@@ -10,21 +10,21 @@ import { olderApiVersion } from "./Versions.ts"
 
 /** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {
-  /** Sets the target of one of the platform's entries; its notifications wait until then. */
+  /** Sets the target of one of the platform's webhook endpoints; its notifications wait until then. */
   readonly setTarget: (entry: Entry, target: WebhookTarget) => Effect.Effect<void, EmulatorError>
-  /** The attempts made so far for an event whose notification is pending; undefined if this process made none. */
+  /** The attempts so far for an event whose notification is pending; undefined if this process made none. */
   readonly attemptsOf: (event: string) => number | undefined
 }
 
-/** The scope of records that belong to the emulator itself and not to an account. */
+/** The scope of the emulator's own records. */
 const ownScope = "emulator"
 
 const attemptTimeout = Duration.seconds(10)
 
-/** Attempts under way at once. They begin in the order of their events. */
+/** Maximum number of concurrent attempts, which start in the order of their events. */
 const concurrency = 32
 
-/** From 200 ms, doubling up to 5 s, with jitter; without end. */
+/** From 200 ms, doubling up to 5 s, with jitter; retries forever. */
 const backoff = Schedule.exponential("200 millis").pipe(
   Schedule.jittered,
   Schedule.modifyDelay((_, delay) => Duration.min(delay, Duration.seconds(5)))
@@ -40,7 +40,7 @@ const reasonOf = (cause: unknown): string => {
   return "code" in cause && typeof cause.code === "string" ? cause.code : cause.name
 }
 
-/** Makes one request and discards the body of its answer. Whatever goes wrong is an outcome, not a failure. */
+/** Makes one request and discards the response body. Every failure is an outcome, not an error. */
 const post = (agent: Agent, url: string, body: string, signature: string): Effect.Effect<Outcome> =>
   Effect.tryPromise({
     try: async (signal) => {
@@ -78,8 +78,8 @@ const advance = (delivery: Delivery, attempts: number, { error, status }: Outcom
 })
 
 /**
- * Records an attempt. Nothing is written while attempts fail in the same way, so that an unreachable target does not
- * fill the journal; the number of attempts is written with the next different outcome.
+ * Records an attempt. Repeated identical failures are not written, so that an unreachable target does not fill the
+ * journal; their number is written with the next different outcome.
  */
 const record = (store: Store, { event, scope }: PendingDelivery, attempts: number, outcome: Outcome) =>
   store.transact((transaction) =>
@@ -93,7 +93,7 @@ const record = (store: Store, { event, scope }: PendingDelivery, attempts: numbe
     })
   )
 
-/** The payload of an event: as the API shows it, or in the older version. */
+/** The payload of an event: as the API shows it, or converted to the older version. */
 const payloadOf = (objects: Scoped, delivery: Delivery, target: WebhookTarget): object | undefined => {
   if (delivery.entry === "thin") return objects.get("thin_event", delivery.event)
   const event = objects.get("event", delivery.event)
@@ -107,7 +107,7 @@ interface Loaded {
   readonly attempts: number
 }
 
-/** The event and how often it was sent before; undefined if it needs no notification any more. */
+/** The event and the number of earlier attempts; undefined if it no longer needs a notification. */
 const load = (
   store: Store,
   { event, scope }: PendingDelivery,
@@ -124,10 +124,10 @@ const load = (
     })
   )
 
-/** The names under which the targets are kept. */
+/** The ids under which the targets are stored. */
 const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
 
-/** Creates one of the platform's entries: its target, once that is set, and the secret that signs its notifications. */
+/** Creates one of the platform's webhook endpoints: its target, once set, and its signing secret. */
 const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secret: string) {
   const stored = yield* store.transact((transaction) =>
     Effect.sync(() => transaction.in(ownScope).get("webhook", targetIds[entry]))
@@ -146,12 +146,12 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
   return { name, secret, whenNamed }
 })
 
-/** The secrets that sign notifications, one for each of the platform's entries. */
+/** The signing secrets of the platform's webhook endpoints. */
 export type Secrets = Readonly<Record<Entry, string>>
 
 /**
- * Starts sending each event of the store's outbox, until its target answers 2xx. The targets are stored, so that
- * pending notifications are sent after a restart.
+ * Sends each event of the store's outbox until its target answers 2xx. Targets are stored, so that pending
+ * notifications are sent after a restart.
  */
 export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -189,7 +189,7 @@ export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Noti
           error === "again" ? Effect.void : Effect.logError("A notification could not be recorded", error)
         ),
         Effect.retry(backoff),
-        // The schedule has no end, so no failure gets here
+        // The schedule is endless, so no failure gets here
         Effect.orDie
       )
 

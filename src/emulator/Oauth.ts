@@ -17,10 +17,10 @@ import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
 import { deauthorize } from "./triggers/AccountTriggers.ts"
 
-/** Seconds for which a code works. */
+/** The lifetime of a code, in seconds. */
 const lifetime = 5 * 60
 
-/** How many accounts the page offers. */
+/** The maximum number of accounts that the page offers. */
 const mostOffered = 20
 
 const authorizeParams = Schema.Struct({
@@ -38,7 +38,7 @@ const decisionParams = Schema.Struct({
   action: Params.oneOf("connect", "decline")
 })
 
-/** An account that its owner may offer: any but the platform's own, the newest first. */
+/** The accounts that an owner may choose: the newest ones, without the platform's own. */
 const offered = (service: Service, transaction: Transaction): ReadonlyArray<Account> =>
   newestFirst(transaction.in(service.platformId).all("account"))
     .filter(({ id }) => id !== service.platformId)
@@ -52,7 +52,7 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-/** The account is the platform's to act for from now on. */
+/** Creates a code for the chosen or a new account; undefined if the account is unknown. */
 const grant = (
   service: Service,
   transaction: Transaction,
@@ -96,9 +96,9 @@ const decide = (
   )
 
 /**
- * The page on which the owner of an account lets the platform act for it: `GET /oauth/authorize` shows it, `POST` does
- * what its buttons do. Both lead back to `redirect_uri`, with a code or with `error=access_denied`. At the provider, that
- * URL has to be registered; here every http and https URL is accepted.
+ * The page on which an account's owner grants the platform access: `GET /oauth/authorize` shows it, `POST` performs its
+ * buttons' actions. Both actions redirect to `redirect_uri`, with a code or with `error=access_denied`. The provider
+ * requires that URL to be registered; the emulator accepts every http and https URL.
  */
 const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<HttpReply, EmulatorError> => {
   const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
@@ -119,7 +119,7 @@ const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<Ht
   )
 }
 
-/** A refusal in the form of OAuth, which is not that of the provider's API. */
+/** A refusal in OAuth's format, which differs from the API's. */
 const refused = (status: number, error: string, description: string): HttpReply =>
   jsonReply(status, JSON.stringify({ error, error_description: description }))
 
@@ -150,7 +150,7 @@ const tokenParams = Schema.Struct({
   grant_type: Params.text(100)
 })
 
-/** Exchanges a code. One that is used a second time was stolen, so that the access ends. */
+/** Exchanges a code for access. A code used a second time counts as stolen, so access is revoked. */
 const token = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
@@ -178,7 +178,7 @@ const token = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
 
-/** Ends the access to an account, with its `account.application.deauthorized`. */
+/** Ends the access to an account. Event: `account.application.deauthorized`. */
 const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
@@ -205,8 +205,8 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
 const operations = { token, deauthorize: endAccess } as const
 
 /**
- * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize` for
- * the platform, with its key, whose refusals have the form of OAuth.
+ * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize`
+ * for the platform, with its key and with refusals in OAuth's format.
  */
 export const oauth =
   (service: Service) =>

@@ -13,13 +13,13 @@ const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
 const without = (object: Plain, ...names: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
 
-/** Changes each object of a list within an object; anything but such a list is returned as it is. */
+/** Changes each object of a list within an object; returns anything else unchanged. */
 const eachOf = (list: unknown, change: (item: Plain) => Plain): unknown =>
   isPlain(list) && Array.isArray(list["data"])
     ? { ...list, data: list["data"].map((item: unknown) => change(plain(item))) }
     : list
 
-/** The price itself: in the current version a line has only its id. */
+/** The price itself; in the current version a line has only its id. */
 const priceOf = (objects: Scoped, id: unknown): Plain | null => {
   const price = typeof id === "string" ? objects.get("price", id) : undefined
   return price === undefined ? null : present(objects, "price", price, unexpanded)
@@ -119,9 +119,9 @@ const older = (objects: Scoped, object: Plain): Plain => {
 }
 
 /**
- * An event in the version before 2025: an invoice names its subscription and its payment itself and its lines hold
- * their prices, the subscription itself has the period, a payment names its invoice, and the event has no `context`.
- * Fields that were only added since are left in.
+ * Converts an event to the version before 2025: an invoice names its subscription and its payment itself and its lines
+ * hold their prices, the subscription itself has the period, a payment names its invoice, and the event has no
+ * `context`. Fields added since then are kept.
  */
 export const inOlderVersion = (objects: Scoped, { context: _, ...event }: Event): Event => {
   const previous = event.data.previous_attributes

@@ -17,14 +17,14 @@ const submission = Schema.Struct({
   name: Params.optional(Params.clearable(Params.text(maxBusinessName)))
 })
 
-/** What becomes due if the owner leaves it out. */
+/** The requirement that becomes due if the owner omits it. */
 const document = "individual.verification.document"
 
 const unknown = messageReply(404, "Not found", "There is no such page. Start the onboarding again from the platform.")
 
 const unsupported = htmlReply(405, messageReply(405, "Not allowed", "Use GET or POST.").body, { allow: "GET, POST" })
 
-/** The account after its owner has submitted everything, or everything but a document. */
+/** The account after its owner has submitted everything, or everything except a document. */
 const completed = (account: Account, name: string, complete: boolean): Account => {
   const due = complete ? [] : [document]
   return {
@@ -77,8 +77,8 @@ const submit = (
 }
 
 /**
- * The link to an account's onboarding: `GET /setup/s/<account>/<token>` leads to its page once, before it expires;
- * otherwise to the platform's refresh URL.
+ * The link to an account's onboarding: `GET /setup/s/<account>/<token>` redirects to its page once, before the link
+ * expires; otherwise to the platform's refresh URL.
  */
 export const accountLinkPage =
   (service: Service) =>
@@ -103,9 +103,9 @@ export const accountLinkPage =
   }
 
 /**
- * The page of an account's onboarding. `GET /setup/e/<account>/<token>` shows it, `POST` does what its buttons do:
- * `action=finish` submits everything, `action=partial` leaves out a document, `action=leave` nothing at all. Each leads
- * back to the platform (303) and ends the visit; the first two change the account, with its `account.updated`.
+ * The page of an account's onboarding. `GET /setup/e/<account>/<token>` shows it, `POST` performs its buttons' actions:
+ * `action=finish` submits everything, `action=partial` everything except a document, `action=leave` nothing. Each
+ * redirects to the platform (303) and ends the visit; the first two change the account. Event: `account.updated`.
  */
 export const accountSetupPage =
   (service: Service) =>

@@ -1,13 +1,13 @@
 import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
 import type { Account } from "./Records.ts"
 
-/** The pages for the owners of accounts: onboarding, and the consent to the platform's access. */
+/** The pages for accounts' owners: onboarding, and consent to the platform's access. */
 
 export const maxBusinessName = 100
 
 const nameOf = ({ business_profile, id }: Account): string => business_profile?.name ?? id
 
-/** What is still asked for, in words. */
+/** The outstanding requirements in words. */
 const wordsOf: Readonly<Record<string, string>> = {
   "business_profile.name": "the name of your business",
   business_type: "the kind of your business",
@@ -62,7 +62,7 @@ const accountChoice = (account: Account, index: number): Html => {
 `
 }
 
-/** The page on which an account's owner lets the platform act for it. */
+/** The page on which an account's owner grants the platform access. */
 export const consentPage = ({ accounts, mayWrite, refusal }: Consent): string =>
   page(
     "Connect your account",

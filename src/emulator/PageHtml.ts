@@ -13,7 +13,7 @@ const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index
 const everyPeriod = ({ interval, interval_count }: NonNullable<LineItem["price"]["recurring"]>): string =>
   interval_count === 1 ? `every ${interval}` : `every ${interval_count} ${interval}s`
 
-/** What one of an item costs if there are several, and what it costs again and again: also after days that are free. */
+/** An item's unit price if there are several, and its recurring price, even if its first days are free. */
 const termsOf = ({ currency, price, quantity }: LineItem): string => {
   const one = price.unit_amount === null ? undefined : money(price.unit_amount, currency)
   const each = one !== undefined && quantity > 1 ? `${one} each` : undefined
@@ -23,7 +23,7 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   return one === undefined ? period : `${one} ${period}`
 }
 
-/** Lets the payer take the price that the shop's owner offers in place of the item's. */
+/** A checkbox to accept the owner's upsell for an item. */
 const upsellField = (upsell: Price | undefined, item: LineItem, index: number): Html =>
   upsell === undefined
     ? nothing
@@ -103,7 +103,7 @@ const laterButtons = (session: Session): Html =>
 `
     : nothing
 
-/** Outcomes that no real payer chooses, in a group of their own. */
+/** Outcomes for testing, apart from those of a real payer. */
 const testChoices = (session: Session): Html => html`<fieldset>
 <legend>Test mode: choose what happens</legend>
 <p>No card is asked for. Pay succeeds at once${
@@ -127,7 +127,7 @@ const fieldInput = ({ dropdown, key, numeric, optional }: CustomField): Html => 
     : html`<input ${name} inputmode="numeric" pattern="[0-9]+" maxlength="255">`
 }
 
-/** The fields that the session asks for. */
+/** The fields that the session collects. */
 const collectedFields = ({ custom_fields, phone_number_collection }: Session): Html =>
   html`${
     phone_number_collection?.enabled === true
@@ -148,7 +148,7 @@ ${amountField(session, order)}${codeField(session, code)}${collectedFields(sessi
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
 ${session.cancel_url === null ? nothing : html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
-/** What a subscription costs after today; nothing for a sale. */
+/** The cost of a subscription after today; empty for a sale. */
 const afterwards = (session: Session, { items, subscriptionData }: Order): Html => {
   if (session.mode !== "subscription") return nothing
   const days = subscriptionData.trialPeriodDays
@@ -159,19 +159,19 @@ const afterwards = (session: Session, { items, subscriptionData }: Order): Html 
 `
 }
 
-/** What the page shows besides the order itself. */
+/** The page's state besides the order itself. */
 export interface PageState {
-  /** The name of the shop, if its owner has said it. */
+  /** The name of the shop, if its owner has set one. */
   readonly shop: string | undefined
-  /** The promotion code that is applied; "" for none. */
+  /** The applied promotion code; "" for none. */
   readonly code: string
-  /** The price that is offered in place of each item's, by its index. */
+  /** Each item's upsell price, by its index. */
   readonly upsells: ReadonlyArray<Price | undefined>
   /** Why the last submission was refused. */
   readonly refusal: string | undefined
 }
 
-/** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
+/** The page of an open session: its items, the total, and the forms to pay or to decline the card. */
 export const checkoutPage = (session: Session, order: Order, { code, refusal, shop, upsells }: PageState): string =>
   page(
     shop === undefined ? "Checkout" : `Pay ${shop}`,

@@ -34,7 +34,10 @@ export const html = (
 
 export const nothing = html``
 
-/** One scale of type and of spaces; every colour in a light and a dark form, with a contrast of 4.5 to 1 or more. */
+/**
+ * One scale of type and one of spacing; every colour in a light and a dark variant, with a contrast of at least 4.5 to
+ * 1.
+ */
 const style = html`<style>
 :root { color-scheme: light dark; --page: #f3f4f8; --card: #fff; --text: #1c1f2b; --quiet: #555b6e; --line: #d9dce6; --field: #868c9e; --accent: #4b32c3; --on-accent: #fff; --alert: #a3001c; --alert-back: #fdecee; --test: #3d2c00; --test-back: #ffd666 }
 @media (prefers-color-scheme: dark) {
@@ -75,7 +78,7 @@ legend { padding: 0 .4rem; font-weight: 600; font-size: .875rem }
 .refusal { padding: .75rem 1rem; color: var(--alert); background: var(--alert-back); border-radius: .375rem }
 </style>`
 
-/** A page of the emulator: in light and dark, from 360 px of width, and with "test mode" before everything else. */
+/** A page of the emulator, in light and dark, from 360 px of width, and with "test mode" before everything else. */
 export const page = (title: string, content: Html): string =>
   html`<!doctype html>
 <html lang="en">

@@ -2,8 +2,8 @@ import type { HttpReply } from "./Http.ts"
 import { messagePage } from "./PageLayout.ts"
 
 /**
- * A page without scripts and foreign content. Form targets are not restricted: after a payment, one redirects to the
- * shop.
+ * A page without scripts and foreign content. Form targets are not restricted, since after a payment a form redirects
+ * to the shop.
  */
 export const htmlReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
   status,

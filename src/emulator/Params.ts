@@ -2,10 +2,10 @@ import { Effect, ParseResult, Schema } from "effect"
 import type { FormInput } from "./Form.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
-/** Annotation of a parameter's schema: the provider's error code for values that the schema refuses. */
+/** Annotation of a parameter's schema: the provider's error code for refused values. */
 const refusalCode = Symbol.for("connected-payments/emulator/refusalCode")
 
-/** Reads one leaf: returns the value, or the message of its refusal. */
+/** Parses one leaf: returns the value, or the message of its refusal. */
 type Read<A> = (raw: unknown) => { readonly value: A } | { readonly refused: string }
 
 const leaf = <A>(target: Schema.Schema<A>, read: Read<A>, code?: string): Schema.Schema<A, unknown> => {
@@ -45,7 +45,7 @@ export const text = (max = 5_000): Schema.Schema<string, unknown> =>
     )
   )
 
-/** A text that an empty string unsets: the value is null then. */
+/** A value that an empty string clears, which decodes to null. */
 export const clearable = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.Union(
     leaf(Schema.Null, (raw) => (raw === "" ? { value: null } : { refused: "Invalid value" })),
@@ -73,7 +73,7 @@ export const integer = (min = 0, max = Number.MAX_SAFE_INTEGER): Schema.Schema<n
     "parameter_invalid_integer"
   )
 
-/** A decimal that is not negative, with at most 12 decimal places; kept as text, so that no digit is lost. */
+/** A non-negative decimal with at most 12 decimal places; kept as text, so that no digit is lost. */
 export const decimal: Schema.Schema<string, unknown> = matching(/^\d{1,15}(?:\.\d{1,12})?$/, "decimal")
 
 /** A number above zero, such as a length or a weight. */
@@ -104,7 +104,7 @@ export const oneOf = <const Words extends readonly [string, ...Array<string>]>(
   )
 }
 
-/** A URL that a browser may be sent to: absolute, http or https. */
+/** A URL to which a browser may be redirected: absolute, http or https. */
 export const url: Schema.Schema<string, unknown> = leaf(
   Schema.String,
   (raw) =>
@@ -139,10 +139,10 @@ export const byIndex = <A, I>(item: Schema.Schema<A, I>) =>
       : { refused: "Invalid object" }
   ).pipe(Schema.compose(Schema.Record({ key: Schema.String, value: item }), { strict: false }))
 
-/** Texts of at most `max` characters by the key of what they are for: `fields[name]=Ana`. */
+/** Texts of at most `max` characters, by key: `fields[name]=Ana`. */
 export const byKey = (max: number): Schema.Schema<Readonly<Record<string, string>>, unknown> =>
   leaf(Schema.Record({ key: Schema.String, value: Schema.String }), (raw) => {
-    // The form's parser turns numeric keys into an array, whose entries still have the right keys
+    // The form parser turns numeric keys into an array, whose entries keep the right keys
     const entries = typeof raw === "object" && raw !== null ? Object.entries(raw) : []
     const texts = entries.flatMap(([key, value]) =>
       typeof value === "string" && value.length <= max ? [[key, value] as const] : []
@@ -152,7 +152,7 @@ export const byKey = (max: number): Schema.Schema<Readonly<Record<string, string
       : { refused: "Invalid object" }
   })
 
-/** A change of metadata: values to set by key; an empty value removes its key, and `""` for the whole removes all. */
+/** A metadata patch: values to set by key. An empty value removes its key, and `""` as the whole patch removes all. */
 export type MetadataPatch = Readonly<Record<string, string>> | ""
 
 const maximumKeys = 50
@@ -165,7 +165,7 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
     if (raw === "") return { value: "" }
     if (typeof raw !== "object" || raw === null) return { refused: "Invalid object" }
     const entries: Record<string, string> = {}
-    // The form's parser turns numeric keys into an array, whose entries still have the right keys
+    // The form parser turns numeric keys into an array, whose entries keep the right keys
     for (const [key, value] of Object.entries(raw)) {
       if (typeof value !== "string" || value.length > 500)
         return { refused: `Metadata value of '${key}' must be a string of at most 500 characters` }
@@ -176,14 +176,14 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
   }
 )
 
-/** The metadata after a change. */
+/** Applies a patch to metadata. */
 export const patchMetadata = (
   current: Readonly<Record<string, string>>,
   patch: MetadataPatch | undefined
 ): Record<string, string> =>
   patch === "" ? {} : Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([, value]) => value !== ""))
 
-/** The metadata of an object after a change. Error: more than 50 keys (400). */
+/** Applies a patch to an object's metadata. Error: more than 50 keys (400). */
 export const changedMetadata = (
   current: Readonly<Record<string, string>>,
   patch: MetadataPatch | undefined
@@ -230,7 +230,7 @@ const firstRefusal = (issue: ParseResult.ParseIssue, path: ReadonlyArray<Propert
     case "Pointer":
       return firstRefusal(issue.issue, [...path, ...(Array.isArray(issue.path) ? issue.path : [issue.path])], code)
     case "Composite": {
-      // The last member of a union is the most general one, and its message fits the value best
+      // A union's last member is the most general one, and its message fits best
       const inner = Array.isArray(issue.issues)
         ? issue.ast._tag === "Union"
           ? issue.issues.at(-1)
@@ -273,7 +273,7 @@ const toError = ({ code, message, path, reason }: Found): ProviderError => {
 }
 
 /**
- * Decodes the parameters of a request and refuses those that the schema does not know.
+ * Decodes a request's parameters and refuses those unknown to the schema.
  *
  * Errors, as at the provider (all 400): `parameter_unknown`, `parameter_missing`, `parameter_invalid_integer`,
  * `parameter_invalid_empty`, `url_invalid`, or no code, each with `param`.

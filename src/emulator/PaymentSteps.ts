@@ -35,7 +35,7 @@ interface Attempt {
 }
 
 const charge = (context: RequestContext, intent: PaymentIntent, { email, method, outcome }: Attempt): Charge => {
-  // An asynchronous payment method has been chosen before the payment arrives
+  // An asynchronous payment method was chosen before the payment arrives
   const paymentMethod = typeof intent.payment_method === "string" ? intent.payment_method : newId("pm_")
   const attempt = makeCharge(intent, { created: context.now, outcome, method, paymentMethod, email })
   const made = outcome === "approved" ? { ...attempt, balance_transaction: recordCharge(context, attempt).id } : attempt

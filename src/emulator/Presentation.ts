@@ -12,7 +12,7 @@ export interface Expansion {
 /** Nothing expanded. */
 export const unexpanded: Expansion = {}
 
-/** What an answer is: an object of a shape, or a page of such objects. */
+/** The type of an answer: an object of a shape, or a page of such objects. */
 export type AnswerShape = { readonly object: Shape } | { readonly listOf: Shape }
 
 /** The provider's bound on the parts of an expansion path. */
@@ -21,7 +21,7 @@ const maximumDepth = 4
 /** Items that an expanded list shows; clients fetch the rest from the list's own URL. */
 const includedItems = 10
 
-/** What the part of a path read so far leads to: an answer, a part of an object, or a value without fields. */
+/** Where a partly parsed path leads: to an answer, a part of an object, or a value without fields. */
 type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
 
 const fieldsAt = (at: Place): Fields => {
@@ -64,9 +64,7 @@ const isExpandable = (shape: AnswerShape, path: ReadonlyArray<string>): boolean 
 const add = (tree: Expansion, [head, ...rest]: ReadonlyArray<string>): Expansion =>
   head === undefined ? tree : { ...tree, [head]: add(tree[head] ?? unexpanded, rest) }
 
-/**
- * Checks the paths of an `expand` parameter against the fields of the answer; fails with 400 if it has no such field.
- */
+/** Checks the paths of an `expand` parameter against the fields of the answer; fails with 400 for an unknown field. */
 export const parseExpansion = (
   shape: AnswerShape,
   paths: ReadonlyArray<string>
@@ -90,7 +88,7 @@ type Plain = Readonly<Record<string, unknown>>
 
 const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Changes a value, or each value of a list. */
+/** Maps a value, or each value of a list. */
 const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value)
 

@@ -30,7 +30,7 @@ export interface Refusal {
 export const refuse = ({ status = 400, ...rest }: Refusal): ProviderError =>
   new ProviderError({ status, type: "invalid_request_error", ...rest })
 
-/** The provider's name for the id in the URL of each kind of object, used in its refusals. */
+/** The provider's parameter name for the id in each kind of object's URL, used in its refusals. */
 const pathParams = {
   "balance transaction": "id",
   charge: "charge",

@@ -2,8 +2,8 @@ import type { Stripe } from "stripe"
 import type { ApiVersion } from "./Versions.ts"
 
 /**
- * A provider type as it is in the JSON. The SDK's types have `Decimal` for what is a string there, and allow an
- * expanded object in place of an id.
+ * A provider type in its JSON form. The SDK's types have `Decimal` where the JSON has a string, and allow an expanded
+ * object instead of an id.
  */
 export type Wire<T> = T extends string
   ? T
@@ -152,8 +152,8 @@ export interface EventRequest {
 }
 
 /**
- * What a checkout session (or a payment link) sells, and the data for the payment or the subscription: the provider
- * does not show these with the session.
+ * The items of a checkout session (or a payment link), and the data for the payment or the subscription, which the
+ * provider does not show with it.
  */
 export interface Order {
   readonly items: ReadonlyArray<LineItem>
@@ -177,17 +177,17 @@ export interface SubscriptionData {
   readonly trialPeriodDays: number | null
 }
 
-/** The platform's two entries for notifications: for events with their object, and for thin events. */
+/** The platform's two webhook endpoints: for events with their object, and for thin events. */
 export type Entry = "snapshot" | "thin"
 
 /**
  * The state of an event's notification. While it is pending, `attempts` and the two fields after it are written when
- * the outcome changes, not at every repetition.
+ * the outcome changes, not at every retry.
  */
 export interface Delivery {
   /** The event's id; a thin event's if `entry` is `thin`. */
   readonly event: string
-  /** The entry that it goes to; by default the one for snapshots. */
+  /** The webhook endpoint that it is sent to; by default the one for snapshots. */
   readonly entry?: Entry
   /** The version of the payload; by default the target's. */
   readonly apiVersion?: ApiVersion
@@ -211,7 +211,7 @@ export interface StoredAnswer {
   readonly created: number
 }
 
-/** Where the notifications of connected accounts go. */
+/** The target of connected accounts' notifications. */
 export interface WebhookTarget {
   readonly url: string
   /** The version of snapshots; by default the current one. */
@@ -224,7 +224,7 @@ export interface Connection {
   readonly revoked: boolean
 }
 
-/** A link to an account's onboarding, by the random part of its URL: it leads there once, before it expires. */
+/** A link to an account's onboarding, by the random part of its URL. It works once, before it expires. */
 export interface AccountLink {
   readonly id: string
   readonly account: string
@@ -254,7 +254,7 @@ export interface Authorization {
   readonly redeemed: boolean
 }
 
-/** The price that payers may take in place of a recurring one, if the account's owner has set one up. */
+/** The upsell that the account's owner has set for a recurring price. */
 export interface Upsell {
   readonly price: string
   readonly upsell: string
@@ -301,7 +301,7 @@ export interface Records {
 
 export type Kind = keyof Records
 
-/** Records by kind and id, in the order of their creation; `Absent` is null if removals must be remembered. */
+/** Records by kind and id, in creation order; `Absent` is null if removals must be remembered. */
 export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
 
 export const emptyCollections = <Absent = never>(): Collections<Absent> => ({

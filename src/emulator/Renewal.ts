@@ -11,7 +11,7 @@ import { makePaymentIntent } from "./resources/PaymentIntents.ts"
 import { dueNow } from "./resources/Sales.ts"
 import { endSubscription } from "./resources/Subscriptions.ts"
 
-/** The end of a subscription's period: the card pays for the next one, or is declined. */
+/** The renewal at the end of a subscription's period: the card pays, or is declined. */
 export interface RenewalOrder {
   readonly id: string
   readonly outcome: "paid" | "failed"
@@ -54,8 +54,8 @@ const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
   })
 
 /**
- * The items of the next period with their prices, less a discount that still applies when that period begins. A renewal may
- * come before its time, so the present says nothing about that.
+ * The next period's items with their prices, less a discount that still applies when that period begins. Does not use
+ * the present time, since a renewal may be early.
  */
 const pricedItems = ({ objects }: RequestContext, subscription: Subscription) => {
   const begins = Math.max(...subscription.items.data.map(({ current_period_end }) => current_period_end))
@@ -107,11 +107,11 @@ const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Cust
 }
 
 /**
- * Renews a subscription, whether or not its period has ended; one that was canceled at the end of its period ends
- * instead.
+ * Renews a subscription, whether or not its period has ended, or ends one that was canceled at the end of its period.
  *
- * Events: `customer.subscription.deleted` for one that ends. Otherwise those of the payment, then `invoice.created`, `invoice.finalized`, and `invoice.paid` with
- * `invoice.payment_succeeded` or `invoice.payment_failed`, and `customer.subscription.updated`.
+ * Events: `customer.subscription.deleted` for one that ends. Otherwise those of the payment, then `invoice.created`,
+ * `invoice.finalized`, and `invoice.paid` with `invoice.payment_succeeded` or `invoice.payment_failed`, and
+ * `customer.subscription.updated`.
  *
  * Errors: `resource_missing` (404); a subscription that has ended (400).
  */

@@ -12,7 +12,7 @@ export interface RequestContext extends EventOrigin {
   /** The objects of the platform, including its connected accounts. */
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
-  /** Reports that something has happened to an object; see {@link emit}. */
+  /** Reports a change to an object as an event; see {@link emit}. */
   readonly emit: (happening: Happening) => void
 }
 
@@ -41,7 +41,7 @@ export interface Route {
   readonly method: "GET" | "POST" | "DELETE"
   /** Such as `/v1/products/:id`. */
   readonly path: string
-  /** Decodes parameters and expansions; what fails here fails before the operation begins. */
+  /** Decodes parameters and expansions; refusals here precede the operation. */
   readonly prepare: (input: FormInput, ids: ReadonlyArray<string>) => Effect.Effect<Prepared, ProviderError>
 }
 
@@ -56,7 +56,7 @@ interface RouteDefinition<A, I> {
 
 const expandParams = Schema.Struct({ expand: optional(listOf(text())) })
 
-/** Creates the route of an operation; all of them understand `expand`, which need not be in `params`. */
+/** Creates the route of an operation. All routes accept `expand`, which need not be in `params`. */
 export const route = <A, I>({ answers, method, params, path, run }: RouteDefinition<A, I>): Route => ({
   method,
   path,
@@ -71,7 +71,7 @@ export const route = <A, I>({ answers, method, params, path, run }: RouteDefinit
   })
 })
 
-/** Parameters of an operation that accepts only `expand`. A struct without any field would accept anything. */
+/** Parameters of an operation that accepts only `expand`. An empty struct would accept anything. */
 export const noParams = Schema.Struct({ "": optional(Schema.Never) })
 
 interface Matched {

@@ -19,13 +19,13 @@ export interface ServeOptions {
 /** Largest body of a request, in bytes. */
 const maximumBody = 1024 * 1024
 
-/** How long requests under way may take once the server closes. */
+/** Grace period for running requests when the server closes. */
 const closeGraceMilliseconds = 1_000
 
-/** The pause between two bytes of an answer without an end. */
+/** The pause between two bytes of an endless answer. */
 const dripMilliseconds = 50
 
-/** Longer than a client leaves its connections idle, so that none is closed just as it sends a request. */
+/** Longer than clients keep idle connections, so that none is closed just as a request is sent. */
 const keepAliveMilliseconds = 60_000
 
 const bodyOf = (message: IncomingMessage): Effect.Effect<string, "too large" | "aborted"> =>
@@ -98,7 +98,7 @@ const exchange = (handler: Handler, message: IncomingMessage, response: ServerRe
   return bodyOf(message).pipe(
     Effect.flatMap((body) => handler(requestOf(message, id, body))),
     Effect.flatMap((reply) => write(response, id, reply)),
-    // If the sender has gone, there is nobody left to answer
+    // After an abort there is nobody to answer
     Effect.catchAll((reason) => (reason === "aborted" ? Effect.void : write(response, id, tooLarge)))
   )
 }
@@ -127,7 +127,7 @@ const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<Add
     })
   })
 
-/** Stops listening, gives requests under way a moment to finish, then closes the connections that are left. */
+/** Stops listening, gives running requests a moment to finish, then closes the remaining connections. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.async((resume) => {
     const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)

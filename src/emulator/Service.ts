@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Store } from "./Store.ts"
 
-/** What the emulator's HTTP interfaces share. */
+/** The state that the emulator's HTTP interfaces share. */
 export interface Service {
   readonly store: Store
   /** The platform's own account. */

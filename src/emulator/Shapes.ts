@@ -36,7 +36,7 @@ export type Fields = Readonly<Record<string, Field>>
 
 /** A field that refers to other objects. */
 export type Field =
-  /** Holds an id or a list of ids, or the objects if it is expanded. */
+  /** Holds an id or a list of ids, or the objects if expanded. */
   | { readonly how: "reference"; readonly shape: Shape & Kind }
   /** Holds the id of an object of one of several kinds, whose own references cannot be expanded. */
   | { readonly how: "variant"; readonly shapes: ReadonlyArray<Shape & Kind> }
@@ -44,11 +44,11 @@ export type Field =
   | { readonly how: "embedded"; readonly shape: Shape }
   /** Always holds a list, of which the first items are shown. */
   | { readonly how: "items"; readonly shape: Shape }
-  /** Stored with the object but shown only if it is expanded. */
+  /** Stored with the object but shown only if expanded. */
   | { readonly how: "hidden" }
   /** A part of the object (or a list of parts) that has such fields itself. */
   | { readonly how: "part"; readonly fields: Fields }
-  /** A list that is not a field of the stored object; shown only if it is expanded. */
+  /** A list that is not a field of the stored object; shown only if expanded. */
   | {
       readonly how: "list"
       readonly shape: Shape
@@ -59,7 +59,7 @@ export type Field =
 const reference = (shape: Shape & Kind): Field => ({ how: "reference", shape })
 const part = (fields: Fields): Field => ({ how: "part", fields })
 
-/** What a session or a payment link sells. */
+/** The line items of a session or a payment link. */
 const soldItems = (path: string): Field => ({
   how: "list",
   shape: "item",

@@ -21,18 +21,18 @@ export interface Scoped {
   readonly remove: (kind: Kind, id: string) => void
 }
 
-/** What one request reads and writes: all of it is applied, or nothing. */
+/** The reads and writes of one request: either all are applied, or none. */
 export interface Transaction {
   /** The records in the scope of an account (or of another owner, such as the emulator itself). */
   readonly in: (scope: string) => Scoped
   readonly scopes: () => ReadonlyArray<string>
 }
 
-/** An event whose notification has not been delivered yet. */
+/** An event with a pending notification. */
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
-  /** The platform's entry that it goes to. */
+  /** The webhook endpoint that it is sent to. */
   readonly entry: Entry
 }
 
@@ -45,7 +45,7 @@ export interface Store {
   readonly transact: <A, E, R>(
     body: (transaction: Transaction) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | EmulatorError, R>
-  /** Pending deliveries, in the order of their events: those left from before the start, then each new one. */
+  /** Pending deliveries in the order of their events: those left over from before the start, then each new one. */
   readonly outbox: Queue.Dequeue<PendingDelivery>
 }
 
@@ -75,7 +75,7 @@ const changesOfKind = <K extends Kind>(
   return Array.from(collection, ([id, value]) => ({ scope, kind, id, value }))
 }
 
-/** The changes that lead from an empty state to this one: each kind in the order of creation. */
+/** The changes that build this state from an empty one, each kind in creation order. */
 const changesOf = (state: State<null>): ReadonlyArray<Change> =>
   Array.from(state).flatMap(([scope, collections]) => kinds.flatMap((kind) => changesOfKind(scope, kind, collections)))
 
@@ -119,10 +119,10 @@ const pendingDeliveries = (state: State): ReadonlyArray<PendingDelivery> =>
   )
 
 /**
- * Opens the state: empty, or from the journal, which it compacts.
+ * Opens the state, empty or from the journal, which it compacts.
  *
  * @param journalFile if absent, the state is in memory only
- * @param beginWith without a `journalFile`, the journal whose state it begins with; that one stays as it is
+ * @param beginWith without a `journalFile`: the journal to start from, which is not modified
  */
 export const makeStore = (
   journalFile: string | undefined,

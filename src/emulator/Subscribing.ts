@@ -6,7 +6,7 @@ import { createCustomer } from "./resources/Customers.ts"
 import { makeInvoice } from "./resources/InvoiceCreation.ts"
 import { makeDiscount, makeSubscription } from "./resources/SubscriptionCreation.ts"
 
-/** Adds the discount of a code to a subscription; one for a single invoice does not stay with it. */
+/** Adds a code's discount to a subscription; a discount for a single invoice is not kept on it. */
 const discountedBy = (context: RequestContext, session: Session, subscription: Subscription) => {
   const coupon = couponOf(context, session)
   if (coupon === undefined) return { discount: undefined, subscription }

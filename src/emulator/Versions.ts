@@ -6,7 +6,7 @@ export const apiVersion = "2026-10-28.endive"
  */
 export const olderApiVersion = "2024-12-18.acacia"
 
-/** The versions in which snapshots can be sent: at the provider, each webhook endpoint has its own. */
+/** The versions in which snapshots can be sent; at the provider, each webhook endpoint has its own. */
 export const apiVersions = [apiVersion, olderApiVersion] as const
 
 /** One of {@link apiVersions}. */

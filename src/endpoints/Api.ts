@@ -59,8 +59,8 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
 })
 
 /**
- * Filters before they are checked key by key: their errors have codes of their own (contract 7). Kept as they were
- * parsed: a record would lose a key `__proto__` without a word.
+ * Filters before they are checked key by key, with error codes of their own (contract 7). Kept as parsed: a record
+ * would silently drop a key `__proto__`.
  */
 const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
   jsonSchema: filtersJsonSchema,

@@ -129,7 +129,7 @@ const refuseUrl = (url: URL, options: DestinationOptions): DestinationRefusalRea
   return refuseHost(url.hostname) ?? (url.port === "" ? null : "port")
 }
 
-// What the URL parser would silently drop or change: spaces, control characters, backslashes
+// Characters that the URL parser would silently drop or change: spaces, control characters, backslashes
 const rewrittenSilently = /[\s\\\p{Cc}]/u
 
 const emptyCredentials = /^[a-z]+:\/*[^/?#]*@/i
@@ -160,7 +160,7 @@ export interface ResolvedAddress {
   readonly family: 4 | 6
 }
 
-/** How names are resolved. */
+/** Options of name resolution. */
 export interface DnsResolverOptions {
   /** Name servers to ask, each an address with an optional port (`1.1.1.1:53`), instead of the system's. */
   readonly nameServers?: ReadonlyArray<string>
@@ -251,9 +251,9 @@ const ask = (
   )
 
 /**
- * The addresses that a connection to the host may go to: all of them allowed, at least one. A single address that is
- * not allowed refuses the whole name, since its owner decides which answer comes first. An address in place of a name
- * is checked without a look-up. `hostname` is a URL's (IPv6 with or without brackets).
+ * The addresses of a host, at least one. A single address that the policy does not allow refuses the whole name, since
+ * the name's owner decides which answer comes first. A literal address is checked without a look-up. `hostname` is a
+ * URL's (IPv6 with or without brackets).
  */
 export const resolveDestination: (
   hostname: string,

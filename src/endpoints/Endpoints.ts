@@ -56,7 +56,7 @@ export interface DestinationSettings {
 export interface EndpointsOptions extends DestinationSettings {
   /** Endpoints per organization and environment. */
   readonly limit: number
-  /** How long events that an endpoint missed can be read: as long as deliveries. */
+  /** How long skipped events can be read: as long as deliveries. */
   readonly keepFor: Duration.Duration
 }
 
@@ -107,9 +107,7 @@ const judgeFilters = (
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
   Endpoints,
   {
-    /**
-     * Creates an active endpoint once its destination has been checked and resolved. Only this answer has the secret.
-     */
+    /** Creates an active endpoint after checking and resolving its destination. The secret is returned only here. */
     readonly create: (
       principal: PrincipalShape,
       params: NewEndpoint
@@ -135,19 +133,19 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Deletes an endpoint for good. In the same transaction its secrets are erased, and queued deliveries end as `failed` with
-     * `endpoint_deleted`: a thousand of them, and none of the others is claimed until `endDeleted` ends it. An attempt under
-     * way is recorded, and has its delivery delivered if it was a success. The history stays.
+     * Deletes an endpoint for good. The same transaction erases its secrets and fails a thousand of its queued
+     * deliveries with `endpoint_deleted`; the others are not claimed, and `endDeleted` fails them. An attempt under way
+     * is recorded, and its delivery counts as delivered if it succeeds. The history is kept.
      */
     readonly delete: (
       principal: PrincipalShape,
       id: EndpointId
     ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
     /**
-     * Issues a new signing secret, which only this answer has (contract 8.6). The previous one signs new events for 24
+     * Issues a new signing secret, which is returned only here (contract 8.6). The previous one signs new events for 24
      * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
      * within the 24 hours, the newest secret and its predecessor sign new events. Of more than 64 replaced secrets, the
-     * oldest are erased, and what is still queued under those is signed with the current one.
+     * oldest are erased, and deliveries still queued under them are signed with the current one.
      */
     readonly rotateSecret: (
       principal: PrincipalShape,
@@ -164,7 +162,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     ) => Effect.Effect<SkippedEventList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Erases rotated secrets that no longer sign anything. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
-    /** Ends what still waits for deleted endpoints, in batches. */
+    /** Fails the deliveries still queued for deleted endpoints, in batches. */
     readonly endDeleted: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -303,8 +301,8 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
         yield* repo.markDeleted(principal, id)
         yield* repo.eraseSecrets(principal, id)
         const ended = yield* repo.failWaiting({ tenant: principal, id })
-        // Those under way come last: who records one waits for its row, and with it wait the attempts of others that are
-        // recorded in the same statement. If there is more, the housekeeping ends it
+        // Attempts under way last: recording one waits for its row, and delays the other attempts recorded in the same
+        // statement. The housekeeping fails the rest
         if (ended < batchSize) yield* repo.failUnderWay(principal, id)
         yield* record(principal, "endpoint.deleted", id)
       })
@@ -316,7 +314,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     return yield* transaction(sql)(
       Effect.gen(function* () {
         yield* requireLocked(principal, id)
-        // There is none if it was deleted because its master key was lost
+        // None if it was deleted because its master key was lost
         const previousSecretExpiresAt = Option.getOrNull(yield* repo.retireSecret(principal, id))
         yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
         yield* repo.eraseSurplusSecrets(principal, id)
@@ -360,7 +358,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   return { create, prepareCreate, list, get, update, delete: remove, rotateSecret, listSkipped, clean, endDeleted }
 })
 
-/** Ends what waits for deleted endpoints, soon after the deletion. */
+/** Fails the deliveries queued for deleted endpoints, soon after the deletion. */
 export const deletedEndpointsLayer: Layer.Layer<never, never, Endpoints | SqlClient.SqlClient> = housekeepingLayer(
   "deletions",
   Effect.map(Endpoints, ({ endDeleted }) => ({ "deleted endpoints": endDeleted })),

@@ -107,7 +107,7 @@ const rowStatements = (sql: Sql) => {
   }
 }
 
-/** The statements on the workspace's and the endpoints' rows that return none of them. */
+/** Statements on the rows of workspaces and endpoints that return no endpoints. */
 const endpointStatements = (sql: Sql) => ({
   /**
    * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
@@ -160,7 +160,7 @@ const endpointStatements = (sql: Sql) => ({
 
 /** The statements that delete an endpoint and end its deliveries. */
 const deletionStatements = (sql: Sql) => {
-  /** Ends the deliveries that have left the queue in the common table expression `gone`. */
+  /** Fails the deliveries that the common table expression `gone` has removed from the queue. */
   const failGone = sql.literal(`
     UPDATE payments.deliveries d SET
       state = 'failed', finished_at = now(), last_http_status = NULL, last_error_code = 'endpoint_deleted'
@@ -168,7 +168,7 @@ const deletionStatements = (sql: Sql) => {
     WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment
       AND d.endpoint_id = gone.endpoint_id AND d.id = gone.id`)
 
-  /** Whether no attempt of a waiting delivery is under way. */
+  /** Whether no attempt of a queued delivery is under way. */
   const isFree = sql.literal("(leased_until IS NULL OR leased_until <= now())")
 
   return {
@@ -176,8 +176,8 @@ const deletionStatements = (sql: Sql) => {
       sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
 
     /**
-     * Ends deliveries of which no attempt is under way, at most `batchSize`: of this endpoint that is being deleted, or of any
-     * that was. Returns how many. In a transaction.
+     * Fails deliveries that have no attempt under way, at most `batchSize`: those of this endpoint, which is being
+     * deleted, or of all deleted endpoints. Returns how many. Run in a transaction.
      */
     failWaiting: (of: { readonly tenant: Tenant; readonly id: EndpointId } | "all deleted") =>
       Effect.map(
@@ -204,7 +204,7 @@ const deletionStatements = (sql: Sql) => {
         ([row]) => row?.count ?? 0
       ),
 
-    /** Ends deliveries under way: their attempts lose their leases with this, and are recorded as late ones are. */
+    /** Fails deliveries with an attempt under way: the attempts lose their leases, and are recorded like late ones. */
     failUnderWay: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
@@ -268,9 +268,9 @@ const secretStatements = (sql: Sql) => ({
     ),
 
   /**
-   * Erases replaced secrets beyond the newest 64. Whoever reads an endpoint reads all of its secrets, so a program that
-   * rotates without end would hold up everybody's deliveries. What is still queued under an erased one is signed with the
-   * current one.
+   * Erases replaced secrets beyond the newest 64. Reading an endpoint reads all of its secrets, so a program that
+   * rotates endlessly would slow down everybody's deliveries. Deliveries still queued under an erased secret are signed
+   * with the current one.
    */
   eraseSurplusSecrets: (tenant: Tenant, id: EndpointId) =>
     sql`
@@ -296,7 +296,7 @@ const skippedStatements = (sql: Sql) => ({
       (rows) => rows.length > 0
     ),
 
-  /** Newest first, after the event `after` if one is given, and none that was missed longer ago than `keepFor`. */
+  /** Newest first, after the event `after` if given, and none skipped longer ago than `keepFor`. */
   listSkipped: (
     tenant: Tenant,
     id: EndpointId,
@@ -324,7 +324,7 @@ const skippedStatements = (sql: Sql) => ({
   }
 })
 
-/** The SQL of endpoints; nobody outside the slice imports this. */
+/** The SQL of endpoints, private to this slice. */
 export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...endpointStatements(sql),
   ...rowStatements(sql),

@@ -8,10 +8,10 @@ import { SyntheticTests } from "../publishing/SyntheticTests.ts"
 import { CreatedEndpoint, Endpoint, EndpointsApi, QueuedTest, RotatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
 
-/** What is said of a deleted endpoint to those who need an answer with a body. */
+/** The body for a deleted endpoint, where one is required. */
 export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
-/** A key means the same operation over HTTP and for the tools of agents, and is replayed across them. */
+/** An idempotency key is valid across HTTP and the agents' tools: an answer is replayed to both. */
 export const endpointsHandlers = Effect.gen(function* () {
   const endpoints = yield* Endpoints
   const tests = yield* SyntheticTests
@@ -91,7 +91,7 @@ export const endpointsHandlers = Effect.gen(function* () {
   })
 })
 
-/** Over HTTP, a deletion is answered without a body; a refusal that was kept stays as it is. */
+/** Removes the body from a deletion's answer for HTTP, unless it is a stored refusal. */
 const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
   answer.status >= 400
     ? answer

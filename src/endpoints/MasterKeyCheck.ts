@@ -6,7 +6,7 @@ import type { Tenant } from "../kit/Tenant.ts"
 import type { MasterKey } from "../settings/Settings.ts"
 import { contextOf, type EncryptedKind, noUuid } from "./MasterKeyRotation.ts"
 
-/** The master keys are not those of the database. The message is for operators: it names the key's id, never the key. */
+/** The master keys are not those of the database. The message is for operators: it names the key's id, not the key. */
 export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
   readonly message: string
   /** The key that is missing, or whose bytes are not those that encrypted the stored data. */
@@ -20,7 +20,7 @@ interface Sample extends Tenant {
   readonly ciphertext: Buffer
 }
 
-/** The advice on how to get the key back; a local start without the setting has its key in its data directory. */
+/** How to get the key back; a local start without the setting has its key in its data directory. */
 const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
   secretsFile === undefined
     ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/docs/operating.md, or /docs/operating on any other process.`
@@ -28,8 +28,8 @@ const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
       "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
 
 /**
- * Tries the master keys on stored data: the installation's key, a signing secret, preferably one under an unknown key, and
- * the newest stored answer. One query, so that a process with wrong keys fails at its start and not at the first delivery.
+ * Tries the master keys on stored data, in one query: the installation's key, a signing secret, preferably one under an
+ * unknown key, and the newest stored answer. A process with wrong keys fails at startup, not at the first delivery.
  *
  * @param options.secretsFile the file that the key comes from, if `MASTER_KEYS` is not set
  */

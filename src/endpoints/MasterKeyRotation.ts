@@ -11,8 +11,8 @@ import { secretContext } from "./Secrets.ts"
 /**
  * Moves everything that is encrypted at rest from older master keys to the current one, while the service runs.
  *
- * A row is replaced only if it still holds what was read, so workers, requests and a second rotation lose nothing.
- * Progress is in the rows themselves: a rotation that was stopped is simply run again.
+ * A row is replaced only if it is unchanged since it was read, so workers, requests and a second rotation lose nothing.
+ * Progress is in the rows themselves: a stopped rotation is simply run again.
  */
 
 /** The kinds of data that are encrypted at rest. A new table with ciphertexts belongs here. */
@@ -38,7 +38,7 @@ interface EncryptedTable {
   readonly ciphertext: string
 }
 
-/** Stands for the organization of what belongs to none, and sorts before all of them. */
+/** The placeholder for rows without an organization; sorts before every id. */
 export const noUuid = "00000000-0000-0000-0000-000000000000"
 
 /** The tables with ciphertexts; each has a column `master_key_id`. */
@@ -113,10 +113,10 @@ interface Row extends Tenant {
   readonly ciphertext: Buffer
 }
 
-/** Rows per statement: few enough that a request that wants one of them waits for milliseconds. */
+/** Rows per statement: few enough that a request for one of them waits only milliseconds. */
 const defaultBatchSize = 200
 
-/** Another pass finds rows that a process has written under an older key meanwhile; how many passes at most. */
+/** The maximum number of passes. Another pass finds rows that were meanwhile written under an older key. */
 const maxPasses = 3
 
 const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
@@ -140,7 +140,7 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
           AND (${organization}, ${environment}, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
         ORDER BY 1, 2, t.${id} LIMIT ${limit}`,
 
-    /** Returns how many rows still held what was read. */
+    /** Returns how many rows were replaced: those unchanged since they were read. */
     replace: (masterKeyId: string, changes: ReadonlyArray<{ readonly row: Row; readonly fresh: Uint8Array }>) =>
       Effect.map(
         sql`
@@ -245,8 +245,8 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
 })
 
 /**
- * Re-encrypts everything that is under the other master keys under the first. May be stopped at any time and run again.
- * What can't be read is left unchanged and reported; the rest is moved nevertheless.
+ * Re-encrypts everything under the other master keys with the first one. May be stopped at any time and run again.
+ * Unreadable rows are left unchanged and reported; the rest is moved nevertheless.
  */
 export const rotateMasterKeys = (
   options: RotationOptions

@@ -8,7 +8,7 @@ import { Duration } from "effect"
 /** How long a replaced secret signs new events, together with its successor. */
 export const rotationOverlap = Duration.hours(24)
 
-/** How long it is kept for the deliveries that were queued before the rotation. */
+/** How long a replaced secret is kept for deliveries queued before the rotation. */
 export const keptForQueued = Duration.hours(72)
 
 const interval = (duration: Duration.Duration): string => `interval '${Duration.toHours(duration)} hours'`
@@ -25,7 +25,7 @@ export const signsNew = (s: string): string => `(${s}.retired_at IS NULL OR ${is
 /** SQL: whether the secret in row `s` signs the delivery in row `d`. */
 export const signsDelivery = (s: string, d: string): string => `(${signsNew(s)} OR ${d}.created_at < ${s}.retired_at)`
 
-/** SQL: whether the delivery in row `d` may be older than the secrets that it is bound to still sign. */
+/** SQL: whether the delivery in row `d` is so old that its secrets may no longer sign it. */
 export const mayBeUnsigned = (d: string): string => `${d}.created_at < now() - ${interval(rotationOverlap)}`
 
 /** SQL: whether the secret in row `s` no longer signs new events. */
@@ -50,8 +50,8 @@ export const signingSecretIds = (e: string): string => `(
     ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)`
 
 /**
- * SQL: whether some secret signs new events of the endpoint in row `e`. None does after its master key was lost, until its
- * secret is rotated: then nothing new can be sent to it.
+ * SQL: whether any secret signs new events of the endpoint in row `e`. After its master key was lost, none does until
+ * its secret is rotated, and nothing new can be sent to it.
  */
 export const canSign = (e: string): string => `EXISTS (
   SELECT 1 FROM payments.endpoint_secrets s

@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** Who may call: credentials, permissions and origins. */
+/** Errors about credentials, permissions and origins. */
 
 /** No credential was sent. */
 export class AuthenticationRequired extends documented("AuthenticationRequired", {

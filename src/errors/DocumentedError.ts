@@ -69,7 +69,7 @@ export interface DocumentedErrorClass<A extends ApiError = ApiError> {
 
 const ApiErrorTypeId: unique symbol = Symbol.for("connected-payments/ApiError")
 
-/** Any documented error: what the edge turns into a response. */
+/** Any documented error; the edge turns it into a response. */
 export interface ApiError extends Fields {
   readonly _tag: string
   readonly [ApiErrorTypeId]: true

@@ -42,7 +42,7 @@ export class ProviderUnavailable extends documented("ProviderUnavailable", {
   remedy: "Repeat the request with the same `Idempotency-Key`, with growing pauses."
 }) {}
 
-/** The provider keeps a failure under the request's key: a repeat gets it again, and what was done is unknown. */
+/** The provider keeps a failure under the request's key: a repeat gets it again, and the outcome is unknown. */
 export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown", {
   status: 502,
   code: "provider_outcome_unknown",

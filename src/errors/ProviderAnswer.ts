@@ -2,9 +2,9 @@ import { Data } from "effect"
 import type { ApiError } from "./DocumentedError.ts"
 
 /**
- * What the provider's failed answer says, apart from its message, which is never kept: the one for revoked access
- * carries part of the platform's key, others the payer's data. The `cause` of errors that the provider caused, so that
- * the request's log line and span can name it.
+ * The facts of a failed provider answer, without its message, which is never kept: the one for revoked access carries
+ * part of the platform's key, others the payer's data. It is the `cause` of errors that the provider caused, so that
+ * the request's log line and span can include it.
  */
 export class ProviderAnswer extends Data.Class<{
   /** The HTTP status; undefined if there was no answer. */
@@ -24,7 +24,7 @@ export class ProviderAnswer extends Data.Class<{
   readonly providerRequestId: string | undefined
 }> {}
 
-/** The attributes, of log line and span, that name an error; those of the provider only if it caused the error. */
+/** The log line and span attributes that name an error; the provider's only if it caused the error. */
 export const errorAttributes = (error: ApiError): Readonly<Record<string, string>> => {
   const answer = error.cause
   if (!(answer instanceof ProviderAnswer)) return { "api.error.code": error.code }

@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** The request itself, and the limits on requests. */
+/** Errors about the request itself, and about limits on requests. */
 
 /** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
 export class RequestTimeout extends documented("RequestTimeout", {
@@ -103,7 +103,10 @@ export class IntegrationFilterUnknown extends documented("IntegrationFilterUnkno
   remedy: "Remove the keys that `fields` lists."
 }) {}
 
-/** More requests than one credential, one organization, one client address or one mailbox may cause; the message says which. */
+/**
+ * More requests than one credential, one organization, one client address or one mailbox may cause; the message says
+ * which.
+ */
 export class RateLimitExceeded extends documented("RateLimitExceeded", {
   status: 429,
   code: "rate_limit_exceeded",
@@ -149,7 +152,7 @@ export class SignatureInvalid extends documented("SignatureInvalid", {
   remedy: "Operators check the signing secrets in `PROVIDER_…_WEBHOOK_SECRETS` and the machine's clock."
 }) {}
 
-/** The cursor names no item of this list: it names nothing at all, or an item of another tenant or list. */
+/** The error of a cursor that names no item of this list: nothing at all, or an item of another tenant or list. */
 export const unknownCursor = (cause?: unknown): ValidationFailed =>
   new ValidationFailed({
     message: "`starting_after` names no item of this list; start again from the beginning.",

@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** Missing resources, and what a resource's state does not allow. */
+/** Errors about missing resources, and about operations that a resource's state does not allow. */
 
 /** No such route, or no such object in this organization and environment. */
 export class ResourceNotFound extends documented("ResourceNotFound", {
@@ -33,7 +33,7 @@ export class OrganizationAlreadyExists extends documented("OrganizationAlreadyEx
     "Use the organization that the session shows. To go to another one, leave it or, as its last owner, close it first."
 }) {}
 
-/** Closing an organization that still has something. */
+/** The organization to close still has an account, destinations, checkout pages or other members. */
 export class OrganizationNotEmpty extends documented("OrganizationNotEmpty", {
   status: 409,
   code: "organization_not_empty",

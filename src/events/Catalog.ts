@@ -1,6 +1,6 @@
 /**
- * The catalog of event types and the `data` of each (contract 6.3): what a consumer may subscribe to, and exactly the
- * fields that it receives. No personal data, card data, client secret or metadata is part of any.
+ * The catalog of event types and the `data` of each (contract 6.3): the types that a consumer may subscribe to, and
+ * exactly the fields that it receives. None contains personal data, card data, client secrets or metadata.
  *
  * A type is defined once, in `catalog/`. Everything else derives from it: types, schemas of events, published JSON
  * Schemas, synthetic events, the event reference, and the types of the consumer's kit, which `npm run docs` writes.

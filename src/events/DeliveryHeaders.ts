@@ -1,4 +1,4 @@
-/** The headers of a delivery (contract 8.1), separate from the signing code since the documents name them, too. */
+/** The headers of a delivery (contract 8.1). Separate from the signing code, since documents name them too. */
 
 export const signatureHeaderName = "Service-Signature"
 
@@ -13,7 +13,9 @@ export const webhookSignatureHeaderName = "webhook-signature"
 /** The header that carries the delivery's id: the same on every attempt, and different from the event's. */
 export const deliveryIdHeaderName = "Service-Delivery-ID"
 
-/** The header of a consumer's answer that says why it refused. Only the values below are read, and only from a 4xx. */
+/**
+ * The header of a consumer's answer with the reason for a refusal. Only the values below are read, and only from a 4xx.
+ */
 export const refusedHeaderName = "Service-Refused"
 
 /** Why a consumer refused; each is stored as an attempt's error code, such as `consumer_refused_time`. */

@@ -64,7 +64,7 @@ export interface TestEnvelopeInput<T extends string, Data> {
   readonly data: Data
 }
 
-/** The envelope of a synthetic event (contract 10), which always says that it is synthetic. */
+/** The envelope of a synthetic event (contract 10), always marked as synthetic. */
 export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {

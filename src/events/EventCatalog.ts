@@ -22,8 +22,8 @@ export const EventTypeName = Schema.String.annotations({
 })
 
 /**
- * The types that endpoints may subscribe to and that the list of endpoints shows. Those of the contract (contract 6.3),
- * unless a layer provides others.
+ * The types that endpoints may subscribe to, as the list of endpoints shows them: the contract's (contract 6.3), unless
+ * a layer provides others.
  */
 export class EventCatalog extends Context.Reference<EventCatalog>()("connected-payments/events/EventCatalog", {
   defaultValue: (): ReadonlyArray<CatalogEntry> => eventTypes

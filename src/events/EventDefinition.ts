@@ -1,4 +1,4 @@
-/** The definition of an event type: all facts about it, and what derives from them. */
+/** The definition of an event type, and everything that derives from it. */
 import type { Schema } from "effect"
 import { type EnvelopeWith, envelopeStruct } from "./EnvelopeStruct.ts"
 

@@ -8,7 +8,7 @@ import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../b
 import { echoed, remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 
-/** An empty filter could be read as all events or as none, so there is none. */
+/** An empty filter would be ambiguous (all events or none), so it is refused. */
 const toLift = "leave it out if the endpoint is not to be filtered by it"
 
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
@@ -87,13 +87,13 @@ const filterFields = {
 
 const description = "`{}` delivers all subscribed events"
 
-/** The six keys; `{}` delivers all subscribed events. */
+/** An endpoint's filters: six optional keys; `{}` delivers all subscribed events. */
 export const Filters = Schema.Struct(filterFields).annotations({ identifier: "Filters", description })
 export type Filters = typeof Filters.Type
 
 const { $schema: _, ...inOnePiece } = JSONSchema.make(Schema.Struct(filterFields).annotations({ description }))
 
-/** The filters in a request, as JSON Schema: `parseFilters` checks them, since their errors have codes of their own. */
+/** The filters in a request, as JSON Schema. `parseFilters` checks them, since their errors have their own codes. */
 export const filtersJsonSchema: object = inOnePiece
 
 /** Why filters are refused: keys that do not exist, or values with the wrong form, each under its dotted path. */
@@ -139,7 +139,7 @@ export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.E
     : Either.right(decoded.right)
 }
 
-/** What filters read besides `data`; null for "not applicable" in the contract's table. */
+/** The facts that filters read besides `data`; null for "not applicable" in the contract's table. */
 export interface FilterSubjects {
   readonly priceIds: ReadonlyArray<string> | null
   readonly productIds: ReadonlyArray<string> | null

@@ -17,7 +17,7 @@ export const eventSchemaPath = (type: EventType) => `/schemas/events/${type}.jso
 /** The path of the schema of all event types; also its `$id`. */
 export const anyEventSchemaPath = "/schemas/events.json"
 
-/** The dialect of all schemas: 2020-12, which OpenAPI 3.1 uses. */
+/** The dialect of all schemas: 2020-12, as in OpenAPI 3.1. */
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {

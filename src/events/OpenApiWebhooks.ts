@@ -1,4 +1,7 @@
-/** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and which answers it accepts. Pure. */
+/**
+ * The `webhooks` of the OpenAPI document: the requests that the service sends to endpoints, and the answers that it
+ * accepts. Pure.
+ */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import {
@@ -57,7 +60,7 @@ const parameters = [
   }
 ]
 
-/** The answers of a consumer (contract 9.2). */
+/** A consumer's answers (contract 9.2). */
 const responses = {
   "2XX": { description: "Received: receipt and effect are stored. The body is ignored." },
   "408": { description: "Not received: sent again later." },
@@ -100,8 +103,8 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
 }
 
 /**
- * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. If both have a
- * definition, it is the same schema, and stays unchanged.
+ * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. A definition that
+ * both have is the same schema, and is left unchanged.
  */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { definitions, referenceTo } = eventSchemaComponents(definitionPath)

@@ -2,12 +2,12 @@ import { Predicate } from "effect"
 import type { FilterSubjects, Filters } from "./Filters.ts"
 
 /**
- * What filters read besides an event's `data`, as it is stored with the event, so that a replay filters as the receipt
- * did. Metadata can hold anything, a person's data included: of each pair only a keyed hash is stored, which says whether
- * a filter's pair is among them and nothing else.
+ * The facts that filters read besides an event's `data`, in the form stored with the event, so that a replay filters as
+ * the receipt did. Metadata can hold anything, including personal data: only a keyed hash of each pair is stored, which
+ * tells whether a filter's pair is among them and nothing else.
  */
 
-/** A hash under a key of the installation: `KeyedHash`. */
+/** A hash with the installation's key: see `KeyedHash`. */
 type Hash = (text: string) => Buffer
 
 interface StoredSubjects {
@@ -16,7 +16,7 @@ interface StoredSubjects {
   readonly metadata?: ReadonlyArray<string>
 }
 
-/** More would be no sensible sale, and would make the row large: the rest is not stored. */
+/** The most entries stored of each kind: no sensible sale has more, and more would make the row large. */
 const most = 100
 
 /** Hashed with the event's id: the same pair looks different in every event. */

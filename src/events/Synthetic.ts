@@ -1,6 +1,6 @@
 /**
  * Synthetic test events (contract 10): an envelope of every type of the catalog, with fictitious data. Pure. They look
- * like real ones, say in several places that they are synthetic, and name nothing that exists.
+ * like real ones, are marked as synthetic in several places, and refer to nothing that exists.
  */
 import { type EventType, fictitious } from "./Catalog.ts"
 import { makeTestEnvelope } from "./Envelope.ts"

@@ -1,10 +1,10 @@
 import { Duration, Effect } from "effect"
 
 /**
- * Runs an effect when it is first asked for, and keeps its answer for the life of the process, a failure too. It runs to
- * its end even if whoever asked first is interrupted, and so does a wait for it.
+ * Runs an effect on first use, and caches its result for the life of the process, even a failure. Uninterruptible: the
+ * effect and any wait for it run to the end even if the first caller is interrupted.
  *
- * `Effect.cached` would keep that interruption as the answer, and interrupt whoever asks later.
+ * `Effect.cached` would cache that interruption as the result, and interrupt later callers.
  */
 export const cachedForever = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Effect.Effect<A, E>> =>
   Effect.map(Effect.cachedWithTTL(effect, Duration.infinity), Effect.uninterruptible)

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 
 /**
- * Goes on in the event loop's next turn, after what has arrived meanwhile. `Effect.yieldNow` only lets those fibers go on
- * that already can.
+ * Continues in the event loop's next turn, after pending I/O. `Effect.yieldNow` only lets fibers run that are already
+ * runnable.
  */
 export const turnOfEventLoop: Effect.Effect<void> = Effect.async((resume) => {
   setImmediate(() => resume(Effect.void))

@@ -4,10 +4,10 @@ const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Effect.Effe
   Exit.isExit(effect) && Exit.isSuccess(effect)
 
 /**
- * As `Effect.flatMap`, but if the effect is a value already, `next` is called at once, without a step of the runtime.
- * For what is done thousands of times a second and mostly waits for nothing: a step costs more than such a function.
+ * Like `Effect.flatMap`, but if the effect is already a value, calls `next` at once, without a step of the runtime. For
+ * code that runs thousands of times a second and mostly waits for nothing: there a step costs more than the function.
  *
- * Only for use inside an effect that is being run, as in `Effect.suspend`: what `next` throws is a defect there.
+ * Only for use inside an effect that is being run, as in `Effect.suspend`: an exception of `next` is a defect there.
  */
 export const flatMapSync = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,

@@ -54,22 +54,22 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
-/** How a request is answered. */
+/** The context in which a request is answered. */
 export interface Answering {
   readonly url: string
   readonly requestId: string
-  /** Adds what every answer has, such as headers. */
+  /** Adds the parts that every answer has, such as headers. */
   readonly complete: (response: HttpServerResponse.HttpServerResponse) => HttpServerResponse.HttpServerResponse
   /** The documented error for a failure or a defect. */
   readonly errorOf: (failure: unknown) => Effect.Effect<ApiError>
 }
 
-/** The documented error for a failure: a failure that is none, and a defect, is an `InternalError`. */
+/** Returns a documented error as it is; any other failure, or a defect, becomes an `InternalError`. */
 export const documented = (failure: unknown): ApiError =>
   isApiError(failure) ? failure : new InternalError({ cause: failure })
 
 /**
- * Runs what serves a request, and answers every failure of it in the documented form. Fails only with `clientGone`, if
+ * Runs a request's handler, and answers each of its failures in the documented form. Fails only with `clientGone`, if
  * there is nobody to answer.
  */
 export const answering = <E, R>(

@@ -33,7 +33,6 @@ const success = page(
 
 const canceled = page("Checkout canceled", "Nothing was paid. You can close this page and return to the shop.")
 
-/** Serves the local return pages. */
 export const checkoutReturnPages = HttpApiBuilder.Router.use((router) =>
   Effect.zipRight(router.get(checkoutReturnPaths.success, success), router.get(checkoutReturnPaths.cancel, canceled))
 )

@@ -12,7 +12,7 @@ export interface Exchange {
 /** A connection with its requests: one is being answered, the others wait. */
 export interface Connection {
   readonly socket: Socket
-  /** Undefined for a trusted proxy's. */
+  /** Undefined for a trusted proxy's connection. */
   readonly owner: string | undefined
   current: Exchange | undefined
   waiting: Array<Exchange>
@@ -20,7 +20,7 @@ export interface Connection {
   answeringSince: number
   /** Takes no further requests. */
   ending: boolean
-  /** When it is cut, whatever is under way on it. */
+  /** When it is closed, even with a request under way. */
   endsAt: number
 }
 
@@ -65,7 +65,7 @@ export class ConnectionTable {
     return [...this.connections.values()].filter((connection) => !isIdle(connection))
   }
 
-  /** Adds a connection until it closes, in place of the oldest idle one if necessary; undefined if there is no room. */
+  /** Adds a connection until it closes; closes the oldest idle one if necessary; undefined if there is no room. */
   add(socket: Socket): Connection | undefined {
     const owner = ownerOf(socket, this.trustedProxies)
     if (!this.hasRoom(owner)) return undefined

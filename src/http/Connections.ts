@@ -33,7 +33,7 @@ export const stallTimeout = Duration.seconds(20)
 /** How many requests may wait behind the current one before the server stops reading their connection. */
 const maxWaiting = 16
 
-/** One read may still bring more requests: at this number, the connection ends with the last one's answer. */
+/** A single read can still yield more requests: at this number, the connection ends after the last one's answer. */
 const maxQueued = 256
 
 /** How often the server looks for answers that take too long. */
@@ -42,13 +42,13 @@ const sweepInterval = Duration.seconds(1)
 /** How long a client has to read the refusal of a request that it has not sent completely. */
 const refusalTimeout = Duration.seconds(10)
 
-/** How often a drain checks what is left, in milliseconds. */
+/** How often a drain checks for remaining connections, in milliseconds. */
 const drainInterval = 20
 
 /** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
 const lastWords = 200
 
-/** A refusal in the API's documented form, or the tool server's, for what no handler answers. */
+/** A refusal in the API's documented form, or the tool server's, for requests that no handler answers. */
 export const refusalTo = (error: ApiError, target: string) => {
   const requestId = newRequestId()
   const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
@@ -87,14 +87,13 @@ const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: s
   )
 }
 
-/** The answer to requests that come too late, or take too long, for a process that is stopping. */
+/** The answer to requests that arrive too late, or take too long, while the process is stopping. */
 const stopping = () =>
   new ServiceUnavailable({
     message: "This process is stopping; try again, on a new connection.",
     retryAfter: "1 second"
   })
 
-/** How long a drain waits. */
 export interface DrainOptions {
   /** How long connections without a request are still served if one arrives. */
   readonly grace: Duration.Duration
@@ -106,7 +105,7 @@ export interface Connections {
   /** Serves requests one at a time per connection, in their order. */
   readonly serve: (listener: RequestListener) => RequestListener
   /**
-   * Refuses what could not be read from a connection, once everything before it is answered, and ends the connection.
+   * Refuses a request that could not be read, after every request before it is answered, and ends the connection.
    *
    * @param error null if the client left in the middle of a request
    * @param target the target of the request line, if known, otherwise empty
@@ -117,9 +116,9 @@ export interface Connections {
   /** How many requests are being answered. */
   readonly underWay: () => number
   /**
-   * Ends every connection, without a reset if possible: those without a request once `grace` is over, the others with
-   * their answer, which announces it (`connection: close`). Requests not answered in time are refused with 503.
-   * Resolves when no connection is left.
+   * Ends every connection, without a reset if possible: idle ones when `grace` ends, the others with their answer,
+   * which carries `connection: close`. Requests not answered in time are refused with 503. Resolves when no connection
+   * is left.
    *
    * @returns how many requests were refused or cut off
    */
@@ -160,7 +159,7 @@ const refuseCurrent = (
   if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
 }
 
-/** Refuses what could not be read, as the last answer of its connection; see `Connections.refuse`. */
+/** Refuses an unreadable request with the last answer of its connection; see `Connections.refuse`. */
 const refuseLast = (connection: Connection, error: UnreadableRequest | null, target: string): void => {
   if (connection.ending) return
   const { current, socket } = connection
@@ -191,7 +190,7 @@ const refuse = (table: ConnectionTable, socket: Socket, error: UnreadableRequest
   refuseLast(connection, error, target)
 }
 
-/** Handles a connection on which nothing has moved for a while. One that waits for our answer is left alone. */
+/** Handles a stalled connection. One that is waiting for our answer is left alone. */
 const stalled = (table: ConnectionTable, socket: Socket): void => {
   const connection = table.get(socket)
   const current = connection?.current
@@ -203,13 +202,13 @@ const stalled = (table: ConnectionTable, socket: Socket): void => {
 }
 
 /**
- * Whether an answer is a stream of events whose reader has taken all that there was: such an answer has no end, so its
- * time counts from when its reader was last up to date.
+ * Whether an answer is an event stream whose reader has read everything so far. Such an answer has no end, so its
+ * timeout counts from when the reader was last up to date.
  */
 const isUpToDate = ({ request, response }: Exchange): boolean =>
   response.writableLength === 0 && isEventStream(request.url ?? "")
 
-/** Cuts the connections whose time is over, and those whose answer takes too long. */
+/** Closes the connections past their deadline, and those whose answer takes too long. */
 const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void => {
   const now = performance.now()
   for (const connection of table.values()) {
@@ -249,15 +248,14 @@ const wait = (connection: Connection, current: Exchange, exchange: Exchange, lis
   }
 }
 
-/** The state of a server's drain. */
 interface Drain {
   /** Whether each answer is the last of its connection. */
   ending: boolean
-  /** Whether nothing more is served. */
+  /** Whether every further request is refused. */
   late: boolean
 }
 
-/** What the requests of a server are served within. */
+/** The state and limits that a server's requests share. */
 interface Serving {
   readonly table: ConnectionTable
   readonly drain: Drain
@@ -266,7 +264,7 @@ interface Serving {
   readonly onNoRoom: () => void
 }
 
-/** Gives the body of a request its share of the memory. */
+/** Registers a request's body, if it has one, with the memory budget. */
 const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
   const { request, response } = exchange
   const { headers, socket } = request
@@ -293,7 +291,7 @@ const serve =
       return
     }
     if (drain.ending) response.setHeader("connection", "close")
-    // No connection is upgraded here, but what the client sends after such a request may not be another request
+    // Connections are never upgraded, but the bytes after an upgrade request may not be another request
     if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
     const { current, waiting } = connection
     const exchange = { request, response }
@@ -354,8 +352,8 @@ const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: Drai
 /**
  * Bounds the connections of a server, from its first one on.
  *
- * @param onFull called for each connection that was refused because there were too many, and for each request whose body
- * had no room
+ * @param onFull called for each connection refused because there were too many, and for each request whose body had no
+ * room
  */
 export const boundConnections = (
   server: Server,

@@ -38,8 +38,8 @@ const responseHeaders = [
 const anyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 /**
- * How long a browser may keep a permission, in seconds: short, so that an origin that is no longer trusted is soon
- * refused.
+ * How long a browser may cache a preflight answer, in seconds: short, so that an origin that is no longer trusted is
+ * soon refused.
  */
 const permissionSeconds = 600
 

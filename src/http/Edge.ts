@@ -81,15 +81,14 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
   return Effect.succeed(documented(failure))
 }
 
-/** The settings that the edge needs. */
 export interface EdgeOptions extends ObservingOptions {
   /** Origins whose pages may act for a signed-in person, and read the answers. */
   readonly trustedOrigins: ReadonlySet<string>
 }
 
 /**
- * The middleware around everything that the platform serves: gives each request its id, bounds its body, and answers every
- * failure (a decode error, an unknown route, a defect) in the documented form.
+ * The middleware around everything that the platform serves: gives each request its id, bounds its body, and answers
+ * every failure (a decode error, an unknown route, a defect) in the documented form.
  */
 export const edge = (options: EdgeOptions) => {
   const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)

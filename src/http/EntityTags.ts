@@ -4,23 +4,23 @@ import { isApiPath } from "../kit/ApiPaths.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
 
 /**
- * What lets a client read the same thing again for less: an answer to a GET of the API carries a tag, and a client that
- * names it in `If-None-Match` gets 304 without a body while the answer is the same (RFC 9110, 8.8.3 and 13.1.2).
+ * Conditional GETs: an answer to a GET of the API carries an ETag, and a client that sends it in `If-None-Match` gets
+ * 304 without a body while the answer is the same (RFC 9110, 8.8.3 and 13.1.2).
  *
- * The tag is a hash of the very bytes that this caller would get now, after authentication, permission and filters. So
- * it holds nothing that a caller who guesses it does not have already: another tenant's tag, or one from before a
- * change of role, gets 304 only if this caller's own answer has the same bytes.
+ * The tag is a hash of the exact bytes that this caller would get now, after authentication, permission and filters. So
+ * a guessed tag reveals nothing new: another tenant's tag, or one from before a change of role, gets 304 only if this
+ * caller's own answer has the same bytes.
  */
 
 /** The largest body that gets a tag, in bytes: hashing it takes less than writing it as JSON took. */
 export const largestTaggedBody = 256 * 1024
 
-/** A browser keeps the answer for its own user at most, and asks each time whether it still holds. */
+/** Only the user's own browser may store the answer, and it must revalidate it each time. */
 const cacheControl = "private, no-cache"
 
 /**
- * An answer to a reading of the API with what it says of caching, and with its tag if it is a success; 304 in its place
- * if the client has it. Other answers, and those that speak of caching themselves, are returned as they are.
+ * Adds Cache-Control to the answer to a GET of the API, and an ETag to a success of at most 256 KiB, or returns 304 if
+ * the client's tag matches. Other answers, and those with their own Cache-Control, are returned unchanged.
  *
  * @param path the request's path, without its query
  */

@@ -10,10 +10,10 @@ import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 import { type ObservingOptions, observing, type RequestHead } from "./RequestSpan.ts"
 
 /**
- * The provider's entries as the server serves them directly, with the same telemetry and the same answers as everything
- * else. The provider sends more than all integrators together, and what the platform and the router do for a request
- * costs as much as taking a notification. If the sender leaves before the answer, its notification is stored all the
- * same. On a server other than ours, the router serves the entries.
+ * Serves the provider's entries directly, with the same telemetry and the same answers as everything else. The provider
+ * sends more than all integrators together, and the platform and the router cost as much per request as accepting a
+ * notification. If the sender disconnects before the answer, its notification is still stored. On a server other than
+ * ours, the router serves the entries.
  */
 export const entriesLayer = (options: ObservingOptions) =>
   Layer.effectDiscard(

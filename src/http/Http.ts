@@ -86,7 +86,6 @@ const withBody: ReadonlySet<string> = new Set(
   operations.filter(takesBody).map(({ method, path }) => operationKey(method, path))
 )
 
-/** The settings that the HTTP surface needs. */
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
   RequestAdmissionOptions &
   EdgeOptions &
@@ -139,8 +138,8 @@ const groups = (options: HttpOptions) => {
 }
 
 /**
- * The API on the server. Every step of a request that provides something copies the context that the server was started
- * in, so this one holds only what the platform's handlers need, not all services: our handlers were built with theirs.
+ * The API on the server. Each request step that provides a service copies the server's context, so this context holds
+ * only what the platform's handlers need, not all services: our handlers were built with theirs.
  */
 const served = Layer.unwrapEffect(
   Effect.map(HttpApiBuilder.httpApp, (app) =>
@@ -163,8 +162,8 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages that
- * payers return to.
+ * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages
+ * that payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(

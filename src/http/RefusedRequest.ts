@@ -6,7 +6,10 @@ import { matcher, type Operation } from "../contract/Operations.ts"
 import { InternalError, ValidationFailed } from "../errors/Errors.ts"
 import { pathOf, queryTextOf } from "../kit/RequestPath.ts"
 
-/** What is wrong with a request: the platform names the first refused part, integrators get all of them at once. */
+/**
+ * Collects every refused field of a request: the platform names only the first refused part, integrators get all at
+ * once.
+ */
 
 export const operationsAt = matcher(operations)
 
@@ -52,9 +55,7 @@ const queryOf = (url: string): Record<string, string | Array<string>> => {
   return query
 }
 
-/**
- * Everything that is refused in a request: the platform stops at the first of path, body, headers and query that fails.
- */
+/** All refused fields of a request: the platform stops at the first of path, body, headers and query that fails. */
 const refusedFields = Effect.fnUntraced(function* (
   operation: Operation,
   params: Record<string, string>,
@@ -91,8 +92,8 @@ const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
 }
 
 /**
- * Refuses an object's path without its id, which the router takes for its list's: `products/` is what a client asks for
- * that has lost the id of a product.
+ * Refuses an object's path without its id, which the router takes for the list's: a client that has lost a product's id
+ * requests `products/`.
  */
 export const refuseEmptyId = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
   const path = pathOf(request.url)
@@ -105,8 +106,8 @@ export const refuseEmptyId = (request: HttpServerRequest.HttpServerRequest): Eff
 }
 
 /**
- * Refuses what the router would hide from the operation's schema: a query parameter `__proto__`, which it drops
- * silently, and too many parameters to check one by one.
+ * Refuses query parameters that the router would hide from the operation's schema: `__proto__`, which it drops
+ * silently, and too many to check one by one.
  */
 export const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
   const query = queryTextOf(request.url)

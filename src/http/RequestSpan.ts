@@ -11,12 +11,12 @@ import { discardingTracer, failedWith, type RequestFacts } from "../telemetry/Sp
 import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 /**
- * The telemetry of a request: its span, its metric and its log line, all written by hand. The platform's own span reads
- * and copies every header and the whole URL of each request, traced or not; a logger's annotations cost more than the
- * rest of a request.
+ * The telemetry of a request: its span, its metric and its log line, all written without the platform's helpers. The
+ * platform's own span reads and copies every header and the whole URL of each request, traced or not; a logger's
+ * annotations cost more than the rest of a request.
  *
  * Names follow OpenTelemetry's conventions for HTTP servers; of the headers and the query, which may hold secrets, only
- * the user agent is recorded.
+ * the user agent and the caller's `x-request-id` are recorded.
  */
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
@@ -77,7 +77,7 @@ const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLeve
   return status < 500 ? "WARN" : "ERROR"
 }
 
-/** The facts that a log line says about a request besides its result, if known. */
+/** The facts about a request that its log line includes besides the result, if known. */
 const loggedFacts = [
   "organization.id",
   "environment",
@@ -106,7 +106,7 @@ interface Served {
 
 /**
  * Runs requests and reports them to operators. If there is no tracer, or the request is not sampled, it runs without
- * any span below: most of a tracer's cost would go into spans that nobody sees.
+ * child spans: most of a tracer's cost would go into spans that nobody sees.
  */
 const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestTelemetryOptions) => {
   const traces = tracer !== discardingTracer
@@ -171,7 +171,6 @@ const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestT
   }
 }
 
-/** The settings that the telemetry of requests needs. */
 export interface ObservingOptions {
   readonly trustedProxies: TrustedProxies
   /** Callers whose traces their requests continue; other callers' traces are only linked. */

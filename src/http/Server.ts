@@ -61,7 +61,7 @@ const refusalOf = (error: unknown): UnreadableRequest | null => {
   }
 }
 
-/** The target of the request line, if what could not be read begins with one. */
+/** The target of the request line, if the unreadable packet begins with one. */
 const targetOf = (error: unknown): string => {
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
@@ -73,7 +73,8 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     else socket.destroy()
   }
   server
-    // Node takes its own listener off a socket that it hands over for CONNECT: without one, a reset would end the process
+    // Node removes its own listener from a socket that it hands over for CONNECT: without one, a reset would end the
+    // process
     .on("connection", (socket) => socket.on("error", () => {}))
     .on("clientError", (error, socket) => refuseOn(socket, error))
     .on("connect", (_request, socket) => refuseOn(socket, undefined))
@@ -81,7 +82,7 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** What is refused for want of room, as the log says it. */
+/** The log messages for refusals for lack of room. */
 const fullLines = {
   connection: "The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT)",
   body: "The bodies of requests take all the memory that they may take, or those of one address half of it"
@@ -135,9 +136,9 @@ export interface BoundServer {
 }
 
 /**
- * Keeps one request of each connection that comes before the server serves, while the process still starts: without a
- * listener, Node would never answer it. A connection that sends a second one meanwhile is closed, so that none takes
- * the room of others. `begin` serves what was kept, and all that come later.
+ * Holds one request per connection until the server serves, while the process is starting: without a listener, Node
+ * would never answer it. A connection that sends a second one meanwhile is closed, so that none takes others' room. The
+ * returned function serves the held requests and all later ones.
  */
 const keepEarly = (server: Server): ((listener: RequestListener) => void) => {
   const early = new Map<Socket, Parameters<RequestListener>>()
@@ -160,7 +161,7 @@ const keepEarly = (server: Server): ((listener: RequestListener) => void) => {
   }
 }
 
-/** Listens within the bounds; what comes before `serve` is run waits for it. */
+/** Listens within the bounds; requests that arrive before `serve` runs wait for it. */
 export const listen = (
   options: ServerOptions
 ): Effect.Effect<BoundServer, HttpServerError.ServeError, Scope.Scope | Stopping> =>
@@ -235,8 +236,8 @@ const stopListening = (server: Server): void => {
 }
 
 /**
- * Drains the server: answers what clients have begun to send, and announces the end. Uses Node's timers, like the
- * server's other bounds, so that a test's stopped clock can't block it.
+ * Drains the server: answers the requests that clients have begun to send, and announces the end. Uses Node's timers,
+ * like the server's other bounds, so that a test's stopped clock can't block it.
  */
 const drain = async (
   server: Server,
@@ -250,7 +251,7 @@ const drain = async (
   const delay = Duration.toMillis(shutdownDelay)
   log(Effect.logInfo(`Shutdown: no longer ready; new connections are accepted for ${delay} ms (SHUTDOWN_DELAY)`))
   if (delay > 0) await passed(delay)
-  // Connections are kept until here: a client that had to reconnect could meet the end of listening, which resets it
+  // Connections stay open until here: a client that had to reconnect could do so just as listening ends, and be reset
   stopListening(server)
   log(Effect.logInfo(`Shutdown: accepts no more connections; requests under way: ${connections.underWay()}`))
   const grace = Duration.min(maxIdleGrace, Duration.times(shutdownTimeout, 0.1))

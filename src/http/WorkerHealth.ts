@@ -16,7 +16,7 @@ export interface WorkerHealthOptions {
   readonly port: number
 }
 
-/** Open connections at most: the oldest gives way, so that who keeps them open keeps no check out. */
+/** The maximum number of open connections: the oldest is closed, so that idle clients block no check. */
 const connectionLimit = 64
 
 /** How long a client may take to send its request, in milliseconds. */
@@ -38,7 +38,7 @@ const live = (state: WorkerState = startingUp): Health =>
 
 const unready = (reason: string): Health => ({ status: 503, body: { status: "not_ready", reason } })
 
-/** Whether the worker claims: it has begun, goes on, does not stop, and reaches the database. */
+/** Readiness check: the worker has started, is making progress, is not stopping, and its database answers. */
 const ready = (
   state: WorkerState | undefined,
   database: Effect.Effect<void, ServiceUnavailable>
@@ -59,15 +59,15 @@ const answer = (response: ServerResponse, status: number, body: Readonly<Record<
       "content-type": "application/json",
       "content-length": Buffer.byteLength(text),
       "cache-control": "no-store",
-      // Nothing that follows is read, a body included
+      // Nothing further is read, not even a body
       connection: "close"
     })
     .end(text)
 }
 
 /**
- * Listens on the process's own port until the scope ends, later than the worker: it answers until the last attempt has
- * ended.
+ * Listens on the process's own port until the scope ends, which is after the worker's: it answers until the last
+ * attempt has ended.
  */
 export const workerHealthLayer = ({
   host,

@@ -56,7 +56,7 @@ export const principalOf = (
 export const requireWorkspace = (session: Session): Effect.Effect<void, WorkspaceAccessRequired> =>
   session.membership?.environments.includes(session.environment) === true ? Effect.void : new WorkspaceAccessRequired()
 
-/** Methods that change nothing: any page may cause such a request, and learns nothing from it. */
+/** Methods that change nothing: other sites may cause such requests, but learn nothing from them. */
 const safeMethods: ReadonlySet<HttpMethod.HttpMethod> = new Set(["GET", "HEAD", "OPTIONS"])
 
 /** Requires a trusted `Origin` for changes, since browsers send a cookie with requests that other sites cause. */

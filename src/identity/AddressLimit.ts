@@ -9,15 +9,15 @@ import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../errors/Er
 
 const failure = Schema.Union(errorSchema(RateLimitExceeded), errorSchema(ServiceUnavailable))
 
-/** The limit on requests for sign-in links: as many as an address may fail to authenticate. */
+/** The limit on requests for sign-in links: the same number as failed authentications per address. */
 export class SignInLinkLimit extends HttpApiMiddleware.Tag<SignInLinkLimit>()(
   "connected-payments/identity/SignInLinkLimit",
   { failure }
 ) {}
 
 /**
- * The limit on redemptions of mailed links: four times as many. Failed ones count with the address's other failures,
- * which never block a valid link.
+ * The limit on redemptions of mailed links: four times as many. Failed ones count as failed authentications of the
+ * address, which never block a valid link.
  */
 export class RedemptionLimit extends HttpApiMiddleware.Tag<RedemptionLimit>()(
   "connected-payments/identity/RedemptionLimit",

@@ -19,8 +19,9 @@ import type { Session } from "./sign-in/Sessions.ts"
 
 /**
  * Authentication and authorization (contract 2): the API key in `x-api-key`, or else the session in the cookie; its
- * rate limit; the workspace that the request names; the organization in the path; a session's access to the workspace, and
- * its `Origin`; the operation's permission. Provides the `Principal`. Declared on a group; implemented by `authenticationLayer`.
+ * rate limit; the workspace that the request names; the organization in the path; for a session, access to the
+ * workspace and the `Origin`; the operation's permission. Provides the `Principal`. Declared on a group; implemented by
+ * `authenticationLayer`.
  */
 export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   "connected-payments/identity/Authentication",
@@ -43,15 +44,15 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
 ) {}
 
 /**
- * Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. Its prefix keeps other hosts of the
- * same domain from setting it: browsers take such a cookie only from the host itself, without `Domain` and for `/`.
+ * The cookie with a session's token: HttpOnly, Secure, SameSite=Lax. Its prefix keeps other hosts of the same domain
+ * from setting it: browsers accept such a cookie only from the host itself, without `Domain` and with path `/`.
  */
 export const sessionCookie = "__Host-svc_session"
 
-/** Name of the header by which a request names its environment, in place of the selected workspace's. */
+/** The header in which a request names its environment, overriding the selected workspace's. */
 export const workspaceHeader = "service-workspace"
 
-/** The signed-in person of a request, in the workspace that it names or else in the selected one. */
+/** The signed-in person of a request, in the workspace that it names, or else the selected one. */
 export class CurrentSession extends Context.Tag("connected-payments/identity/CurrentSession")<
   CurrentSession,
   Session
@@ -77,8 +78,8 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
 ) {}
 
 /**
- * Requires an API key, for what needs no organization in the path. Rate limit as above. Provides the `Principal`;
- * implemented by `keyAuthenticationLayer`.
+ * Requires an API key, for operations without an organization in the path. Rate limit as above. Provides the
+ * `Principal`; implemented by `keyAuthenticationLayer`.
  */
 export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>()(
   "connected-payments/identity/KeyAuthentication",

@@ -35,7 +35,7 @@ export interface AuthenticationOptions {
 
 const isUuid = Schema.is(Schema.UUID)
 
-/** Requires the credential's organization in the path; one that does not exist gets the same answer. */
+/** Requires the credential's organization in the path; an unknown organization gets the same error. */
 const checkOrganization = (
   principal: PrincipalShape,
   { params }: HttpRouter.RouteContext
@@ -50,10 +50,10 @@ const checkOrganization = (
   return organizationId.toLowerCase() === principal.organizationId ? Effect.void : new OrganizationAccessDenied()
 }
 
-/** How often the keys' times of use are written. */
+/** How often the times of keys' last use are written. */
 const touchInterval = "30 seconds"
 
-/** Collects the keys that were used and records them from time to time, outside the requests. */
+/** Collects used keys and records them periodically, outside the requests. */
 const makeUseRecorder = Effect.gen(function* () {
   const keys = yield* Keys
   const used = new Set<string>()
@@ -124,7 +124,7 @@ export const makeKeyAdmission = Effect.gen(function* () {
   })
 })
 
-/** Refuses a body that the operation would not read, like unknown keys of a body. */
+/** Refuses a body on an operation that takes none, as unknown keys in a body are refused. */
 const refuseUnreadBody = ({ takesBody }: AuthenticationOptions, { route }: HttpRouter.RouteContext) =>
   takesBody(route.method, route.path)
     ? Effect.void
@@ -221,7 +221,7 @@ export const sessionAuthenticationLayer = (
           "AuthenticationRequired",
           () => new AuthenticationRequired({ message: "Sign in first." })
         )
-        // Access is checked by the operations that depend on the workspace: nobody is kept from signing out
+        // Workspace access is checked by the operations that need it, so that everybody can sign out
         const session = yield* Effect.flatMap(admitted, inRequestedWorkspace)
         yield* requireTrustedOrigin(options.trustedOrigins)
         yield* refuseUnreadBody(options, yield* HttpRouter.RouteContext)

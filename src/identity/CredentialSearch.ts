@@ -6,18 +6,18 @@ import { maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../kit/Bou
 import { orUnavailable } from "../storage/Database.ts"
 
 /**
- * Finds out which hashes are of credentials, for all that ask at the same time in one statement. A credential that a
- * process sees for the first time may be made up, and nothing tells the two apart but the database: looked up one after
- * the other, a flood of made-up ones would stand before the real ones.
+ * Finds out which hashes belong to credentials, in one statement for all concurrent callers. A credential that a
+ * process sees for the first time may be made up, and only the database can tell: looked up one by one, a flood of
+ * made-up ones would queue ahead of the real ones.
  */
 
-/** How many hashes one statement looks for. */
+/** The maximum number of hashes per statement. */
 const maxHashes = 500
 
 /**
  * Creates a search.
  *
- * @param find the hashes among these that are of credentials
+ * @param find returns the hashes that belong to credentials
  */
 export const makeCredentialSearch = (
   find: (hashes: ReadonlyArray<Buffer>) => Effect.Effect<ReadonlyArray<{ readonly hash: Buffer }>, SqlError.SqlError>

@@ -7,7 +7,7 @@ export type { Author, Tenant } from "../kit/Tenant.ts"
 /** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"
 
-/** The caller of a request: which organization and environment it acts in, what it may do, and who it is. */
+/** The caller of a request: its organization and environment, its permissions, and who it is. */
 export interface PrincipalShape extends Tenant {
   readonly permissions: ReadonlySet<Permission>
   readonly author: Author

@@ -1,26 +1,26 @@
 import { Duration, Effect } from "effect"
 
 /**
- * Delays refusals that are known beforehand, so that a sender that ignores them sends less, and leaves the processor to
- * others: each by 100 ms, and longer the more of the same credential's wait already.
+ * Delays refusals that are known in advance, so that a sender that ignores them sends less and leaves the CPU to
+ * others: each by 100 ms, and longer the more refusals of the same credential are waiting.
  */
 
 const pauseMillis = 100
 
-/** With each further so many that wait, a refusal waits 100 ms more. */
+/** Each further batch of this many waiting refusals adds 100 ms to a refusal's delay. */
 const waitingPerPause = 8
 
-/** The longest delay. What sends over very many connections is bounded by their number. */
+/** The longest delay. A sender with very many connections is bounded by their number. */
 const maxPauseMillis = 1000
 
-/** Delays an effect by how many of the same name are being delayed. */
+/** Delays an effect, the longer the more of the same name are waiting. */
 export const makeRefusalPause = (): (<A, E, R>(
   name: string,
   refusal: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E, R>) => {
-  /** How many wait, by name: no more in all than there are connections. */
+  /** The number of waiting refusals by name: in total at most the number of connections. */
   const waiting = new Map<string, number>()
-  /** Joins those who wait; how long it has to. */
+  /** Counts a waiting refusal and returns its delay. */
   const enter = (name: string): Duration.Duration => {
     const others = waiting.get(name) ?? 0
     waiting.set(name, others + 1)

@@ -20,12 +20,11 @@ import {
 import { makeRefusalPause } from "./RefusalPause.ts"
 
 /**
- * Admits requests by credential, within their limits, so that refused ones cost others nothing: the database's last
- * answer about a credential or a bucket is remembered for a moment and not asked for again. A valid credential costs
- * one round trip at most, including its limits.
+ * Admits requests by credential, within their rate limits, so that refused requests cost others nothing: the database's
+ * last answer about a credential or a bucket is cached for a moment. A valid credential costs at most one round trip,
+ * including its limits.
  */
 
-/** The settings that admissions need. */
 export interface RequestAdmissionOptions {
   /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
@@ -35,39 +34,39 @@ export interface RequestAdmissionOptions {
 }
 
 /**
- * How long the database's answers are trusted, in milliseconds. Only refusals and tokens taken ahead are kept here:
- * whether a credential is still valid is for `ask` to say, for each request.
+ * How long cached answers are used, in milliseconds. Only refusals and prefetched tokens are cached here: `ask` decides
+ * for each request whether a credential is still valid.
  */
 const trustedMillis = 1000
 
-/** How many credentials, and how many organizations, a process remembers at most. */
+/** The maximum number of cached credentials, and of cached organizations, per process. */
 const maxRemembered = 10_000
 
-/** How many credentials that this process sees for the first time are looked up at a time: they must not fill the pool. */
+/** How many credentials new to this process are looked up concurrently: they must not fill the pool. */
 const lookUpsAtOnce = 2
 
-/** How many of an organization's tokens a process takes at a time, so that its busy keys don't wait for one row. */
+/** How many of an organization's tokens a process takes at a time, so that its busy keys don't contend for one row. */
 const organizationTokens = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
 
 /**
- * How many of a credential's own tokens a process takes at a time at most, so that most requests of a busy key only look
- * it up. What it does not use within `trustedMillis` it puts back; with several processes, that is how far the limit may
- * be exceeded or missed.
+ * The most of a credential's own tokens that a process takes at a time, so that most requests of a busy key only look
+ * it up. Tokens unused within `trustedMillis` are returned; with several processes, the limit may be exceeded or missed
+ * by as many.
  */
 const ownTokens = ({ limit }: RateLimitPolicy): number => Math.min(20, Math.max(1, Math.floor(limit / 30)))
 
-/** Redemptions of mailed links for each failure that an address may have: most of them are valid. */
+/** Redemptions of mailed links per failure allowed to an address: most of them are valid. */
 const redemptionsPerFailure = 4
 
-/** What a process knows of a bucket, and the tokens that it took ahead of need. */
+/** A process's view of a bucket, and the tokens that it has prefetched. */
 interface Share {
   readonly bucket: BucketView
-  /** Tokens taken ahead; they may be used within `trustedMillis`. */
+  /** Prefetched tokens; usable within `trustedMillis`. */
   ahead: number
   aheadAt: number
-  /** Whether a request is taking more. */
+  /** Whether a request is prefetching more. */
   asking: boolean
-  /** How many were taken at a time, the last time. */
+  /** How many of the credential's own tokens were last taken at a time. */
   taken: number
 }
 
@@ -84,17 +83,17 @@ const unknownShare = (policy: RateLimitPolicy, now: number): Share => ({
   taken: 1
 })
 
-/** The tokens of a share that may be used now. */
+/** The prefetched tokens that are still usable. */
 const aheadIn = (share: Share, now: number): number => (now - share.aheadAt < trustedMillis ? share.ahead : 0)
 
-/** Uses a token that was taken ahead, if there is one. */
+/** Uses a prefetched token. Returns whether there was one. */
 const useAhead = (share: Share, now: number): boolean => {
   const there = aheadIn(share, now) >= 1
   if (there) share.ahead -= 1
   return there
 }
 
-/** Keeps the database's answer about a bucket. */
+/** Updates a share with the database's answer. */
 const keepAnswer = (share: Share, { granted, tokens }: Taken, now: number): void => {
   share.ahead = aheadIn(share, now) + Math.max(0, granted - 1)
   share.aheadAt = now
@@ -102,7 +101,7 @@ const keepAnswer = (share: Share, { granted, tokens }: Taken, now: number): void
   share.bucket.at = now
 }
 
-/** Only a few ahead if not many tokens are left: another process may need them. */
+/** Limits a prefetch to a twentieth of the tokens left (at least one), since another process may need them. */
 const modestly = (share: Share, most: number): number =>
   Math.min(most, Math.max(1, Math.floor(share.bucket.tokens / 20)))
 
@@ -110,18 +109,17 @@ type Invalid = ApiKeyInvalid | SessionInvalid
 
 type Refusal = RateLimitExceeded | ServiceUnavailable
 
-/** Admits requests by credential. */
 export class RequestAdmission extends Context.Tag("connected-payments/identity/RequestAdmission")<
   RequestAdmission,
   {
     readonly policies: CredentialPolicies
     /**
-     * Looks up a credential, within its limits, which the response's headers show.
+     * Looks up a credential within its limits, and shows them in the response's headers.
      *
-     * @param credential a name that is not secret: its hash
-     * @param ask the one round trip: looks it up, and takes these tokens
+     * @param credential the credential's hash, as a name that is not secret
+     * @param ask looks the credential up and takes these tokens, in one round trip
      * @param invalid the error while the credential is known to be invalid
-     * @param exists whether it is a credential: asked for many at once, so that made-up ones delay no others
+     * @param exists whether the credential exists: looked up in batches, so that made-up ones delay no others
      */
     readonly admit: <A extends CredentialLimits, E extends Invalid, R>(
       credential: string,
@@ -129,13 +127,13 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
       invalid: () => E,
       exists: Effect.Effect<boolean, ServiceUnavailable>
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
-    /** Refuses a text that can't be a credential, and counts it as a failure of the address. */
+    /** Refuses a text that can't be a credential, and counts a failed authentication of the address. */
     readonly refuse: <E extends Invalid>(
       error: E
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
-    /** Counts a failed authentication of the address; fails if it had too many. */
+    /** Counts a failed authentication of the address; fails beyond the limit. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** The network that a request comes from, by which addresses are counted. */
+    /** The client's network: the unit in which addresses are counted. */
     readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
     /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
@@ -159,7 +157,7 @@ const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits[
   return {
     /** A failed authentication; failures never block a valid credential. */
     failure: counted("failed-authentication", failures, limits.take),
-    /** A failed authentication that did not ask the database. */
+    /** A failed authentication decided without the database. */
     failureHere: counted("failed-authentication", failures, limits.takeHere),
     signInLink: counted("sign-in-links", failures, limits.take),
     redemption: counted("redemptions", redemptions, limits.take)
@@ -170,7 +168,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   const limits = yield* RateLimits
   const policies = credentialPolicies(options.rateLimitPerMinute)
   const addresses = makeAddressLimits(options, limits)
-  /** Until when a credential is known to be invalid. */
+  /** Until when a credential is known to be invalid, in monotonic milliseconds. */
   const unknown = new BoundedMap<number>(maxRemembered)
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)
@@ -191,7 +189,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   const isUsedUp = (share: Share, policy: RateLimitPolicy, now: number): boolean =>
     aheadIn(share, now) < 1 && isEmpty(share.bucket, policy, now)
 
-  /** Why a credential is refused without asking the database. */
+  /** The exhausted limit that refuses a credential without a query; undefined if there is none. */
   const refusalOf = ({ organization, own }: Credential, now: number): ScopedState | undefined => {
     if (isUsedUp(own, policies.own, now)) return stateOf("credential", own, false, now)
     return organization !== null && isUsedUp(organization, policies.organization, now)
@@ -222,8 +220,8 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   }
 
   /**
-   * How many of its organization's tokens a request asks for: none if it can use one that was taken ahead. Those that
-   * were not used within their time are put back: what a few requests take ahead must not use up the limit.
+   * How many of its organization's tokens a request takes: none if it can use a prefetched one. Prefetched tokens that
+   * were not used in time are returned, so that a few requests don't use up the limit.
    */
   const askOrganization = (
     share: Share | null | undefined,
@@ -238,8 +236,8 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   }
 
   /**
-   * How many of its own tokens a request asks for: as `askOrganization`, but more than one only if it used up those of
-   * the last time within their time, and then twice as many.
+   * How many of its own tokens a request takes: as `askOrganization`, but more than one only if the last ones were used
+   * up in time, and then twice as many.
    */
   const askOwn = (share: Share | undefined, now: number): Pick<TokensToTake, "own" | "returned"> => {
     if (share === undefined) return { own: 1, returned: 0 }
@@ -252,7 +250,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     return { own: share.taken, returned }
   }
 
-  /** Keeps the database's answer, and returns the limit that is closest. */
+  /** Stores the database's answer, and returns the state of the tightest limit. */
   const learn = (name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState => {
     const { organization, own } = credentialOf(name, answer.organizationId, now)
     if (answer.own !== null) keepAnswer(own, answer.own, now)
@@ -294,7 +292,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
         ),
         Effect.catchAll((error) => refuseAnswer(name, error))
       )
-      // Its own limit came first, so that these were not put back: the next request does it
+      // The credential's own limit refused first, so these were not returned: the next request returns them
       if (answer.organization === null && credential?.organization) {
         credential.organization.ahead += asked.organizationReturned
       }
@@ -305,7 +303,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       return answer
     })
 
-  /** Remembers for a moment that a credential is unknown or no longer valid. */
+  /** Caches that a credential is unknown or no longer valid, and counts the failure. */
   const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
     if (error._tag !== "ServiceUnavailable") {
       credentials.delete(name)
@@ -320,9 +318,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
     )
 
-  /**
-   * Lets one request at a time ask whether an empty bucket has tokens again; if it has, the others continue together.
-   */
+  /** Lets one request at a time check whether an empty bucket has tokens again; if so, the others continue together. */
   const inTurns = <A, E, R>(
     credential: Credential,
     effect: Effect.Effect<A, E, R>,
@@ -340,7 +336,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
   }
 
-  /** A refusal that this process already knows; undefined if the database has to be asked. */
+  /** The cached refusal; undefined if the database must be asked. */
   const knownRefusal = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
     if (isKnownInvalid(name, now)) {
       return Effect.zipRight(

@@ -6,14 +6,14 @@ import { workspaceHeader } from "./Authentication.ts"
 import type { Session } from "./sign-in/Sessions.ts"
 
 /**
- * The workspace that one request names (contract 2.8): a person may work in both at once, each in a tab of its own, while
- * a session has only one that is selected.
+ * The workspace named by a single request (contract 2.8): a person may work in both at once, in separate tabs, while a
+ * session has only one selected workspace.
  */
 
 const refused = (message: string) =>
   new ValidationFailed({ message: `\`${workspaceHeader}\` ${message}`, fields: [workspaceHeader] })
 
-/** The environment that the request names; undefined if it names none. A header that is sent twice names no environment. */
+/** The environment that the request names; undefined if it names none. Fails if the header is invalid or sent twice. */
 export const requestedEnvironment: Effect.Effect<
   Environment | undefined,
   ValidationFailed,
@@ -27,14 +27,14 @@ export const requestedEnvironment: Effect.Effect<
 
 /**
  * The session in the workspace that the request names, for this request alone; without the header, in the selected one.
- * Access is not checked: see `requireWorkspace`.
+ * Does not check access: see `requireWorkspace`.
  */
 export const inRequestedWorkspace = (
   session: Session
 ): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
   Effect.map(requestedEnvironment, (environment) => (environment === undefined ? session : { ...session, environment }))
 
-/** Requires that the request names the environment of its key, if it names one: the key decides. */
+/** If the request names an environment, requires it to be the key's. */
 export const requireWorkspaceOfKey = ({
   environment
 }: {

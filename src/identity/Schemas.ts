@@ -39,7 +39,7 @@ export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
 
 /** The recorded author of a change. An operator acts through the service's command line. */
 export const AuthorShown = Schema.Struct({
-  // Open: while two versions run side by side, one reads what the other has written
+  // Not a closed list: while two versions run side by side, one reads what the other has written
   kind: Schema.String.annotations({
     description: "`api_key`, `person`, `operator` or `provider`; a later version may add others",
     examples: ["api_key"]

@@ -20,13 +20,13 @@ import type { ImageContent } from "./ImageStore.ts"
 import { Images, nameOf } from "./Images.ts"
 import { declaredBytes, readUpload } from "./Upload.ts"
 
-/** How long an image waits for its turn. */
+/** How long a transfer waits for its permit. */
 const patience = "10 seconds"
 
-/** Concurrent uploads per process: each is held in memory as a whole, one in a form several times. */
+/** Concurrent uploads per process: each is held in memory as a whole, and one in a form several times. */
 const uploadConcurrency = 8
 
-/** The turns of so many transfers at once, of which one owner has at most a quarter. */
+/** A semaphore for this many concurrent transfers, of which one owner holds at most a quarter. */
 const makeTransfers = (concurrency: number) =>
   makeFairSemaphore({
     concurrency,
@@ -46,7 +46,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
-        // The images belong to products on the account, so it must be connected; the provider is not asked
+        // The images belong to products on the account, so it must be connected; this does not call the provider
         const account = yield* accounts.show(principal)
         if (Option.getOrUndefined(account)?.status !== "connected") {
           return yield* new ProviderAccountNotConnected()
@@ -75,8 +75,8 @@ export interface ImageBounds {
 }
 
 /**
- * An image's bytes, or a failure that closes the connection: if an answer were shorter than announced, the client would
- * take the next one for the rest of it.
+ * An image's bytes, or a failure that closes the connection: if the body were shorter than announced, the client would
+ * take the next response for the rest of it.
  */
 const exactly = ({ bytes, size }: ImageContent) =>
   Stream.suspend(() => {

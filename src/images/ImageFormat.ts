@@ -24,11 +24,11 @@ const formatOf = (bytes: Uint8Array): Option.Option<ImageFormat> => {
   return isWholeWebp(bytes) ? Option.some("webp") : Option.none()
 }
 
-/** The library throws on some files that it can't read: they are not images, then. */
+/** The dimensions; none if the library throws, as it does on some unreadable files. */
 const dimensionsOf = Option.liftThrowable(imageDimensionsFromData)
 
 /**
- * The format and dimensions, from the bytes themselves, whatever the sender called them; none if they are not a whole
+ * The format and dimensions, from the bytes themselves, regardless of the declared type; none if they are not a whole
  * JPEG, PNG or WebP with a width and a height. Never throws, and reads each byte a few times at most.
  */
 export const readImageHeader = (bytes: Uint8Array): Option.Option<ImageHeader> =>

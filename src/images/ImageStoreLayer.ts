@@ -4,7 +4,7 @@ import type { ImageStore } from "./ImageStore.ts"
 import { postgresImageStoreLayer } from "./PostgresImageStore.ts"
 import type { S3ImageStoreOptions } from "./S3ImageStore.ts"
 
-/** Images in a bucket; its client is loaded only if there is one. */
+/** Images in a bucket, whose client is loaded on demand. */
 const bucketLayer = (options: S3ImageStoreOptions) =>
   Layer.unwrapEffect(
     Effect.map(

@@ -1,11 +1,11 @@
 /**
- * Whether the structure of a file is that of a whole image: every part that it announces is there, and at least one has
+ * Checks that a file is structurally a whole image: every part that it announces is present, and at least one has
  * pixels. Nothing is decoded, so the cost is linear: each byte is read at most once.
  */
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Four bytes as the text that names a chunk; fewer at the end of the bytes. */
+/** The four bytes that name a chunk, as text; fewer at the end of the bytes. */
 const nameAt = (bytes: Uint8Array, offset: number): string => String.fromCharCode(...bytes.subarray(offset, offset + 4))
 
 const startsWith = (bytes: Uint8Array, prefix: ReadonlyArray<number>, offset = 0): boolean =>
@@ -13,7 +13,7 @@ const startsWith = (bytes: Uint8Array, prefix: ReadonlyArray<number>, offset = 0
 
 const pngSignature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
-/** The length of a PNG's header, and of what a chunk has besides its data: length, name and checksum. */
+/** The length of a PNG's header, and of a chunk without its data: length, name and checksum. */
 const [pngHeader, pngFrame] = [13, 12]
 
 /** Whether a PNG has its header, image data and end; anything after the end is ignored. */
@@ -41,13 +41,13 @@ const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
 /**
- * Whether a marker begins nothing: fill bytes, 0xFF as scan data, restarts within a scan, and a marker for encoders'
+ * Whether a marker begins no segment: fill bytes, 0xFF as scan data, restarts within a scan, and a marker for encoders'
  * own use.
  */
 const isPassedOver = (marker: number): boolean =>
   marker === 0xff || marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 
-/** The position of the next marker that begins something; like decoders, skips whatever is before it. */
+/** The position of the next marker that begins a segment; like decoders, skips everything before it. */
 const nextMarker = (bytes: Uint8Array, from: number): number => {
   let offset = from
   // A plain loop: a function call for each of millions of bytes would take most of a second

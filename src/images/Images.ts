@@ -13,7 +13,7 @@ import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 /** The file name of an image, in its URL and in records. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
 
-/** The image that a file name stands for; none if it is not an image's file name. */
+/** Parses the file name of an image; none if it is not one. */
 export const nameOf = (file: string): Option.Option<ImageName> => {
   const [, sha256, extension] = /^([0-9a-f]{64})\.(\w+)$/.exec(file) ?? []
   return sha256 !== undefined && (extension === "jpg" || extension === "png" || extension === "webp")
@@ -33,7 +33,7 @@ export interface Uploading extends Tenant {
 }
 
 export interface RemovedImage {
-  /** Who had uploaded it; the removal is recorded in each one's audit log. */
+  /** The tenants that had uploaded it; the removal is recorded in each one's audit log. */
   readonly uploadedBy: ReadonlyArray<Tenant>
 }
 
@@ -42,7 +42,7 @@ export interface ImagesOptions {
   readonly publicUrl: string
   /** Whether `isOwn` accepts http URLs: for a local start, which has only those. */
   readonly plainHttp: boolean
-  /** How much a tenant may upload in an hour, in megabytes (a million bytes); at least one image's 4 MiB. */
+  /** A tenant's upload quota per hour, in megabytes (a million bytes); at least one image's 4 MiB. */
   readonly imageMegabytesPerHour: number
 }
 
@@ -51,14 +51,14 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
     /**
-     * Counts an upload towards what its tenant may upload in an hour, across all processes. Called before the upload is
-     * read, so that a refused one costs nothing.
+     * Counts an upload against its tenant's hourly quota, across all processes. Called before the upload is read, so
+     * that a refused one costs nothing.
      */
     readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
     /**
      * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
-     * PNG or WebP, whatever they were called. Audited: in the same transaction if the store is the database, else once
-     * the image is stored.
+     * PNG or WebP, regardless of the declared type. Audited: in the same transaction if the store is the database,
+     * otherwise after the image is stored.
      */
     readonly store: (
       bytes: Uint8Array,

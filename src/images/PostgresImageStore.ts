@@ -5,13 +5,13 @@ import { BoundedSemaphore } from "../kit/BoundedSemaphore.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
-/** How much of an image is in memory at once, per reader and stage; PostgreSQL sends each byte as two hex digits. */
+/** Bytes of an image in memory at once, per reader and stage; PostgreSQL sends each byte as two hex digits. */
 const sliceBytes = 128 * 1024
 
 /** Concurrent statements per process: images must not occupy the connections that payments need. */
 const concurrentReads = 2
 
-/** Keeps images in the service's own database, so that nothing else has to be run while they are few. */
+/** Keeps images in the service's own database, so that small installations need no other store. */
 export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer.effect(
   ImageStore,
   Effect.gen(function* () {
@@ -27,7 +27,7 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
         orUnavailable
       )
 
-    /** The column is stored uncompressed, so a slice can be read by itself */
+    /** The column is stored uncompressed, so that a slice can be read without the rest. */
     const slice = ({ format, sha256 }: ImageName, from: number) =>
       sql<{ slice: Buffer }>`
         SELECT substring(bytes FROM ${from + 1}::int FOR ${sliceBytes}::int) AS slice FROM payments.product_images

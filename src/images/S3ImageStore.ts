@@ -27,7 +27,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     secretAccessKey: Redacted.value(options.secretAccessKey),
     region: options.region,
     service: "s3",
-    // Every request may be repeated: an image is written under its own hash
+    // Every request is idempotent: an image is written under its own hash
     retries: 2
   })
   const base = options.url.href.replace(/\/+$/, "")

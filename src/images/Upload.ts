@@ -12,7 +12,7 @@ export const maxImageBytes = 4 * 1024 * 1024
 /** How many bytes a form may have in addition to its image. */
 const maxFormOverhead = 16 * 1024
 
-/** How many times a form may have its boundary: around its image it is there twice. */
+/** How many times a form may contain its boundary; one image needs two. */
 const maxBoundaries = 20
 
 const filePart = "file"
@@ -24,7 +24,7 @@ const partReason = (name: string): string =>
 const unreadable = () =>
   new ValidationFailed({ fields: [filePart], message: "The form could not be read; send the image as its part file." })
 
-/** The boundary of a form, of which nothing has to be escaped in quotes; undefined if there is none. */
+/** The boundary of a form, if it needs no escaping in quotes; undefined otherwise, or if there is none. */
 const boundaryOf = (contentType: string): string | undefined => {
   const [, quoted, plain] =
     /;\s*boundary=(?:"([!#-[\]-~ ]{1,70})"|([!#-:<-[\]-~]{1,70}))\s*(?:;|$)/i.exec(contentType) ?? []
@@ -32,8 +32,8 @@ const boundaryOf = (contentType: string): string | undefined => {
 }
 
 /**
- * Whether a form has so few and short parts that reading it is not much work. A reader makes an object of each part, and
- * 4 MiB have room for 65,000: nothing else would be answered meanwhile.
+ * Whether a form has few and short parts, and so is cheap to parse. A parser creates an object for each part, and 4 MiB
+ * have room for 65,000: the process could answer nothing else meanwhile.
  */
 const isSmall = (body: Buffer, boundary: string): boolean => {
   const delimiter = Buffer.from(`--${boundary}`, "latin1")
@@ -48,7 +48,7 @@ const isSmall = (body: Buffer, boundary: string): boolean => {
   return true
 }
 
-/** The image of a form whose only part it is. */
+/** The image of a form; it must be the form's only part. */
 const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
   Effect.gen(function* () {
     const boundary = boundaryOf(contentType)
@@ -56,7 +56,7 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
       return yield* unreadable()
     }
     const form = yield* Effect.tryPromise({
-      // With the boundary that was counted, whatever else the sender's type has
+      // With the counted boundary, ignoring all other parameters of the sender's type
       try: () =>
         new Response(new Uint8Array(body), {
           headers: { "content-type": `multipart/form-data; boundary="${boundary}"` }
@@ -84,10 +84,10 @@ export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest):
 }
 
 /**
- * Reads an upload, bounded as it streams in. The sender's name for the image is ignored: its bytes decide.
+ * Reads an upload, bounded as it streams in. The declared type of the image is ignored: its bytes decide.
  *
- * Errors: `payload_too_large` over 4 MiB; `validation_failed` with `file`, or with the parts that a form should not
- * have.
+ * Errors: `payload_too_large` over 4 MiB; `validation_failed` with `file`, or with the unexpected parts of a
+ * form.
  */
 export const readUpload = (
   request: HttpServerRequest.HttpServerRequest

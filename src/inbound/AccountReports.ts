@@ -18,47 +18,48 @@ import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 import type { Unreadable } from "./UnreadableReports.ts"
 
-/** What a receipt says apart from what the notification leads to. */
+/** A receipt without the decision about its notification. */
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
 
-/** A stored notification: what became of it, or that it was already known. */
+/** The result of storing a notification: its outcome, and whether it is new. */
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
-  /** Whether some of its deliveries wait in the queue for a worker. */
+  /** Whether some of its deliveries are queued for a worker. */
   readonly waits: boolean
   readonly unreadable: Unreadable | null
 }
 
-/** Stores what a notification leads to, in whatever transaction it is run in; returns whether it was stored. */
+/** Stores a decision in the caller's transaction, if any; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
 /**
- * The event of a changed status. Its identity is that of the notification whose reading found the change. A snapshot
- * and a thin notification of one change are two notifications with an id each, and the event comes from whichever reads
- * first; if they shared one id, a further change that the second one's reading finds would have no id for its event.
+ * The date of a status change's event, in Unix seconds. The event's id derives from the notification whose reading
+ * found the change. A snapshot and a thin notification of one change have different ids, and the event comes from
+ * whichever is read first; if they shared one id, a further change found by the second reading would have no id for its
+ * event.
  *
- * It has that notification's date, but never one before the account's last event: a late notification can find
- * something newer than all that was reported, and consumers order by `created_at`.
+ * The date is that notification's, but never before the account's last event: a late notification can find a status
+ * newer than all that was reported, and consumers order by `created_at`.
  */
 const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): number =>
   Math.max(created, lastToldAt ?? 0)
 
 /**
- * How many readings are stored at once in a process, one of each account at a time: they wait for one another in any case,
- * since each locks its account, and would wait with a connection each.
+ * How many readings a process stores at once, one per account: each locks its account, so further ones of an account
+ * would only wait, each holding a connection.
  */
 const storedAtOnce = 2
 
-/** How long a reading waits for those before it; then the provider is to repeat the notification. */
+/** How long a reading waits for earlier ones; after that the provider has to send the notification again. */
 const patience = "5 seconds"
 
 const tooMany = () => new ServiceUnavailable({ cause: "Too many readings of accounts wait to be stored" })
 
 /**
- * Notifications about an account's status, snapshot or thin (contract 11.5): whatever they say, the account is read
- * anew, since their order is not guaranteed, and `account.updated` is made only if the status differs from what was
- * reported before.
+ * Handles notifications about an account's status, snapshot or thin (contract 11.5). Whatever they say, the account is
+ * read again, since their order is not guaranteed, and `account.updated` is created only if the status differs from the
+ * last reported one.
  */
 export const makeAccountReports = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -84,7 +85,7 @@ export const makeAccountReports = Effect.gen(function* () {
         unreadable: decision.unreadable
       }))
 
-  /** In a transaction, under the account's lock. A copy of a stored notification changes nothing. */
+  /** Runs in a transaction, under the account's lock. A copy of a stored notification changes nothing. */
   const storeReading = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
     insert: Insert<A, E>,
     notification: Notification,
@@ -94,7 +95,7 @@ export const makeAccountReports = Effect.gen(function* () {
   ) {
     const { environment } = tenant
     const compared = yield* statuses.lockAndCompare(tenant, status, reading)
-    // Endpoints may have been added or removed while the provider was asked
+    // Endpoints may have been added or removed during the call to the provider
     const classified = classify(environment, notification, yield* contextOf(environment, notification))
     if (classified._tag === "NotForUs" || compared === undefined) {
       return yield* insert(classified._tag === "NotForUs" ? classified.decision : nothing("unlinked"))
@@ -140,8 +141,8 @@ export const makeAccountReports = Effect.gen(function* () {
 
   return {
     /**
-     * Reads the account of a notification and stores what that leads to with its receipt. The account is connected, as
-     * far as the context says. Nothing is stored while the provider can't be asked.
+     * Reads the account of a notification and stores the resulting decision with its receipt. The account is connected,
+     * according to the context. Stores nothing while the provider can't be reached.
      */
     receive: Effect.fn("AccountReports.receive")(function* (
       base: ReceiptBase,
@@ -156,7 +157,7 @@ export const makeAccountReports = Effect.gen(function* () {
         : yield* read(insert(base), notification, tenant, context, reading)
     }),
 
-    /** The same for a notification that has a receipt already, but of which nothing could be made then. */
+    /** Like `receive`, for a notification that already has a receipt but led to nothing then. */
     repeat: Effect.fn("AccountReports.repeat")(function* <A extends { readonly stored: boolean }, E>(
       insert: Insert<A, E>,
       notification: Notification,
@@ -169,7 +170,7 @@ export const makeAccountReports = Effect.gen(function* () {
   }
 })
 
-/** Makes `account.updated`; no filter is applicable to it, so that only endpoints without filters get it. */
+/** Creates `account.updated`; no filter applies to it, so only endpoints without filters get it. */
 const updated = (
   { environment, organizationId }: Tenant,
   { id }: Notification,

@@ -4,14 +4,16 @@ import type { Environment } from "../events/Environment.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { AccountStatus } from "../provider/account/AccountStatus.ts"
 
-/** A reading of an account that is about to begin, and whether the notification that asks for it is already known. */
+/** A reading of an account that is about to begin, and whether the notification that triggers it is already known. */
 export interface ReadingBegun {
-  /** The reading's number among all: the latest one counts. It can exceed JavaScript's numbers, so it is text. */
+  /**
+   * The reading's number in one sequence for all accounts: the highest one counts. Text, since it can exceed
+   * JavaScript's numbers.
+   */
   readonly reading: string
   readonly known: boolean
 }
 
-/** How a reading compares with what is stored. */
 export interface StatusComparison {
   /** Whether no later reading has been stored. */
   readonly isLatest: boolean
@@ -20,12 +22,12 @@ export interface StatusComparison {
   readonly lastToldAt: number | null
 }
 
-/** How long a reading waits for its account's row, with a connection that others need. */
+/** Timeout of waiting for an account's row, while holding a connection that others need. */
 const longestLock = "2s"
 
 /** The SQL of accounts' reported status; nothing outside the slice imports this. */
 export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** Assigns the reading's number, before the provider is asked. */
+  /** Assigns the reading's number, before the call to the provider. */
   begin: (environment: Environment, providerEventId: string): Effect.Effect<ReadingBegun, SqlError.SqlError> =>
     Effect.flatMap(
       sql<ReadingBegun>`
@@ -37,8 +39,8 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   /**
    * In a transaction: locks the account's row, so that readings of one account are compared one after the other, and
-   * compares. Returns nothing if the account is no longer linked and connected. Fails if the row stays locked for longer
-   * than `longestLock`: the provider repeats the notification.
+   * compares. Returns undefined if the account is no longer linked and connected. Fails if the row stays locked for
+   * longer than `longestLock`; the provider then sends the notification again.
    */
   lockAndCompare: (
     tenant: Tenant,
@@ -57,7 +59,7 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
         FOR UPDATE`
     ).pipe(Effect.map(([row]) => row)),
 
-  /** In the same transaction: stores the reading. `toldAt`: the date of its event, if it made one. */
+  /** In the same transaction: stores the reading. `toldAt` is its event's date, or null if it led to none. */
   store: (
     tenant: Tenant,
     status: AccountStatus,

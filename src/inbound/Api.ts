@@ -2,23 +2,23 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 
-/** The answer to a notification that is stored or already known. */
+/** The response to a notification that is stored or already known. */
 export const Received = Schema.Struct({ received: Schema.Literal(true) }).annotations({ identifier: "Received" })
 
-/** Where the provider's notifications arrive. */
+/** The paths that receive the provider's notifications. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
-/** What every notification has; the rest is up to the provider. */
+/** The fields of every notification; the rest is up to the provider. */
 const notification = Schema.Struct(
   { id: Schema.String, type: Schema.String },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 )
 
-/** The provider's entries (contract 11). Not for integrators. */
+/** The provider's webhook endpoints (contract 11). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)
-      // Documented, but not decoded: the handler reads the exact bytes, since those are what is signed
+      // Documented, but not decoded: the handler reads the exact bytes, since the signature covers those
       .setPayload(notification.annotations({ identifier: "Notification" }))
       .addSuccess(Received)
       .addError(errorSchema(SignatureInvalid))

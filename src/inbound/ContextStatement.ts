@@ -5,52 +5,58 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
 import { parametersOf } from "../storage/Statements.ts"
 
-/** What a session or payment link was created to sell. What it sold may differ: payers change quantities and more. */
+/**
+ * The items that a session or payment link was created to sell. What it sold may differ: payers may change quantities,
+ * for example.
+ */
 export interface OfferedItems extends SoldItems {
-  /** What these lines cost; null if an equal subtotal would not prove that they were sold. */
+  /** Subtotal of these items; null if an equal subtotal would not prove that they were sold. */
   readonly subtotal: number | null
 }
 
-/** What a notification is classified by: whose account it is about, where its news could go, and what its session offers. */
+/**
+ * The facts by which a notification is classified: whose account it is about, which endpoints may get its events, and
+ * what its session offers.
+ */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
-  /** All that are not deleted, including paused ones. */
+  /** All endpoints that are not deleted, including paused ones. */
   readonly endpoints: ReadonlyArray<MatchableEndpoint>
-  /** What its session or payment link was created to sell; null if it is not ours, or nothing was recorded. */
+  /** The items that its session or payment link was created to sell; null if it is not ours, or none were recorded. */
   readonly offered: OfferedItems | null
-  /** Whether the account is still to see its first payment, or saw it in this very notification (contract 6.6). */
+  /** Whether the account has not had its first payment yet, or this notification is about it (contract 6.6). */
   readonly awaitsFirstPayment: boolean
   /**
-   * The tenant's version as it was when this was looked up, if that was for another notification: it must be compared
-   * with the stored one. Null if this was looked up just now.
+   * The tenant's version at the time of the lookup, if this context is cached from another notification: it must be
+   * compared with the stored version. Null if the context was just looked up.
    */
   readonly version: string | null
 }
 
-/** A context that was looked up, with its tenant's version of the same moment. */
+/** A context from the database, with its tenant's version at that moment. */
 export type FoundContext = InboundContext & { readonly version: string }
 
-/** What to look up before a notification is classified. */
+/** The keys by which a notification's context is looked up. */
 export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string
   readonly accountId: string
-  /** Where to look for what its session offers; null if it is not about a session. */
+  /** The session or payment link whose items are looked up; null if it is not about one. */
   readonly sold: SoldItemsReference | null
 }
 
-/** An id that can be looked up: PostgreSQL's text holds no NUL, and refuses a query for one. */
+/** An id that can be queried: PostgreSQL text can't contain NUL, and a query with one fails. */
 const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
-/** The version of the tenant in row `row`, which changes with its endpoints, their signing secrets and its account. */
+/** SQL: the version of the tenant in row `row`; changes with its endpoints, their signing secrets and its account. */
 export const tenantVersion = (sql: SqlClient.SqlClient, row: string): Statement.Fragment =>
   sql.literal(`COALESCE((
     SELECT v.version FROM payments.tenant_versions v
     WHERE v.organization_id = ${row}.organization_id AND v.environment = ${row}.environment), 0)`)
 
-/** What is known about accounts, in one statement: a row for each, with what its notifications need to know. */
+/** SQL: looks up the contexts of many notifications, one row per account with all its notifications. */
 export const contextSql = (sql: SqlClient.SqlClient) => {
   const of = parametersOf(sql, contextColumns)
   return sql`
@@ -88,7 +94,7 @@ export interface ContextRow extends Pick<InboundContext, "organizationId" | "con
   >
 }
 
-/** The contexts that were asked for, in the order of their queries, each with its tenant's version. */
+/** The contexts in the order of their queries, each with its tenant's version; undefined for unlinked accounts. */
 export const contextsOf = (count: number, rows: ReadonlyArray<ContextRow>): ReadonlyArray<FoundContext | undefined> => {
   const contexts = Array.from({ length: count }, (): FoundContext | undefined => undefined)
   for (const { connected, endpoints, notifications, organizationId, version } of rows) {

@@ -10,10 +10,10 @@ import type { ReceiptOutcome } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import type { Unreadable } from "./UnreadableReports.ts"
 
-/** What a verified notification leads to. Pure. */
+/** What to do about a verified notification. Pure data. */
 export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
 
-/** Nothing but the receipt. */
+/** A decision to store only the receipt. */
 export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Decision => ({
   outcome,
   organizationId: context?.organizationId ?? null,
@@ -21,7 +21,7 @@ export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Deci
   unreadable: null
 })
 
-/** Nothing but the receipt, since this part could not be read. */
+/** A decision to store only the receipt, since this part could not be read. */
 export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Decision => ({
   ...nothing("malformed", context),
   unreadable: { part, reason }
@@ -33,8 +33,8 @@ export type Classification =
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
 /**
- * Judges by mode and account. News of a disconnected account concerns nobody until it is linked again, and news of the
- * other mode never does.
+ * Classifies by mode and account. Notifications of a disconnected account are ignored until it is linked again, and
+ * those of the other mode always.
  */
 export const classify = (
   environment: Environment,
@@ -49,7 +49,7 @@ export const classify = (
     : { _tag: "ForUs", context }
 }
 
-/** The envelopes of an event of a connected account, or why it has none. */
+/** The envelopes of a connected account's event, or why it has none. */
 export const envelopesOf = (
   environment: Environment,
   event: ProviderEvent,
@@ -70,8 +70,8 @@ export const envelopesOf = (
 }
 
 /**
- * What envelopes lead to, after matching them with the endpoints by what their filters look at. The outcome follows from
- * the context; the statement that stores it has the last word.
+ * Turns envelopes into a decision, matching them with the endpoints' filters. The outcome follows from the context, but
+ * the statement that stores it may correct it.
  */
 export const decisionOf = (
   envelopes: ReadonlyArray<Envelope>,
@@ -94,7 +94,7 @@ export const decisionOf = (
   }
 }
 
-/** Whether some endpoint, paused or not, takes one of these events because of filters of this kind. */
+/** Whether some endpoint, paused or not, subscribes to one of these events with filters of this kind. */
 const isAsked = (
   envelopes: ReadonlyArray<Envelope>,
   { endpoints }: InboundContext,
@@ -105,7 +105,7 @@ const isAsked = (
 const byItems = ({ prices, products }: Filters): boolean => products !== undefined || prices !== undefined
 const byMetadata = ({ metadata }: Filters): boolean => metadata !== undefined
 
-/** What endpoints filter these events by but the provider's object no longer has; null if there is no such thing. */
+/** The fields that endpoints filter these events by but the provider's object no longer has; null if there are none. */
 export const unreadableFilters = (
   envelopes: ReadonlyArray<Envelope>,
   { missing }: FoundSubjects,
@@ -120,14 +120,14 @@ export const unreadableFilters = (
     : { part: "filters", reason: malformedAt(paths.map((path) => `event.data.object.${path}`)).reason }
 }
 
-/** Whether some endpoint, paused or not, takes one of these events only because of the list that was cut off. */
+/** Whether some endpoint, paused or not, can only be matched with these events by the whole of a truncated list. */
 export const needsWholeList = (
   envelopes: ReadonlyArray<Envelope>,
   subjects: FoundSubjects,
   context: InboundContext
 ): boolean => subjects.truncated && isAsked(envelopes, context, byItems)
 
-/** The first payment of an account is reported twice: as what it is, and as a milestone (contract 6.6). */
+/** Reports an account's first payment twice: as the payment, and as a milestone (contract 6.6). */
 const withMilestone = (
   events: ReadonlyArray<Envelope>,
   environment: Environment,

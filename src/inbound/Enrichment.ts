@@ -26,13 +26,13 @@ import {
 /** Why an event could not be completed from the provider. */
 export type EnrichmentFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/** What has been fetched of an event so far; null if the provider has no such thing. */
+/** Data fetched for an event so far; null if the provider has no such object. */
 export interface Fetched {
   readonly soldItems?: SoldItems | null
   readonly items?: ReadonlyArray<ProviderObject> | null
 }
 
-/** Something has to be fetched from the provider first. */
+/** Data has to be fetched from the provider before a decision. */
 export interface NeedsFetch {
   readonly _tag: "NeedsFetch"
   readonly fetch: Effect.Effect<Fetched, EnrichmentFailure>
@@ -45,8 +45,8 @@ const needsFetch = (fetch: NeedsFetch["fetch"]): NeedsFetch => ({ _tag: "NeedsFe
 const decided = <A>(value: A): DecisionStep<A> => ({ _tag: "Decided", value })
 
 /**
- * Whether a session may have sold something else than was recorded when it was created: payers can change quantities, or
- * remove a line, if a payment link lets them, and take what the account's owner offers in addition at the provider.
+ * Whether a session may have sold something other than recorded at its creation: payers can change quantities or remove
+ * a line, if a payment link lets them, and add optional items that the account's owner offers at the provider.
  */
 const mayDiffer = ({ subtotal }: OfferedItems, session: ProviderObject): boolean =>
   subtotal === null ||
@@ -54,9 +54,9 @@ const mayDiffer = ({ subtotal }: OfferedItems, session: ProviderObject): boolean
   (Array.isArray(session["optional_items"]) && session["optional_items"].length > 0)
 
 /**
- * What a snapshot event of a connected account leads to, after fetching from the provider what it lacks: what a session
- * of ours sold, unless it must be what was recorded, and lists that the provider cut off, if an endpoint filters by them.
- * Most events lack nothing, and then the provider is not asked.
+ * Decides about a connected account's snapshot event, after fetching missing data from the provider: what a session of
+ * ours sold, unless it must be what was recorded, and lists that the provider truncated, if an endpoint filters by
+ * them. Most events lack nothing, and need no call to the provider.
  */
 export const makeEnrichment = Effect.gen(function* () {
   const accounts = yield* Accounts
@@ -64,7 +64,7 @@ export const makeEnrichment = Effect.gen(function* () {
   const provider = yield* Provider
   const keyedHash = yield* KeyedHash
 
-  /** What the provider does not know now, it will not know at the next attempt either. */
+  /** Maps "not found" to null: an object that the provider does not know now will not be found on a retry either. */
   const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
     Effect.catchIf(
       asked,
@@ -88,7 +88,7 @@ export const makeEnrichment = Effect.gen(function* () {
   const fetchItems = (tenant: Tenant, list: TruncatedList): NeedsFetch["fetch"] =>
     Effect.map(orNull(accounts.use(tenant, (account) => listItems(account, list))), (items) => ({ items }))
 
-  /** What an event leads to according to the context and what was fetched, or what has to be fetched first. */
+  /** The decision about an event, given the context and the fetched data, or the data to fetch first. */
   const decide = (
     environment: Environment,
     event: ProviderEvent,
@@ -124,12 +124,12 @@ export const makeEnrichment = Effect.gen(function* () {
   return { decide }
 })
 
-/** Nothing has been fetched from the provider yet. */
+/** The initial value: nothing has been fetched yet. */
 export const nothingFetched: Fetched = {}
 
 /**
- * Makes attempts until one concludes, each with all that was fetched before it: each thing is fetched once, so there
- * are three attempts at most. Each attempt reads anew what may have changed while the provider was asked.
+ * Retries an attempt until it decides, each time with everything fetched so far. Each thing is fetched once, so there
+ * are three attempts at most. Each attempt reads again the data that may have changed during the call to the provider.
  */
 export const untilDecided = <A, E>(
   attempt: (fetched: Fetched) => Effect.Effect<DecisionStep<A>, E>,

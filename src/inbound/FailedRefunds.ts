@@ -14,23 +14,23 @@ import { type Decision, nothing, unreadable } from "./Decision.ts"
 import { failedRefundsMail } from "./FailedRefundsMail.ts"
 import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
-/** How often it is looked for refunds to tell of. */
+/** How often to look for failed refunds to report. */
 const interval = "1 minute"
 
-/** How many organizations get their mail in a round, and how many refunds one mail is about. */
+/** How many organizations get their mail in a run, and the maximum number of refunds in one mail. */
 const tenantsAtOnce = 50
 const refundsAtOnce = 1000
 
-/** How long a process may take to hand a mail over, before another one tries. */
+/** Lease on a mail: how long a process may take to hand it over before another one tries. */
 const claimedFor = "5 minutes"
 
-/** How long a mail waits if the mail server could not be reached, and if it refused the mail: that needs an operator. */
+/** Retry delays of a mail: if the mail server was unreachable, and if it refused the mail, which needs an operator. */
 const unreachableFor = "5 minutes"
 const refusedFor = "1 hour"
 
 /**
- * Takes news of a refund: records it if it has failed, and says what there is for its receipt. Several notifications may be
- * about one refund, in any order, and each may come again.
+ * Handles an event about a refund: records the refund if it failed, and returns the decision for the receipt. Several
+ * notifications may be about one refund, in any order, and each may be repeated.
  */
 export const makeTakeRefundNews = Effect.map(
   SqlClient.SqlClient,
@@ -61,17 +61,17 @@ export interface FailedRefundsOptions {
   readonly publicUrl: string
 }
 
-/** Refunds that failed after they were made: their owners have to know, since payers wait for their money. */
+/** Refunds that failed after they were made: the organization has to know, since its payers wait for their money. */
 export class FailedRefunds extends Context.Tag("connected-payments/inbound/FailedRefunds")<
   FailedRefunds,
   {
     /**
-     * Tells owners and admins of those of which they have not been told: in a mail for each organization and environment,
-     * at most one in an hour. Any number of processes may do it. If a process dies as it hands a mail over, the mail is
-     * sent again.
+     * Mails owners and admins about failed refunds not reported yet: one mail per organization and environment, at most
+     * one an hour. Any number of processes may run it. If a process dies while it hands a mail over, the mail is sent
+     * again.
      */
     readonly tell: Effect.Effect<void, ServiceUnavailable>
-    /** Removes those that the statistics can't be asked for any more. */
+    /** Removes failed refunds recorded more than 91 days ago, which statistics can't be queried for any more. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -81,7 +81,7 @@ export class FailedRefunds extends Context.Tag("connected-payments/inbound/Faile
     Layer.effect(FailedRefunds, make(options))
 }
 
-/** A refund that is to be told of, as it was claimed. */
+/** A claimed refund to report; `amount` is text. */
 type Claimed = Omit<FailedRefund, "amount"> & { readonly amount: string }
 
 const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
@@ -109,7 +109,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
     RETURNING f.refund_id AS "refundId", f.charge_id AS "chargeId", f.payment_id AS "paymentId", f.amount, f.currency,
       f.status, f.failure_reason AS reason`
 
-  /** @param wait how long until the next try; null if they have been told of */
+  /** @param wait time until the next try; null if the refunds were reported */
   const settle = ({ environment, organizationId }: Tenant, refunds: ReadonlyArray<Claimed>, wait: string | null) => sql`
     UPDATE payments.failed_refunds SET mail_at = now() + ${wait}::interval,
       mailed_at = CASE WHEN ${wait}::text IS NULL THEN now() END
@@ -150,7 +150,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
   }
 })
 
-/** Tells of failed refunds in the background, and removes old ones. */
+/** Reports failed refunds in the background, and removes old ones. */
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(
   "failed refunds",
   Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),

@@ -8,7 +8,7 @@ export interface FailedRefundsTold extends Tenant {
   readonly refunds: ReadonlyArray<FailedRefund>
 }
 
-/** How many refunds the mail lists. */
+/** Maximum number of refunds listed in the mail. */
 const listed = 20
 
 const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
@@ -16,7 +16,7 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
     reason === null ? "" : ` (${reason})`
   }`
 
-/** What owners and admins have to know and to do about refunds that failed. */
+/** The mail to owners and admins about failed refunds, and what to do about them. */
 export const failedRefundsMail = (
   { environment, organizationId, refunds }: FailedRefundsTold,
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }

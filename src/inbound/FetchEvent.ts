@@ -12,7 +12,7 @@ export const makeFetchEvent = Effect.gen(function* () {
   return Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
     const fetched = yield* accounts
       .use(tenant, (account) =>
-        // Asked for by the account itself, it need not say whose it is
+        // Fetched on the account's behalf, the event may not name the account
         Effect.map(provider.retrieveEvent(account, providerEventId), (event) => ({
           ...event,
           account: account.accountId

@@ -9,13 +9,12 @@ import { headerOf } from "../kit/ClientAddress.ts"
 import { type entryPaths, InboundApi } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
-/** The largest notification that is read: 1 MiB. */
+/** Maximum size of a notification: 1 MiB. */
 const maxNotificationBytes = 1024 * 1024
 
-/** The answer to every notification that is stored. */
+/** The response to every notification that is stored. */
 const received = HttpServerResponse.unsafeJson({ received: true })
 
-/** Serves a notification. */
 export type Entry = (
   message: IncomingMessage
 ) => Effect.Effect<
@@ -23,23 +22,23 @@ export type Entry = (
   UnreadableRequest | UnsupportedMediaType | SignatureInvalid | ServiceUnavailable
 >
 
-/** Serves an entry with the exact bytes that arrive; they are not read if the header shows that they aren't signed. */
+/** Handles an entry's request with its exact bytes. The body is not read if the header shows that it is not signed. */
 const serving =
   (examine: Inbound["Type"]["examine"], receive: Inbound["Type"]["receive"]): Entry =>
   (message) => {
-    // Node joins what a request repeats of this header
+    // Node joins repeated headers of this name
     const signatureHeader = headerOf(message, "stripe-signature")
     return Effect.zipRight(
       examine(signatureHeader),
       Effect.matchEffect(readMessage(message, maxNotificationBytes), {
-        // A sender that went away is nobody's defect: the edge ends the request
+        // A sender that disconnected is not a defect: the HTTP server ends the request
         onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
         onSuccess: (body) => Effect.as(receive(body, signatureHeader), received)
       })
     )
   }
 
-/** The entries, both for POST. */
+/** The handlers of both entries, for POST. */
 export const inboundEntries = Effect.map(
   Inbound,
   ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
@@ -48,7 +47,7 @@ export const inboundEntries = Effect.map(
   })
 )
 
-/** Serves `InboundApi` where the server does not serve it directly: for paths that are spelled differently. */
+/** Serves `InboundApi` through the API router, for paths in another spelling than those the server handles directly. */
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(inboundEntries, ({ receive, receiveThin }) =>
     handlers

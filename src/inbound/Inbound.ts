@@ -37,7 +37,7 @@ import { isRefundNews } from "./RefundNews.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 import { makeUnreadableReports } from "./UnreadableReports.ts"
 
-/** What became of a notification: `duplicate` if it was already known. */
+/** The result of a notification: its outcome, or `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
 
 type Receive = (
@@ -45,21 +45,21 @@ type Receive = (
   signatureHeader: string | undefined
 ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
 
-/** The provider's notifications (contract 11.2). */
+/** Receives the provider's notifications (contract 11.2). */
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   Inbound,
   {
-    /** Refuses a notification by its signature's header alone, before its body is read. */
+    /** Refuses a notification by its signature header alone, before its body is read. */
     readonly examine: (signatureHeader: string | undefined) => Effect.Effect<void, SignatureInvalid>
     /**
-     * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Nothing is
-     * stored of what is not signed; if storing fails, or the provider has to be asked and does not answer, the provider
-     * is asked to send the notification again.
+     * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Stores
+     * nothing if the signature is invalid. If storing fails, or a required call to the provider fails, it fails so that
+     * the provider sends the notification again.
      */
     readonly receive: Receive
     /**
-     * The same for a thin notification. Those about an account's status lead to a reading of the account, one saying
-     * that access was given back disconnects it; all others get a receipt and nothing more.
+     * Like `receive`, for a thin notification. One about an account's status triggers a reading of the account, and one
+     * about a deauthorization disconnects it; all others only get a receipt.
      */
     readonly receiveThin: Receive
   }
@@ -91,7 +91,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           ? Effect.succeed(undefined)
           : find({ environment, providerEventId: id, accountId: account, sold })
 
-      /** Stores a receipt with what the notification leads to in this context. */
+      /** Stores a receipt with its decision. A cached context's version must still be the tenant's. */
       const store = (base: ReceiptBase, decision: Decision, version: InboundContext["version"]) =>
         Effect.map(
           version === null
@@ -105,7 +105,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           })
         )
 
-      /** Notifies all who must know of what was stored: workers, the trace, and operators about what can't be read. */
+      /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
       const finish = (
         { environment, providerEventId, type }: ReceiptBase,
         organizationId: InboundContext["organizationId"] | null,
@@ -125,7 +125,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           return Effect.zipRight(reportUnreadable(reported), announced)
         })
 
-      /** Judges a notification and stores what it leads to; if it concerns somebody, `lead` says what that is. */
+      /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
       const take = (
         environment: Environment,
         notification: Notification,
@@ -133,7 +133,8 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError> => {
         const lookUp = () =>
           takeBy(environment, notification, handling, receipts.findContext).pipe(
-            // The account was unlinked or disconnected while the provider was asked: at a second look, it is no concern
+            // The account was unlinked or disconnected during the call to the provider: the retry classifies it as not
+            // for us
             Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
             Effect.catchTag("TenantChanged", Effect.die)
           )
@@ -146,7 +147,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           : lookUp()
       }
 
-      /** Up to the first wait, this is one step: the runtime's steps would cost more than what is done in them. */
+      /** Runs synchronously up to the first wait: the runtime's steps would cost more than the work in them. */
       const takeBy = (
         environment: Environment,
         notification: Notification,
@@ -157,7 +158,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           flatMapSync(contextOf(environment, notification, handling.sold, find), (context) => {
             const { apiVersion, deauthorization, isOfAccount, handle } = handling
             const classified = classify(environment, notification, context)
-            // What concerns nobody changes nothing: the account's end in the other mode is not about this link
+            // Ignore a deauthorization that is not for us: one from the other mode is not about this link
             const deauthorizes = classified._tag === "ForUs" && notification.type === deauthorization
             const decision =
               classified._tag === "ForUs" || !isOfAccount || notification.account !== null
@@ -173,7 +174,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           })
         )
 
-      /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
+      /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
       const decideAgain = (
         base: ReceiptBase,
         event: ProviderEvent,
@@ -203,7 +204,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             )
       }
 
-      /** A signed body that can't be read is refused, so that it is sent again; an operator has to know about it. */
+      /** Refuses a signed body that can't be read, so that the provider sends it again, and reports it to operators. */
       const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
         Effect.zipRight(
           reportUnreadable({
@@ -218,7 +219,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           notAnEvent()
         )
 
-      /** Verifies and reads a notification of one form, then takes it. */
+      /** Verifies and parses a notification of one form, then takes it. */
       const verifyAndTake = <N extends Notification>(
         { parse, handlingOf, verify }: Form<N>,
         body: Uint8Array,
@@ -267,7 +268,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
               event.type === "account.updated"
                 ? accountReports.receive(base, event, context)
                 : isRefundNews(event)
-                  ? // Recorded before the receipt is stored: if that fails, the news is sent again
+                  ? // Recorded before the receipt is stored: if that fails, the provider sends it again
                     Effect.flatMap(takeRefundNews(base.environment, event, context), (decision) =>
                       store(base, decision, context.version)
                     )
@@ -295,19 +296,18 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 }
 
 /**
- * A live event was signed with a secret of the sandbox: the secrets are set wrongly. A 200 would lose the event, so the
- * provider is asked to send it again until the settings are mended.
+ * A live event was signed with a sandbox secret: the secrets are configured wrongly. A 200 would lose the event, so the
+ * provider has to retry until the settings are corrected.
  */
 class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
 
 /** Why a notification was not taken. */
 type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
-/** How a notification that was not taken is counted. */
+/** The label under which a notification that was not taken is counted. */
 const outcomeOf = ({ _tag }: NotTaken): string =>
   _tag === "SignatureInvalid" ? "refused" : _tag === "LiveUnderSandboxSecret" ? "live_in_sandbox" : "not_stored"
 
-/** A form of notifications, snapshot or thin. */
 interface Form<N extends Notification> {
   readonly verify: Provider["Type"]["verifyNotification"]
   /** Reads the parsed JSON. Never throws. */
@@ -315,13 +315,13 @@ interface Form<N extends Notification> {
   readonly handlingOf: (notification: N, input: unknown) => Handling
 }
 
-/** What is about an account by its type but names none is not an unknown account's: it can't be read. */
+/** Classifies as unreadable, not unlinked, a notification that is about an account by its type but names none. */
 const withoutAccount = (decision: Decision): Decision =>
   decision.outcome === "unlinked"
     ? unreadable("object", malformedAt(["event.related_object", "event.context"]))
     : decision
 
-/** Counts what becomes of notifications, if metrics are on. */
+/** Counts notifications by outcome, if metrics are on. */
 const countedBy =
   (metrics: MetricsWriter | null) =>
   (outcome: string): void =>
@@ -330,26 +330,26 @@ const countedBy =
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
-/** What differs between snapshot and thin notifications. */
+/** The differences between snapshot and thin notifications. */
 interface Handling {
-  /** The version that its payload was made for. */
+  /** The provider's API version of the payload. */
   readonly apiVersion: string | null
-  /** Whether its type says that it is about an account, so that it has to name one. */
+  /** Whether the type is about an account, so that the notification has to name one. */
   readonly isOfAccount: boolean
-  /** The type with which the provider says that an account gave our access back. */
+  /** The provider's type for an account that revoked our access. */
   readonly deauthorization: string
-  /** Where to look for what its session sells. */
+  /** The session or payment link whose items are looked up; null if it is not about one. */
   readonly sold: SoldItemsReference | null
-  /** Whether what was looked up for another notification is good enough: not for news of the account itself. */
+  /** Whether a cached context will do: not for notifications about the account itself. */
   readonly mayUseCache: boolean
-  /** Stores what a notification that concerns somebody leads to. */
+  /** Handles and stores a notification that concerns an organization. */
   readonly handle: (
     base: ReceiptBase,
     context: InboundContext
   ) => Effect.Effect<StoredReport, EnrichmentFailure | SqlError.SqlError | TenantChanged>
 }
 
-/** What a receipt says about the notification itself, as it arrives now. */
+/** The receipt of a notification that arrives now, without the decision. */
 const receiptOf = (
   fiber: Fiber.RuntimeFiber<unknown, unknown>,
   environment: Environment,
@@ -368,8 +368,8 @@ const receiptOf = (
 })
 
 /**
- * If storing fails, or the provider does not answer, the provider is asked to send the notification again, whatever the
- * reason (contract 11.2): a bug of ours may be mended by then.
+ * If storing fails, or the provider does not answer, fails so that the provider sends the notification again, whatever
+ * the reason (contract 11.2): a bug of ours may be fixed by then.
  */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
@@ -394,5 +394,5 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
   )
 }
 
-/** The type that says that an account gave our access back. Only a new explicit link connects it again. */
+/** The provider's type for an account that revoked our access. Only a new explicit link connects it again. */
 const snapshotDeauthorization = "account.application.deauthorized"

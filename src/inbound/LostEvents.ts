@@ -18,10 +18,10 @@ import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isRefundNews, refundNewsTypes } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
 
-/** What a notification leads to more than its receipt. */
+/** The notification types that can lead to more than a receipt. */
 const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
 
-/** Events that the provider has and that left no receipt: those that were lost with a database, for example. */
+/** Finds and stores events that the provider has but that left no receipt, for example those lost with a database. */
 export const makeLostEvents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
@@ -44,7 +44,7 @@ export const makeLostEvents = Effect.gen(function* () {
         }
       ORDER BY organization_id`
 
-  /** Some thousands at a time: a statement's time is limited. */
+  /** In chunks of 5000, since statements have a timeout. */
   const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
     Effect.map(
       Effect.forEach(
@@ -83,7 +83,7 @@ export const makeLostEvents = Effect.gen(function* () {
     message: "No account is connected in this environment: the provider can't be asked for its events"
   })
 
-  /** One account that can't be asked says nothing about the others. */
+  /** An account whose events can't be listed does not affect the others. */
   const find = Effect.fnUntraced(function* (query: FindMissing) {
     const { environment, organizationId } = query
     const found = yield* accountsOf(query)
@@ -117,7 +117,7 @@ export const makeLostEvents = Effect.gen(function* () {
     return foundMissing
   })
 
-  /** Whose event it is, as of now. */
+  /** The context of an event, as of now. */
   const contextOf = Effect.fnUntraced(function* (environment: Environment, event: ProviderEvent) {
     const context =
       event.account === null
@@ -132,7 +132,7 @@ export const makeLostEvents = Effect.gen(function* () {
     return classified._tag === "NotForUs" ? yield* refuseOf(classified.decision) : classified.context
   })
 
-  /** In a transaction. */
+  /** Runs in a transaction. */
   const store = Effect.fnUntraced(function* (tenant: Tenant, event: ProviderEvent, author: Author, decision: Decision) {
     const { first, outcome } = yield* receipts.insert({
       environment: tenant.environment,
@@ -163,7 +163,7 @@ export const makeLostEvents = Effect.gen(function* () {
     return { stored: first, replay }
   })
 
-  /** In a transaction. */
+  /** Runs in a transaction. */
   const decideAndStore = Effect.fnUntraced(function* (
     tenant: Tenant,
     event: ProviderEvent,
@@ -178,7 +178,7 @@ export const makeLostEvents = Effect.gen(function* () {
     return { _tag: "Decided", value: replay } as const
   })
 
-  /** The account is read anew, as for its notification: what the event says may be over. */
+  /** Reads the account again, as for a notification: what the event says may be outdated. */
   const takeInReading = Effect.fnUntraced(function* (tenant: Tenant, event: ProviderEvent, author: Author) {
     const context = yield* contextOf(tenant.environment, event)
     const { replay } = yield* accountReports.repeat(
@@ -195,7 +195,7 @@ export const makeLostEvents = Effect.gen(function* () {
     return replay
   })
 
-  /** Stores an event as its notification would have been. If that comes as well, it counts as a copy. */
+  /** Stores an event as its notification would have been. If that arrives later, it counts as a copy. */
   const takeIn = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
     const event = yield* fetchEvent(tenant, providerEventId)
     if (isRefundNews(event)) {

@@ -3,16 +3,16 @@ import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 
-/** What is on record about the provider's notifications, as operators see it. */
+/** The records of the provider's notifications, for operators. */
 
 /**
- * What may have become of a verified notification:
+ * The possible outcomes of a verified notification:
  *
- * - `delivered`: deliveries were made of it
+ * - `delivered`: it led to deliveries
  * - `no_subscriber`: it became events, but none matched an active endpoint
  * - `ignored`: nothing in it for integrators: a type outside the catalog, or an account whose status did not change
  * - `unlinked`: its account is not linked to any organization, or was disconnected
- * - `wrong_mode`: it belongs to the provider's other mode, not to that of its entry's environment
+ * - `wrong_mode`: it belongs to the provider's other mode than its entry's environment
  * - `malformed`: its object lacks what its type promises; `reason` says which fields
  *
  * Copies of a known notification are counted in its receipt's `duplicates`.
@@ -33,8 +33,8 @@ export interface Receipt {
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
   /**
-   * What could not be read, as paths of fields, never their values; null if everything could. With an outcome other
-   * than `malformed`, it is what some endpoints filter by: they got nothing, and others did.
+   * The fields that could not be read, as paths, never their values; null if everything could be read. With an outcome
+   * other than `malformed`, some endpoints filter by them: those got nothing, the others did.
    */
   readonly reason: string | null
   /** How many further copies arrived. */
@@ -48,7 +48,7 @@ export interface ReceiptEvent {
   readonly id: string
   readonly type: EventType
   readonly deliveries: { readonly queued: number; readonly delivered: number; readonly failed: number }
-  /** Endpoints that were paused when it came. */
+  /** Number of endpoints that matched but were paused when it arrived. */
   readonly skipped: number
 }
 
@@ -56,7 +56,7 @@ export interface ReceiptDetail extends Receipt {
   readonly events: ReadonlyArray<ReceiptEvent>
 }
 
-/** Which receipts to list; what is absent excludes nothing. */
+/** Filters and page of a list of receipts; an absent filter excludes nothing. */
 export interface ListReceipts {
   readonly environment: Environment
   readonly organizationId?: OrganizationId
@@ -65,7 +65,7 @@ export interface ListReceipts {
   readonly type?: string
   /** Received at this time or later. */
   readonly since?: Date
-  /** The most to list: 1 to 100, default 10. */
+  /** Page size: 1 to 100, default 10. */
   readonly limit?: number
   /** `next` of the previous page, a provider event id. */
   readonly before?: string
@@ -73,9 +73,9 @@ export interface ListReceipts {
 
 export interface ReceiptPage {
   readonly data: ReadonlyArray<Receipt>
-  /** Whether there may be more: with a type, or a common outcome, even after a page that is not full. */
+  /** Whether there may be more; if filtered by type or a common outcome, even after a page that is not full. */
   readonly has_more: boolean
-  /** `before` of the next page; null if there is none. */
+  /** Cursor for `before` of the next page; null on the last. */
   readonly next: string | null
 }
 
@@ -85,20 +85,20 @@ export interface ReceiptKey {
 }
 
 export interface Replay {
-  /** Whether anything was stored: deliveries, events, or what the receipt says. */
+  /** Whether anything was stored: deliveries, events, or a new outcome. */
   readonly changed: boolean
-  /** What the receipt says now. */
+  /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
   /** How many deliveries were missing and are queued now. */
   readonly deliveriesMade: number
-  /** The notification's events, including those of which nothing was missing. */
+  /** The notification's events, including those without missing deliveries. */
   readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
 }
 
 /** Where to look for events without a receipt. */
 export interface FindMissing {
   readonly environment: Environment
-  /** Absent: the accounts of all organizations. */
+  /** If absent: the accounts of all organizations. */
   readonly organizationId?: OrganizationId
   /** Created at the provider at this time or later: at most 30 days ago. */
   readonly since: Date
@@ -106,7 +106,7 @@ export interface FindMissing {
   readonly until?: Date
 }
 
-/** An event of the provider's that left no receipt, of a type that integrators may be told of. */
+/** An event at the provider that left no receipt, of a type that can concern integrators. */
 export interface MissingEvent {
   readonly organizationId: OrganizationId
   readonly providerEventId: string
@@ -115,21 +115,21 @@ export interface MissingEvent {
   readonly providerCreatedAt: Date
 }
 
-/** An account whose events could not be asked for. */
+/** An account whose events could not be listed. */
 export interface AccountNotAsked {
   readonly organizationId: OrganizationId
-  /** `not_connected`: our access ended in that time, or before it was asked for; or there never was an account. */
+  /** `not_connected`: our access ended in the queried period or before the call, or there never was an account. */
   readonly reason: "not_connected" | "failed"
   readonly message: string
 }
 
-/** The events without a receipt, newest first, and whose could not be asked for. */
+/** The events without a receipt, newest first, and the accounts whose events could not be listed. */
 export interface FoundMissing {
   readonly events: ReadonlyArray<MissingEvent>
   readonly notAsked: ReadonlyArray<AccountNotAsked>
 }
 
-/** No receipt under this provider event id in this environment. For operators. */
+/** There is no receipt under this provider event id in this environment. For operators. */
 export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   ReceiptKey & {
     readonly message: string
@@ -140,10 +140,10 @@ export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
 export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and
-   * connected. `another_organization`: its account belongs to another organization by now, or its receipt to another one
-   * than was named. `event_expired`: the provider no longer has the event, 30 days after it was made.
-   * `deliveries_expired`: it was delivered, and to whom is not kept any more. `malformed`: this version can't read it
-   * either; the message says which fields.
+   * connected. `another_organization`: its account now belongs to another organization, or its receipt to another one
+   * than was named. `event_expired`: the provider no longer has the event, which it keeps for 30 days.
+   * `deliveries_expired`: it was delivered, and its deliveries are no longer kept. `malformed`: this version can't read
+   * it either; the message says which fields.
    */
   readonly reason:
     | "wrong_mode"

@@ -2,27 +2,26 @@ import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Clock, Effect } from "effect"
 
 /**
- * Where a receipt is stored. A unique key can't span the months' tables, so that all copies of a notification must lead
- * to the same one:
+ * The partition that stores a receipt. A unique key can't span the months' tables, so all copies of a notification must
+ * lead to the same one:
  *
- * - What is stored already stays where it is, and its copy is counted there.
- * - A new one goes to the month in which it was created at the provider, which all of its copies say.
- * - If that is no time that a notification can have (by a clock gone mad), or there is no table for its month, it goes to
- *   `receipts_undated`.
+ * - An already stored receipt stays where it is, and its copy is counted there.
+ * - A new one goes to the month in which it was created at the provider, which is the same for all its copies.
+ * - If that time is implausible (by a wrong clock), or there is no table for its month, it goes to `receipts_undated`.
  *
- * Copies that say the same time are found for as long as the receipt is kept, and even those that say another one for
- * four weeks.
+ * Copies with the same time are found for as long as the receipt is kept, and even those with another time for four
+ * weeks.
  */
 export type ReceiptPartition =
   /**
-   * The table of this month or the last one, which nearly all are for; `others` are the further tables in which a new
-   * notification might be. One that is in them is not stored.
+   * The table of this month or the last one, which nearly all receipts go to; `others` are the further tables that
+   * might already contain the notification, in which case this statement does not store it.
    */
   | { readonly kind: "month"; readonly month: string; readonly others: ReadonlyArray<string> }
-  /** To be searched for in all tables: whatever is old or odd. */
+  /** All tables must be searched: the receipt is old or its time implausible. */
   | { readonly kind: "searched" }
 
-/** What decides about a receipt's partition. */
+/** The part of a receipt that determines its partition. */
 interface Filed {
   readonly providerCreatedAt: Date
 }
@@ -39,12 +38,12 @@ const lastMonth = (now: Date): string => monthOf(new Date(Date.UTC(now.getUTCFul
 /** How far ahead the provider's clock may be for its time to be believed, in days. */
 const clockAhead = 1
 
-/** The month in two days' time: something may have been filed under it already. */
+/** The month in two days' time: receipts may already be stored under it. */
 const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * clockAhead * millisPerDay))
 
 const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
-/** How often it is looked for a month's table that is missing, in milliseconds. */
+/** How often to look again for a missing month's table, in milliseconds. */
 const lookAgain = 60_000
 
 interface Tables {
@@ -52,7 +51,7 @@ interface Tables {
   readonly loadedAt: number
 }
 
-/** Finds the partitions of receipts. Knows the months that there are tables for: these stay for as long as they matter here. */
+/** Finds the partitions of receipts. Caches which months have tables: these exist for as long as they matter here. */
 export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
   let known: Tables | undefined
 
@@ -85,7 +84,7 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
     }
   }
 
-  /** The receipts by partition. */
+  /** Groups receipts by partition. */
   return <R extends Filed>(
     receipts: ReadonlyArray<R>
   ): Effect.Effect<ReadonlyArray<readonly [ReceiptPartition, ReadonlyArray<R>]>, SqlError.SqlError> =>
@@ -112,10 +111,11 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
 const undated = "'infinity'::date"
 
 /**
- * The rows that a statement for this partition stores, with the columns that `receiptParts` needs. All but those that are in
- * other tables; if all tables are searched, all.
+ * SQL: the rows that a statement for this partition stores, with the columns that `receiptParts` needs: those in no
+ * other table, or all if all tables are searched.
  *
- * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and `received_at`
+ * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and
+ * `received_at`
  */
 export const partitionedRows = (
   sql: SqlClient.SqlClient,
@@ -146,8 +146,8 @@ export const partitionedRows = (
 }
 
 /**
- * The parts that store the receipts of `source`, which `partitionedRows` has made, the last of them `receipt`: the stored rows,
- * each with whether it is for the first copy. Follow `matching`.
+ * SQL: the parts that store the receipts of `source`, which `partitionedRows` has made. The last part, `receipt`, has
+ * the stored rows, each with whether it is the first copy. They must follow `matching`.
  */
 export const receiptParts = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment => {
   const table = partition.kind === "month" ? tableOf(partition.month) : "receipts"

@@ -22,10 +22,13 @@ interface StoredEvent {
   readonly skipped: number
 }
 
-/** How many receipts one page of a list reads at most; bounds the statement, whatever the filters. */
+/** Maximum number of receipts read for one page; bounds the statement, whatever the filters. */
 const mostRead = 10_000
 
-/** A row of a page: how many receipts were read for it, and the last of them. Without a receipt, all else is null. */
+/**
+ * A row of a page, with the number of receipts read for the page and the last of them. Without a receipt, all else is
+ * null.
+ */
 type ListedRow = { readonly looked: number; readonly last: string | null } & (
   | Receipt
   | { readonly [K in keyof Receipt]: null }
@@ -34,7 +37,7 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-/** The ids in the database of the events of a notification, if there are any. */
+/** The ids in the database that a notification's events would have. */
 const possibleEventKeys = ({
   environment,
   providerEventId,
@@ -42,7 +45,7 @@ const possibleEventKeys = ({
 }: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
   EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
-/** Reading receipts, and removing them when their retention is over. Nothing outside the slice imports this. */
+/** Reads receipts, and removes them after their retention. Nothing outside the slice imports this. */
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
@@ -79,14 +82,14 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           ])
     ]
     const isRare = rareOutcomes.some((rare) => rare === outcome)
-    // Said as text: by a parameter, the planner could not tell that the index of rare outcomes has all of them
+    // A literal: with a parameter, the planner could not tell that the index of rare outcomes contains them all
     if (isRare) conditions.push(sql`r.outcome = ${sql.literal(`'${outcome}'`)}`)
     const wanted = [
       ...(outcome === undefined || isRare ? [] : [sql`r.outcome = ${outcome}`]),
       ...(type === undefined ? [] : [sql`r.type = ${type}`])
     ]
     const newest = sql.literal("ORDER BY r.received_at DESC, r.provider_event_id DESC")
-    // No index has other outcomes or types: without a bound, a type that is not there would have all receipts read
+    // Other outcomes and types are not indexed: without a bound, a search for a missing type would read all receipts
     const most = wanted.length === 0 ? limit + 1 : mostRead
     return Effect.map(
       sql<ListedRow>`
@@ -105,7 +108,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         const found = rows.flatMap(({ last: _last, looked: _looked, ...row }) => (isListed(row) ? [row] : []))
         const page = pageOf(found, limit)
         if (page.has_more) return { ...page, next: page.data.at(-1)?.providerEventId ?? null }
-        // What follows the receipts that were read was not looked at
+        // The receipts after the last one read were not examined
         return looked < most ? { ...page, next: null } : { ...page, has_more: true, next: last }
       }
     )
@@ -127,7 +130,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         AND e.id = ANY(${possibleEventKeys(key)}::text[])
       ORDER BY e.type DESC`
 
-  /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it came. */
+  /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it arrived. */
   const possibleDeliveryIds = (tenant: Tenant, events: ReadonlyArray<StoredEvent>, receivedAt: Date) =>
     Effect.map(
       sql<{ id: EndpointId }>`
@@ -161,7 +164,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     })
   })
 
-  /** Removes what is not in a table of its month. */
+  /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
       environments,
@@ -176,7 +179,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       { discard: true }
     )
 
-  /** `session`: the client that removes tables, see `sessionClient`. */
+  /** @param session the client that removes tables: see `sessionClient` */
   const clean = (retention: Duration.Duration, session: SqlClient.SqlClient = sql) =>
     Effect.all([
       addReceiptMonths,

@@ -12,7 +12,7 @@ import type { ReceiptOutcome } from "./Receipt.ts"
 import { partitionedRows, type ReceiptPartition, receiptParts } from "./ReceiptPartition.ts"
 import type { Unreadable } from "./UnreadableReports.ts"
 
-/** A notification to be stored with everything that it leads to. */
+/** A notification to be stored with its events and deliveries. */
 export interface NewReceipt {
   readonly environment: Environment
   readonly providerEventId: string
@@ -25,44 +25,46 @@ export interface NewReceipt {
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
-  /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
+  /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
   readonly traceparent: string | null
 }
 
-/** The same, classified by what was remembered about its tenant. */
+/** A receipt classified by a cached context. */
 export interface VersionedReceipt extends NewReceipt {
-  /** The version that the tenant must have for it to be stored; null if any version will do. */
+  /** The version that the tenant must have for the receipt to be stored; null if any version will do. */
   readonly tenantVersion: string | null
 }
 
-/** What was stored of a notification. */
 export interface StoredReceipt {
-  /** Whether this was its first copy; of a further one nothing was stored. */
+  /** Whether this was its first copy; a further one stores nothing. */
   readonly first: boolean
   readonly outcome: ReceiptOutcome
-  /** Whether deliveries that were stored with it wait in the queue: those that this process's worker has not taken over. */
+  /** Whether deliveries stored with it wait in the queue, because this process's worker has not taken them over. */
   readonly waits: boolean
 }
 
 export interface ReceiptsRow {
-  /** The receipts that were stored. Null if there are none. */
+  /** The stored receipts; null if there are none. */
   readonly receipts: ReadonlyArray<
     readonly [environment: Environment, providerEventId: string, first: boolean, outcome: ReceiptOutcome]
   > | null
-  /** Those of their deliveries that are stored under the lease. Null if there are none. */
+  /** Their deliveries that are stored under the lease; null if there are none. */
   readonly handed: ReadonlyArray<LeasedRow> | null
-  /** Whether other deliveries of theirs wait in the queue. */
+  /** Whether others of their deliveries wait in the queue. */
   readonly waits: boolean
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
 
-/** Of simultaneous first payments of an account, one makes the milestone: the statement's part `milestone` decides. */
+/**
+ * SQL: of an account's simultaneous first payments, only one creates the milestone; the statement's part `milestone`
+ * decides which.
+ */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
-/** The values of receipts, each an array with one element per receipt, and those of what is published with them. */
+/** The values of receipts, each an array with one element per receipt, and those of the events published with them. */
 const receiptColumns = [
   "environment",
   "providerEventId",
@@ -83,36 +85,36 @@ const receiptColumns = [
   "eventSubjects",
   "eventPositions",
   "deliveries",
-  // One for all of them: the lease of those deliveries that this process's worker takes over as they are stored
+  // One for all receipts: the lease of the deliveries that this process's worker takes over as they are stored
   "lease",
   "leaseMillis"
 ] as const
 
-/** The further values of a receipt that can change its account. */
+/** Further values of a receipt that can change its account. */
 const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId"] as const
 
 type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
 
-/** What one receipt changes about its account: parts of the statement, each preceded by a comma. */
+/** A receipt's changes to its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
-  /** Follows `source`. Comes first: whether the milestone is this payment's also decides what is delivered. */
+  /** Follows `source`. Comes first: the milestone also decides what is delivered. */
   readonly milestone: Statement.Fragment
-  /** Follows `fresh`, the sources whose receipt is for their first copy. */
+  /** Follows `fresh`, the sources whose receipt is the first copy. */
   readonly disconnection: Statement.Fragment
   readonly admits: (column: string) => Statement.Fragment
 }
 
 /**
- * A limit that takes everything. A plan that serves every batch is made without knowing its size, and would expect ten rows,
- * or one in ten of them if there is a limit that is not known either. With ten it seems so costly that PostgreSQL makes a
- * new plan for each small batch, which takes longer than the batch itself.
+ * A LIMIT that keeps all rows. A generic plan does not know the batch size, and would expect ten rows, or with an
+ * unknown limit a tenth of them. With ten it seems so costly that PostgreSQL plans each small batch again, which takes
+ * longer than the batch itself.
  */
 const allOf = (sql: SqlClient.SqlClient, column: Statement.Fragment): Statement.Fragment =>
   sql`LIMIT cardinality(${column}::text[])`
 
 /**
- * Everything that is stored with receipts, in one statement. Returns a `ReceiptsRow` about all that were stored: those
- * whose tenants have the required version, and that are not in one of the partition's other tables.
+ * The statement that stores receipts and everything with them. Returns a `ReceiptsRow` about those that were stored:
+ * those whose tenants have the required version, and that are in none of the partition's other tables.
  */
 const insertionSql = (
   sql: SqlClient.SqlClient,
@@ -155,7 +157,7 @@ const insertionSql = (
       date_part('epoch', now()) * 1000 AS "storedAt"
     FROM queued q`
 
-/** For receipts of one partition that change nothing about their accounts: there is no milestone among them. */
+/** For receipts of one partition that change nothing about their accounts, and so contain no milestone. */
 export const batchSql = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment =>
   insertionSql(sql, partition, parametersOf(sql, receiptColumns), {
     milestone: sql``,
@@ -186,7 +188,10 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   })
 }
 
-/** The values of `batchSql`, and the first ones of `accountSql`. What `handOff` takes is stored under its lease. */
+/**
+ * The values of `batchSql`, and the first ones of `accountSql`. Deliveries that `handOff` takes are stored under its
+ * lease.
+ */
 export const receiptValues = (
   receipts: ReadonlyArray<VersionedReceipt>,
   handOff: HandOff | null
@@ -221,6 +226,6 @@ const insertionOf = (
   leaseMillis: handOff?.leaseMillis ?? null
 })
 
-/** Whether events include the milestone of a first payment, which one notification of an account may make. */
+/** Whether events include a first payment's milestone, which only one notification of an account may create. */
 export const claimsMilestone = (events: ReadonlyArray<MatchedEvent<EventType>>): boolean =>
   events.some(({ type }) => type === "milestone.first_payment")

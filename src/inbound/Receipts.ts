@@ -44,7 +44,7 @@ export {
   receiptOutcomes
 } from "./Receipt.ts"
 
-/** Who replays if nobody else is named. */
+/** The default author of a replay. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
 /** Receipts of the provider's notifications, for operators. */
@@ -52,31 +52,31 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
   Receipts,
   {
     /**
-     * Receipts of an environment, newest first. A page reads a bounded number of receipts: of a type it may hold few or
-     * none although there are more.
+     * Receipts of an environment, newest first. A page reads a bounded number of receipts: filtered by type, it may
+     * contain few or none although there are more.
      */
     readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
-     * Asks the provider for the events of connected accounts, and answers those that left no receipt, newest first: a
-     * notification may never have come, or the database may have lost what it had stored. Names the accounts that could
-     * not be asked: those that the provider fails for, as for more than 100,000 events in that time, and those that are
-     * not connected, if they were at some moment since then.
+     * Lists connected accounts' events at the provider, and returns those that left no receipt, newest first: a
+     * notification may never have arrived, or the database may have lost it. Also returns the accounts that could not
+     * be listed: those for which the provider fails, as with more than 100,000 events in that period, and those that
+     * are not connected but were at some time in it.
      */
     readonly missing: (query: FindMissing) => Effect.Effect<FoundMissing, ServiceUnavailable>
     /**
-     * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
-     * active, subscribed and let the event pass their filters now. The event is fetched again from the provider, which
-     * keeps it for 30 days; that of an account's status is never made anew, since it reported a moment that is over.
-     * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once: one
-     * that was delivered is refused once its deliveries are no longer kept. Audited if something was made.
+     * Creates the missing deliveries of a notification's events, and nothing else: those to endpoints that are active,
+     * subscribed and let the event pass their filters now. The event is fetched again from the provider, which keeps it
+     * for 30 days; an account status event is never created again, since it reported a past moment. Existing deliveries
+     * are unchanged, whatever their state. Idempotent: repeated replays create each delivery once, and a delivered
+     * notification is refused once its deliveries are no longer kept. Audited if anything was created.
      *
-     * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
-     * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now. So does one
-     * whose account was nobody's (`unlinked`), once it is linked.
+     * An unreadable notification (`malformed`) becomes what it would have become, once this version can read it: its
+     * events, their deliveries, and what paused endpoints missed; for an account, its present status. So does one whose
+     * account was not linked (`unlinked`), once it is.
      *
-     * If there is no receipt, but the organization is known, its event is stored as if its notification came now. A
-     * receipt of another organization than the named one is refused.
+     * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
+     * receipt of another organization than the given one is refused.
      */
     readonly replay: (
       key: ReceiptKey & { readonly organizationId?: OrganizationId },
@@ -86,8 +86,8 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
     /**
-     * Removes the months of receipts that are older than their retention, and in small batches what is not in a table of
-     * its month. Adds the tables for the next months, too.
+     * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
+     * month's table. Also creates the tables for the next months.
      */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }

@@ -30,8 +30,8 @@ import {
 import { RememberedContexts } from "./RememberedContexts.ts"
 
 /**
- * What arrives while this many statements are under way gathers for the next; each is one batch. It waits as long as it
- * would for a connection, and fails in the same way.
+ * Batching: at most `concurrency` statements run at once, each with one batch; receipts that arrive meanwhile gather
+ * for the next. They wait as long as for a connection, and fail in the same way.
  */
 const gathering = {
   concurrency: 2,
@@ -60,7 +60,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
 
-  // A statement for each month, and for what else there was to search at the time
+  // One statement per month and set of other tables to check
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
   const insertInto = (partition: ReceiptPartition): PreparedStatement<ReceiptsRow> => {
     if (partition.kind !== "month") return insertSearching
@@ -85,7 +85,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
       })
     )
 
-  /** What was not stored may be in another table, unless its tenant has changed: the search says which. */
+  /** A receipt that was not stored is in another table, or its tenant has changed: a search of all tables decides. */
   const insertAt = (partition: ReceiptPartition, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
     Effect.suspend(() => insertWith(insertInto(partition), receipts, begin())).pipe(
       Effect.flatMap((stored) =>
@@ -142,13 +142,13 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
       const way = wayOf(fiber)
       return Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
         if (found === undefined) return Effect.succeed(undefined)
-        // What a transaction sees is not yet for others to see
+        // A transaction's reads must not be cached: others can't see them yet
         if (way !== "inTransaction") remembered.put(accountKey(query), found)
         return Effect.succeed({ ...found, version: null })
       })
     })
 
-  /** Until its transaction is committed, nothing may be sent. */
+  /** In a transaction, hand nothing over: no delivery may be sent before the commit. */
   const insertBy = (receipt: VersionedReceipt, way: Way) =>
     way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin : () => null)
 
@@ -171,12 +171,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   }
 
   return {
-    /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
+    /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
     /**
-     * The same, perhaps remembered: then it has a version, `insertCached` stores what it leads to, and it is a value at
-     * once, as of now.
+     * Like `findContext`, but uses the cache. A cached context has a version, must be stored with `insertCached`, and
+     * is returned synchronously.
      */
     cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
       const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
@@ -185,16 +185,16 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
 
     /**
      * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, and thus in one
-     * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first
-     * payments of an account, one makes the milestone: the account's row decides. Endpoints that were deleted or paused
-     * since they were looked up get no delivery.
+     * transaction. A further copy of the notification is counted and changes nothing else. Of an account's simultaneous
+     * first payments, one creates the milestone: the account's row decides. Endpoints that were deleted or paused since
+     * the lookup get no delivery.
      */
     insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> =>
       Effect.flatMap(insert({ ...receipt, tenantVersion: null }), (stored) =>
         stored === undefined ? Effect.dieMessage("An upsert returns its row") : Effect.succeed(stored)
       ),
 
-    /** The same with a recalled context: nothing is stored if its tenant has changed since it was looked up. */
+    /** Like `insert`, for a cached context: fails and stores nothing if the tenant has changed since it was cached. */
     insertCached: (
       receipt: NewReceipt,
       tenantVersion: string
@@ -205,7 +205,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
         return new TenantChanged()
       }),
 
-    /** In a transaction: nobody links, unlinks or disconnects the tenant's account until the transaction ends. */
+    /** In a transaction: locks the tenant's account, so that it is not linked, unlinked or disconnected meanwhile. */
     lockAccount: ({ environment, organizationId }: Tenant): Effect.Effect<void, SqlError.SqlError> =>
       Effect.asVoid(sql`
         SELECT 1 FROM payments.provider_accounts
@@ -213,10 +213,10 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   }
 })
 
-/** Begins to hand deliveries over, if they are: once for each statement. */
+/** Starts a hand-off of deliveries, if there is one: once for each statement. */
 type Begin = () => HandOff | null
 
-/** How a statement runs: with others that arrive just now; by itself, if the request is traced; or in a transaction. */
+/** How a statement runs: batched with others that arrive now; alone, if the request is traced; or in a transaction. */
 type Way = "gathered" | "alone" | "inTransaction"
 
 const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
@@ -224,13 +224,13 @@ const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
   return fiber.getFiberRef(FiberRef.currentTracerEnabled) ? "alone" : "gathered"
 }
 
-/** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
+/** Hands over the deliveries stored under the lease, and releases the places reserved for the others, possibly all. */
 const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
   if (row === undefined) handOff?.cancel()
   else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
-/** What was stored of each receipt; undefined if its tenant has changed. */
+/** The result for each receipt; undefined if its tenant has changed. */
 const inOrder = (
   receipts: ReadonlyArray<VersionedReceipt>,
   [row]: ReadonlyArray<ReceiptsRow>
@@ -242,12 +242,12 @@ const inOrder = (
   return receipts.map((receipt) => stored.get(receiptKey(receipt)))
 }
 
-/** Two receipts with the same key are of the same notification. */
+/** Key of a receipt's notification: copies share it. */
 const receiptKey = ({ environment, providerEventId }: Pick<NewReceipt, "environment" | "providerEventId">): string =>
   `${environment} ${providerEventId}`
 
 const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
   `${environment} ${accountId}`
 
-/** What was remembered about a tenant is no longer true. */
+/** A cached context is outdated. */
 export class TenantChanged extends Data.TaggedError("TenantChanged") {}

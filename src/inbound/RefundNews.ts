@@ -1,6 +1,4 @@
-/**
- * What the provider says of a refund after it was made. It is no event of the catalog: see the guide to events.
- */
+/** The provider's news about a refund after it was made. The catalog has no event for it: see the guide to events. */
 import { Either, Schema } from "effect"
 import { amount, currency } from "../events/Fields.ts"
 import {
@@ -21,11 +19,11 @@ export interface FailedRefund {
   readonly amount: number
   readonly currency: string
   readonly status: "failed" | "canceled"
-  /** The provider's word for why; null if it does not say. */
+  /** The provider's reason; null if it gives none. */
   readonly reason: string | null
 }
 
-/** The provider's types of such news; which of them it sends depends on its version. */
+/** The provider's types of refund news; which of them it sends depends on its version. */
 export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
 
 export const isRefundNews = ({ type }: Pick<ProviderEvent, "type">): boolean => refundNewsTypes.includes(type)
@@ -48,7 +46,7 @@ const decodeFailed = Schema.decodeUnknownEither(Failed, { errors: "all" })
 
 const path = "event.data.object"
 
-/** The refund that failed, according to an event; null if it is no news of a refund, or none has failed. */
+/** The failed refund in an event; null if the event is not about a refund, or the refund has not failed. */
 export const failedRefundOf = (event: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
   isRefundNews(event) ? failedIn(event) : Either.right(null)
 

@@ -1,9 +1,12 @@
 import type { FoundContext, InboundContext } from "./ContextStatement.ts"
 
-/** How long a context is remembered, in milliseconds: the overlap of two signing secrets ends by time, not a change. */
+/**
+ * Cache lifetime of a context, in milliseconds; bounded since the overlap of two signing secrets ends with time, not
+ * with a change of the tenant's version.
+ */
 const rememberedFor = 30_000
 
-/** The most endpoints that all contexts hold together; each can have filters of some kilobytes. */
+/** Maximum number of endpoints in all cached contexts together; each can have filters of some kilobytes. */
 const maxEndpoints = 10_000
 
 interface Remembered {
@@ -13,14 +16,14 @@ interface Remembered {
 }
 
 /**
- * What was looked up about accounts, for the notifications that follow. Only what a change of the tenant's version
- * reveals: not what a session offers, and nothing about an account that awaits its first payment.
+ * A cache of accounts' contexts. Holds only facts whose change changes the tenant's version: not what a session offers,
+ * and no account that awaits its first payment.
  */
 export class RememberedContexts {
   readonly #known = new Map<string, Remembered>()
   #endpoints = 0
 
-  /** The context of an account in an environment, if it was looked up recently. */
+  /** The cached context of an account in an environment, unless expired. */
   get(key: string): InboundContext | undefined {
     const known = this.#known.get(key)
     if (known === undefined) return undefined
@@ -29,7 +32,7 @@ export class RememberedContexts {
     return undefined
   }
 
-  /** Remembers a context that was just looked up. */
+  /** Caches a context that was just looked up. */
   put(key: string, context: FoundContext): void {
     if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
     this.forget(key)

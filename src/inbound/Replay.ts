@@ -19,7 +19,10 @@ import { refuse, requireReadable } from "./ReplayRefusals.ts"
 import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** Thin notifications and an account's status: what they became was reported at one moment, and is stored or gone. */
+/**
+ * Whether a receipt is of a thin notification or an account's status: its event reported one moment, and is stored or
+ * gone.
+ */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -35,7 +38,7 @@ const notificationOf = (receipt: Receipt): Notification => ({
   account: receipt.accountId
 })
 
-/** Makes the deliveries that are missing of a receipt's events; see `Receipts.replay`. */
+/** Creates the missing deliveries of a receipt's events; see `Receipts.replay`. */
 export const makeReplay = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
@@ -59,7 +62,7 @@ export const makeReplay = Effect.gen(function* () {
       : context
   })
 
-  /** In a transaction. */
+  /** Runs in a transaction. */
   const store = Effect.fnUntraced(function* (tenant: Tenant, receipt: Receipt, decision: Decision, author: Author) {
     const { made, outcome } = yield* repo.insertMissing(tenant, receipt, decision)
     const changed = made.length > 0 || outcome !== receipt.outcome
@@ -85,7 +88,7 @@ export const makeReplay = Effect.gen(function* () {
     return replayed
   })
 
-  /** In a transaction: what the event leads to now, not what it led to when the provider was asked. */
+  /** In a transaction: decides again, since the context may have changed during the call to the provider. */
   const decideAndStore = Effect.fnUntraced(function* (
     receipt: Receipt,
     event: ProviderEvent,
@@ -103,8 +106,8 @@ export const makeReplay = Effect.gen(function* () {
   })
 
   /**
-   * Refuses what was delivered before deliveries are kept: they are removed with their events, and with them what says
-   * which endpoints have had it.
+   * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
+   * nothing tells which endpoints got them.
    */
   const requireDeliveries = (receipt: Receipt, tenant: Tenant) =>
     receipt.outcome !== "delivered"
@@ -113,7 +116,7 @@ export const makeReplay = Effect.gen(function* () {
           events.length === 0 ? refuse("deliveries_expired") : Effect.void
         )
 
-  /** The events of a snapshot, translated from what the provider has of it. */
+  /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
     receipt: Receipt,
     tenant: Tenant,
@@ -128,7 +131,7 @@ export const makeReplay = Effect.gen(function* () {
     return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(receipt, event, author, fetched)))
   })
 
-  /** The events as they were stored. */
+  /** Replays the events as they were stored. */
   const replayStored = Effect.fnUntraced(function* (
     receipt: Receipt,
     tenant: Tenant,
@@ -140,7 +143,7 @@ export const makeReplay = Effect.gen(function* () {
     return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
   })
 
-  /** The account's status as it is now, if a notification about it could not be read: it was never reported. */
+  /** Reads the account's present status, if a notification about it could not be read: it was never reported. */
   const replayReading = Effect.fnUntraced(function* (
     receipt: Receipt,
     tenant: Tenant,

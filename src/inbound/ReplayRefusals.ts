@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Decision } from "./Decision.ts"
 import { ReplayRefused } from "./Receipt.ts"
 
-/** Why an event can't be replayed. */
+/** Reasons why an event can't be replayed. */
 
 const refusals = {
   wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
@@ -16,7 +16,7 @@ const refusals = {
 export const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
   new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
 
-/** Nothing is stored of what can't be read: a later version may be able to read it. */
+/** Refuses an unreadable event and stores nothing: a later version may be able to read it. */
 export const refuseUnreadable = (why: string) =>
   new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
 

@@ -8,22 +8,22 @@ import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
 export interface StoredReplay {
-  /** The event of each delivery that was made. */
+  /** The event id of each delivery created. */
   readonly made: ReadonlyArray<string>
-  /** What the receipt says now. */
+  /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
 }
 
-/** Of these nothing was made: the notification could not be read, or its account was nobody's. */
+/** Outcomes that led to nothing: the notification could not be read, or its account was not linked. */
 const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
 
 /** The SQL of replays; nothing outside the slice imports this. */
 export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * Makes the deliveries that are missing of a notification's events, and the events themselves if they are gone, in
-   * one statement. What exists stays as it is. The receipt says `delivered` from then on. One that said `malformed` or
-   * `unlinked` says what has become of it by now, and what paused endpoints missed is noted for them: nothing of it was
-   * made before.
+   * Creates the missing deliveries of a notification's events, and the events themselves if they are gone, in one
+   * statement. Existing rows are unchanged. If it creates a delivery, the receipt becomes `delivered`. A receipt that
+   * was `malformed` or `unlinked` gets its new outcome, and skipped events are recorded for paused endpoints, since
+   * none were before.
    */
   insertMissing: (
     tenant: Tenant,
@@ -31,7 +31,7 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     { events, outcome, unreadable }: Decision
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasNothing = madeNothing.includes(receipt.outcome)
-    // The events of an account's status are not made anew
+    // False for stored status events, which are replayed with the receipt's old outcome and not created again
     const becomesMore = sql`outcome = ANY (${madeNothing}::text[]) AND NOT ${madeNothing.includes(outcome)}`
     const { providerEventId, receivedAt } = receipt
     const of = parametersFor(sql, publicationValues([{ events, receivedAt }]))

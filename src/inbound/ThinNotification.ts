@@ -3,8 +3,8 @@ import { maxUnixSeconds } from "../events/Envelope.ts"
 import { type Malformed, malformed, orAbsent, ProviderName } from "../events/stripe/ProviderEvent.ts"
 
 /**
- * Thin notifications of the provider: they name what happened and carry no object. For those about accounts, the
- * account's status is read anew; nothing else is ever made of any, payments least of all (contract 11.5).
+ * Thin notifications of the provider: they name what happened and contain no object. Those about accounts trigger a
+ * reading of the account's status; nothing else is ever made of one, least of all a payment (contract 11.5).
  */
 
 /** ISO 8601 in the provider's thin form; Unix seconds, as in its snapshots, are accepted too. */
@@ -28,7 +28,7 @@ const Thin = Schema.Struct({
   related_object: orAbsent(Schema.Struct({ id: Schema.String, type: Schema.String }))
 })
 
-/** What a notification is classified by, whatever its form. */
+/** The facts by which a notification is classified, whatever its form. */
 export interface Notification {
   readonly id: string
   readonly type: string
@@ -41,7 +41,7 @@ export interface Notification {
 
 const isName = Schema.is(ProviderName)
 
-/** The account that a thin notification is about: its object, or the innermost part of the context it happened in. */
+/** The account that a thin notification is about: its object, or the innermost part of its context. */
 const accountOf = ({ context, related_object: object }: typeof Thin.Type): string | null => {
   const isAccount = object?.type === "account" || object?.type === "v2.core.account"
   const account = isAccount ? object.id : context?.split("/").at(-1)
@@ -63,9 +63,9 @@ export const parseThinNotification = (input: unknown): Either.Either<Notificatio
     })
   })
 
-/** Thin types after which an account's status may have changed, in the provider's first and second generation. */
+/** Whether an account's status may have changed after this thin type, of the provider's first or second API. */
 export const isAccountNews = (type: string): boolean =>
   type === "v1.account.updated" || type === "v1.capability.updated" || /^v2\.core\.account(\.|\[)/.test(type)
 
-/** The thin type with which the provider says that an account gave our access back. */
+/** The provider's thin type for an account that revoked our access. */
 export const thinDeauthorization = "v1.account.application.deauthorized"

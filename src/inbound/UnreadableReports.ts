@@ -5,28 +5,28 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import { Metrics } from "../telemetry/Metrics.ts"
 import { refundNewsTypes } from "./RefundNews.ts"
 
-/** What could not be read of a signed notification, perhaps because the provider's next API version has moved it. */
+/** The unreadable part of a signed notification; perhaps the provider's next API version has moved it. */
 export interface Unreadable {
   /**
    * - `event`: the notification itself; it is refused, and the provider sends it again
-   * - `object`: its object, or the account that it is about: nothing was made of it
-   * - `account`: the account as the provider shows it: no change of its status was reported
-   * - `filters`: what some endpoint filters by; endpoints without such filters got their deliveries
+   * - `object`: its object, or the account that it is about: it led to nothing
+   * - `account`: the account as returned by the provider: no change of its status was reported
+   * - `filters`: fields that some endpoint filters by; endpoints without such filters got their deliveries
    */
   readonly part: "event" | "object" | "account" | "filters"
-  /** The paths of the fields that are missing or not as expected; never their values. */
+  /** The paths of the fields that are missing or invalid; never their values. */
   readonly reason: string
 }
 
-/** What is known about a notification that could not be read as a whole. */
+/** An unreadable part, with the known facts about its notification. */
 export interface UnreadableReport extends Unreadable {
   readonly environment: Environment
   /** Null if the notification itself could not be read. */
   readonly providerEventId: string | null
-  /** The provider's own type; null if the notification itself could not be read. */
+  /** The provider's event type; null if the notification itself could not be read. */
   readonly type: string | null
   readonly organizationId: OrganizationId | null
-  /** The provider's version that the payload was made for. */
+  /** The provider's API version of the payload. */
   readonly apiVersion: string | null
 }
 
@@ -46,7 +46,7 @@ const knownTypes: ReadonlySet<string> = new Set([
   "v1.account.application.deauthorized"
 ])
 
-/** One of few values, whatever the provider sends. */
+/** Maps a type to one of few values, whatever the provider sends. */
 const typeLabel = (type: string | null): string => {
   if (type === null) return ""
   if (knownTypes.has(type)) return type
@@ -54,8 +54,8 @@ const typeLabel = (type: string | null): string => {
 }
 
 /**
- * Reports what could not be read where an operator sees it: as an error in the log and in the metrics, containing only
- * paths and names of the provider's.
+ * Reports unreadable parts to operators: as an error in the log and in the metrics, containing only field paths and the
+ * provider's names.
  */
 export const makeUnreadableReports: Effect.Effect<(report: UnreadableReport) => Effect.Effect<void>> = Effect.map(
   Metrics,

@@ -69,8 +69,8 @@ export interface AuditEntry {
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * An object's id as records have it: a path takes a UUID in either case, and whoever looks for an object's records must
- * find them all. Other ids, such as the provider's, tell the cases apart.
+ * An object's id as audit records store it. UUIDs are lowercased: a path accepts either case, and a search for an
+ * object's records must find them all. Other ids, such as the provider's, are case-sensitive.
  */
 export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
 
@@ -96,7 +96,7 @@ export const makeAudit = Effect.map(
 /** Changes of one kind, by one author. */
 export type AuditEntries = Omit<AuditEntry, "environment" | "targetId">
 
-/** What was changed. */
+/** The changed object. */
 export interface AuditTarget {
   readonly environment: Environment | null
   readonly id: string

@@ -1,18 +1,15 @@
 import { performance } from "node:perf_hooks"
 
-/** The share of the time that the event loop may be busy before batches are spaced, and from which on fully so. */
+/** The event loop utilization at which batches begin to be spaced, and at which they are spaced fully. */
 const busy = { from: 0.55, full: 0.85 }
 
-/** The greatest distance between the starts of two batches, in milliseconds. */
+/** The maximum interval between the starts of two batches, in milliseconds. */
 const maxMillis = 15
 
-/** How long the event loop is watched for a new look at how busy it is, in milliseconds. */
+/** How often the event loop's utilization is measured, in milliseconds. */
 const lookMillis = 500
 
-/**
- * The distance between batches for an event loop that is busy for this share of the time, in milliseconds: 0 as long as
- * there is room.
- */
+/** The interval between batches at this event loop utilization, in milliseconds: 0 up to `busy.from`. */
 export const batchIntervalFor = (share: number): number =>
   maxMillis * Math.min(1, Math.max(0, (share - busy.from) / (busy.full - busy.from)))
 
@@ -21,9 +18,8 @@ let lookedAt = performance.now()
 let spacing = 0
 
 /**
- * How far apart the starts of batches should be now, in milliseconds. Each statement costs this process and the database
- * the same, whatever it holds. A process whose event loop is idle for much of the time sends what it has at once; a busy
- * one does better to wait a little, and to send more with each.
+ * The interval between the starts of batches now, in milliseconds. A statement costs this process and the database the
+ * same, whatever its size: a mostly idle process sends at once, a busy one waits a little and sends more per statement.
  */
 export const batchIntervalMillis = (): number => {
   const now = performance.now()

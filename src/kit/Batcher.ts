@@ -12,7 +12,7 @@ export interface BatcherOptions<Input, Output, E> {
   readonly concurrency: number
   /** The most inputs of one batch. */
   readonly maxBatch: number
-  /** How far apart the starts of two batches are at least, in milliseconds: asked for each batch. */
+  /** The minimum time between the starts of two batches, in milliseconds; called for each batch. */
   readonly interval: () => number
   /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
   readonly patience: { readonly millis: number; readonly error: () => E }
@@ -33,12 +33,12 @@ interface Waiting<Input, Output, E> {
 }
 
 /**
- * Work that comes singly and is done in batches. While a lane is free and batches are not spaced, nothing waits: a batch
- * of one begins at once. Otherwise inputs gather, and go together with the next batch, or fail after a while. If a batch
- * fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
+ * Runs single inputs in batches. While a lane is free and batches are not spaced, nothing waits: a batch of one begins
+ * at once. Otherwise inputs wait for the next batch, or fail after `patience`. If a batch fails with an error that one
+ * input may have caused, each input is retried alone, so that none fails because of another.
  *
- * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader uses a time window, in
- * which a single request would wait.
+ * Effect's own batching (`RequestResolver`) collects the requests of one fiber, and its data loader uses a time window,
+ * in which a single request would wait.
  */
 export class Batcher<Input, Output, E> {
   readonly #options: BatcherOptions<Input, Output, E>
@@ -77,7 +77,7 @@ export class Batcher<Input, Output, E> {
       else this.#limitWait()
     })
 
-  /** One timer for all that wait, set for the one that has waited longest. */
+  /** One timer for all waiting inputs, set for the oldest. */
   #limitWait(): void {
     const [first] = this.#waiting
     if (first === undefined || this.#isTimed) return
@@ -96,7 +96,7 @@ export class Batcher<Input, Output, E> {
     )
   }
 
-  /** Begins a batch as soon as it is far enough from the one before; one that is full, at once. */
+  /** Begins a batch once `interval` has passed since the last one began; a full batch at once. */
   #beginSpaced(): void {
     if (this.#waiting.length === 0) return
     const { maxBatch, interval } = this.#options

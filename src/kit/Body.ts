@@ -39,8 +39,8 @@ export type UnreadableRequest =
   | ServiceUnavailable
 
 /**
- * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not come: it
- * took too long, or could not be read. The connection ends after the answer.
+ * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not arrive:
+ * it took too long, or could not be read. The connection ends after the answer.
  */
 export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
 
@@ -59,16 +59,13 @@ export const isIncompleteBody = (failure: unknown): boolean =>
 /** The bytes of a page: small, so that many bodies may arrive slowly, a few bytes of each at a time. */
 const pageSize = 8 * 1024
 
-/** Pages to be used again. Left to the garbage collector, those of dropped bodies took several times what bodies may hold. */
+/** Pages for reuse. Left to the garbage collector, pages of dropped bodies took several times the body budget. */
 const freePages: Array<Buffer> = []
 const maxFreePages = bodyLimits.strangers / pageSize
 
-/**
- * The bytes of a body, in pages: kept as they come, the parts of a body that is sent byte by byte would take a hundred times
- * its size.
- */
+/** A body's bytes, in pages: kept as separate chunks, a body sent byte by byte would take a hundred times its size. */
 class Gathered {
-  /** The only part so far. Most bodies come at once. */
+  /** The only chunk so far. Most bodies arrive as one. */
   #first: Buffer | undefined
   #pages: Array<Buffer> = []
   #length = 0
@@ -104,7 +101,7 @@ class Gathered {
     }
   }
 
-  /** Lets go of the bytes. */
+  /** Releases the bytes; keeps pages for reuse, up to `maxFreePages`. */
   free(): void {
     for (const page of this.#pages) if (freePages.length < maxFreePages) freePages.push(page)
     this.#pages = []
@@ -112,7 +109,7 @@ class Gathered {
     this.#length = 0
   }
 
-  /** All bytes, and lets go of them. */
+  /** Returns all bytes and releases them. */
   take(): Buffer {
     const bytes = this.#first ?? Buffer.concat(this.#pages, this.#length)
     this.free()
@@ -126,7 +123,7 @@ const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, Unsuppo
     ? Effect.void
     : new UnsupportedMediaType({ message: "Send the request body uncompressed, without content-encoding." })
 
-/** How long a sender whose body had to make room may go on sending, so that the refusal reaches it. */
+/** How long the sender of a dropped body may keep sending, so that the refusal reaches it. */
 const partingMillis = 1000
 
 /** The exact bytes of a message's body, at most `limit`. May be run once. */
@@ -202,13 +199,13 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
 const notWellFormed = /\p{Cs}/u
 const halfPair = "has half of a surrogate pair, which is no character; send text in UTF-8"
 
-/** Whether an object's keys are all checked by a parser of its own, whose error has a code of its own: see `Filters.ts`. */
+/** Whether an object's keys are checked by a dedicated parser with its own error code: see `Filters.ts`. */
 const isJudgedByKey = (path: ReadonlyArray<string>): boolean => path.length === 1 && path[0] === "filters"
 
 /**
- * The paths of what no operation accepts anywhere: `__proto__` as a key, which the schemas would drop silently, and
- * half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. Yielded one by one, so that the
- * reader may stop. The depth has been checked before.
+ * The paths of parts that no operation accepts: `__proto__` as a key, which the schemas would drop silently, and half
+ * of a surrogate pair, which has no UTF-8 form and so can't be forwarded or stored. A generator, so that the caller can
+ * stop early. The depth has been checked before.
  */
 function* refusedParts(
   value: unknown,
@@ -233,7 +230,7 @@ function* refusedParts(
 /** The name of a place in a body, safe to show in an answer. */
 const nameOf = (path: ReadonlyArray<PropertyKey>): string => fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")
 
-/** The refused parts, as many as an error lists. */
+/** The refused parts, up to the number that an error lists. */
 const refusalsOf = (json: unknown): Reasons => {
   const reasons = new Map<string, string>()
   for (const [path, reason] of refusedParts(json, [])) {

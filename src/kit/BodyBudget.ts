@@ -2,16 +2,16 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 
 /**
- * Bounds what all request bodies together hold in memory. Each body has a bound, and so has the number of connections, but
- * a thousand unfinished bodies of a megabyte are a gigabyte. If there is no room, the body that has been arriving for the
- * longest is dropped and its request refused: what is sent slowly, to hold memory, makes room for what comes at once.
+ * Bounds the memory of all request bodies together. Each body is bounded, and so is the number of connections, but a
+ * thousand unfinished bodies of a megabyte are a gigabyte. If there is no room, the body that has been arriving for
+ * longest is dropped and its request refused: slow senders, which hold memory, make room for fast ones.
  */
 
 const MiB = 1024 * 1024
 
 /**
- * How many bytes the bodies of callers with a valid credential may hold in a process, and those of everybody else: neither
- * takes the other's room. One client address has at most half of each.
+ * How many bytes the bodies of callers with a valid credential may hold in a process, and those of everybody else:
+ * neither group uses the other's memory. One client address has at most half of each.
  */
 export const bodyLimits = { known: 96 * MiB, strangers: 32 * MiB } as const
 
@@ -25,7 +25,7 @@ export class BodyDropped extends ServiceUnavailable {
   }
 }
 
-/** Room that bodies share. */
+/** A memory budget that bodies share. */
 class Room {
   held = 0
   /** The bodies that hold something and have not arrived completely, the oldest first: only these are dropped. */
@@ -37,7 +37,7 @@ class Room {
   }
 }
 
-/** The room of one kind of callers. */
+/** The budgets of one kind of caller: in total and per address. */
 class Kind {
   readonly #all: Room
   readonly #byAddress = new Map<string, Room>()
@@ -46,7 +46,7 @@ class Kind {
     this.#all = new Room(limit)
   }
 
-  /** The address' own room comes first: if that is full, nobody else has to make room. */
+  /** The address's own budget comes first: if that is full, no other address loses a body. */
   roomsOf(address: string): ReadonlyArray<Room> {
     const own = this.#byAddress.get(address) ?? new Room(this.#all.limit / 2)
     this.#byAddress.set(address, own)
@@ -73,18 +73,20 @@ const shares = new WeakMap<IncomingMessage, BodyShare>()
 /** The share of a request's body; none if it has no body, or did not come through a server of ours. */
 export const bodyShareOf = (message: IncomingMessage): BodyShare | undefined => shares.get(message)
 
-/** What all bodies of a server hold. */
+/** The memory budget of a server's bodies. */
 export class BodyBudget {
   readonly known = new Kind(bodyLimits.known)
   readonly strangers = new Kind(bodyLimits.strangers)
 
-  /** Gives the body of a request its share, which is read by `readMessage`. */
+  /** Registers a request's body; `readMessage` then uses its share. */
   admit(message: IncomingMessage, request: Request): void {
     shares.set(message, new BodyShare(this, request))
   }
 }
 
-/** What one body holds, from its first byte until its request is answered: the bytes are in use for as long. */
+/**
+ * One body's share of the memory, from its first byte until its request is answered: the bytes are in use until then.
+ */
 export class BodyShare {
   #kind: Kind
   #rooms: ReadonlyArray<Room> = []
@@ -99,12 +101,12 @@ export class BodyShare {
     this.#request = request
   }
 
-  /** The caller's credential is valid. To be told before the body is read. */
+  /** Records that the caller's credential is valid. Call it before the body is read. */
   recognize(): void {
     this.#kind = this.#budget.known
   }
 
-  /** @param onDrop called if the body has to make room: its reader keeps none of it, and refuses the request */
+  /** @param onDrop called if the body is dropped: its reader releases the bytes and refuses the request */
   begin(onDrop: () => void): void {
     this.#onDrop = onDrop
     this.#request.response.once("close", () => {
@@ -113,7 +115,10 @@ export class BodyShare {
     })
   }
 
-  /** Whether the body may hold so many bytes in all, at least one. Drops older ones if that makes room, otherwise this one. */
+  /**
+   * Whether the body may hold this many bytes in total, at least one. Makes room by dropping the oldest bodies, at last
+   * this one.
+   */
   hold(bytes: number): boolean {
     if (this.#bytes === 0) this.#rooms = this.#kind.roomsOf(this.#request.address)
     const more = bytes - this.#bytes
@@ -132,7 +137,7 @@ export class BodyShare {
     return true
   }
 
-  /** The body has arrived completely, and is not dropped any more. */
+  /** Marks the body as complete: it can no longer be dropped. */
   complete(): void {
     for (const { arriving } of this.#rooms) arriving.delete(this)
   }
@@ -147,7 +152,7 @@ export class BodyShare {
     this.#onDrop()
   }
 
-  /** Holds nothing more. */
+  /** Gives all of its memory back. */
   release(): void {
     this.complete()
     for (const room of this.#rooms) room.held -= this.#bytes

@@ -2,13 +2,13 @@ import { performance } from "node:perf_hooks"
 import { Effect } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 
-/** How long a request that has to wait spends in a line at most, its own turn included, in milliseconds. */
+/** The maximum time of a request that has to wait, from entering the queue to the end of its turn, in milliseconds. */
 export const permitTimeoutMillis = 10_000
 
-/** How many requests wait in a line at most. */
+/** The maximum number of waiting requests. */
 export const maxPermitWaiters = 1000
 
-/** The error of a request that leaves a line without its turn. */
+/** The error of a request that timed out, or found the queue full. */
 export const permitRefused = (): ServiceUnavailable =>
   new ServiceUnavailable({ cause: "The request waited too long for its turn, or too many were waiting" })
 
@@ -19,9 +19,9 @@ interface Place {
 }
 
 /**
- * A line of effects of which a few run at a time, first come, first served. While those that run hang, as with a database
- * that does not answer, it neither grows without bound nor keeps anybody for long: who finds it full, or has been in it too
- * long, is refused. Who need not wait is bounded by the effect alone.
+ * A semaphore with a bounded first-in, first-out queue. While the running effects hang, as with a database that does
+ * not answer, the queue neither grows without bound nor holds a request for long: one that finds it full, or has been
+ * in it too long, is refused. A request that need not wait is bounded by its effect alone.
  */
 export class BoundedSemaphore {
   #running = 0
@@ -43,7 +43,7 @@ export class BoundedSemaphore {
         place = { state: "waiting", resume }
         this.#enter(place)
       })
-      // Disconnected: what hangs may also take its time to be interrupted
+      // Disconnected: an effect that hangs may also be slow to interrupt
       const ownTurn = Effect.suspend(() =>
         place?.timer === undefined
           ? effect
@@ -54,7 +54,7 @@ export class BoundedSemaphore {
       )
       return Effect.ensuring(
         Effect.zipRight(begun, ownTurn),
-        // Wherever an interruption meets it
+        // Wherever an interruption occurs
         Effect.sync(() => {
           if (place !== undefined) this.#leave(place)
         })

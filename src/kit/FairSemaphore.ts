@@ -1,20 +1,20 @@
 import { Deferred, type Duration, Effect, type Scope } from "effect"
 
-/** Bounds on how much of something is done at once. */
+/** The bounds of a fair semaphore. */
 export interface FairSemaphoreOptions<Own, All> {
-  /** Per process. */
+  /** Permits per process. */
   readonly concurrency: number
-  /** The most of them that one owner has, so that nobody can starve all the others. */
+  /** The maximum number of one owner's permits, so that nobody can starve all the others. */
   readonly share: number
-  /** How long a further one waits for its turn. */
+  /** How long a caller waits for each permit. */
   readonly patience: Duration.DurationInput
   /** The failure if the owner's own share stayed taken for too long. */
   readonly onShareTaken: () => Own
-  /** The failure if all of them did. */
+  /** The failure if all permits stayed taken for too long. */
   readonly onAllTaken: () => All
 }
 
-/** Takes a turn for an owner (a client's address, an organization) until the scope closes. */
+/** Holds a permit for an owner (a client's address, an organization) until the scope closes. */
 export type TakePermit<E> = (owner: string) => Effect.Effect<void, E, Scope.Scope>
 
 /**
@@ -28,7 +28,7 @@ const hold = (semaphore: Effect.Semaphore) =>
     yield* Deferred.await(held)
   })
 
-/** Gives turns to many owners, within these bounds. */
+/** A semaphore that many owners share within these bounds. */
 export const makeFairSemaphore = <Own, All>({
   concurrency,
   onAllTaken,

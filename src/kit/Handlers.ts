@@ -14,7 +14,6 @@ type BaseError = typeof BaseApi extends HttpApi.HttpApi<infer _Id, infer _Groups
 
 type Endpoints<Group> = HttpApiGroup.HttpApiGroup.Endpoints<Group>
 
-/** The names of a group's operations. */
 export type OperationName<Group> = HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints<Group>>
 
 /** One operation of a group: from its declared, checked request to its declared answer and errors. */
@@ -25,8 +24,8 @@ export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiE
 >
 
 /**
- * What each operation of a group does, by its name. The HTTP API and the tools of agents call the same function, so that
- * permissions, repeats, audit and what is remembered of a sale are the same (contract 5.7).
+ * The handler of each operation of a group, by its name. The HTTP API and the agents' tools call the same function, so
+ * that permissions, idempotency, audit and the record of a sale are the same (contract 5.7).
  */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
@@ -43,7 +42,7 @@ export const handlersOf = <Group extends HttpApiGroup.HttpApiGroup.Any, const Ma
   operations: Made
 ): Made => operations
 
-/** A group served: it needs what its operations do, apart from what the router and the group's middleware provide. */
+/** A served group: it needs what its operations need, except what the router and the group's middleware provide. */
 type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Layer<
   HttpApiGroup.ApiGroup<"connected-payments", HttpApiGroup.HttpApiGroup.Name<Group>>,
   E,

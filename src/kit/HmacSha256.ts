@@ -4,18 +4,18 @@
  */
 import { hash } from "node:crypto"
 
-/** Bytes that SHA-256 takes at a time. */
+/** SHA-256's block size, in bytes. */
 const blockBytes = 64
 
 /** The longest text before a body. */
 const maxStart = 256
 
-/** Where the body begins: before it is room for a key's block and for the text before the body. */
+/** The offset of the body, after the room for a key's block and for the text before the body. */
 const bodyAt = blockBytes + maxStart
 
 /** A key, prepared for any number of signatures. */
 export class HmacKey {
-  /** The key's block as each of the two hashes begins with it. */
+  /** The key's padded block, with which each of the two hashes begins. */
   readonly inner = Buffer.alloc(blockBytes, 0x36)
   readonly outer = Buffer.alloc(blockBytes, 0x5c)
 
@@ -36,7 +36,7 @@ export class HmacSha256 {
   readonly #outer = Buffer.allocUnsafeSlow(blockBytes + 32)
   #end = bodyAt
 
-  /** Takes the body of the following messages; text stands for its UTF-8 bytes. */
+  /** Sets the body of the following messages; a string means its UTF-8 bytes. */
   setBody(body: string | Uint8Array): void {
     const atMost = bodyAt + (typeof body === "string" ? body.length * 3 : body.byteLength)
     if (this.#message.length < atMost) this.#message = Buffer.allocUnsafeSlow(atMost * 2)

@@ -1,21 +1,21 @@
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Layer, Schedule } from "effect"
 
-/** How often a process keeps house, unless the tasks say otherwise. */
+/** The default time between two rounds. */
 const usualInterval = "10 minutes"
 
-/** After how many intervals without a round another process begins one: the process that did the last one has ended. */
+/** After how many intervals without a round another process takes over: the one that ran the last round has ended. */
 const patience = 1.5
 
-/** This process, in the table of who does what. */
+/** This process's id in `payments.housekeeping`. */
 const processId = crypto.randomUUID()
 
 /**
- * Runs tasks that remove expired data or look after it, at once and then every 10 minutes by default, one after another. A task
- * that fails is logged and tried again in the next round. Of all processes on one database that have the tasks, one does
- * them; once it has ended, another one begins within some two and a half intervals.
+ * Runs tasks that remove or maintain old data, one after another, at once and then every 10 minutes by default. A task
+ * that fails is logged and retried in the next round. Of all processes on one database that have the tasks, one runs
+ * them; once it has ended, another takes over within about two and a half intervals.
  *
- * @param name of all the tasks together; processes with the same name share them
+ * @param name the name of the whole group of tasks; processes with the same name share them
  * @param makeTasks the tasks, by the name of what each looks after: "sessions"
  * @param interval the pause between two rounds
  */
@@ -40,8 +40,8 @@ export const housekeepingLayer = <R>(
   )
 
 /**
- * Whether this process does the tasks now: it did them last, or whoever did has not for so long. If the database does not
- * say, the tasks are tried: rows that one process has removed are gone for the others.
+ * Whether this process runs the tasks now: it ran them last, or the process that did has been silent for this long. If
+ * the query fails, the tasks run anyway: rows that one process has removed are gone for the others.
  */
 const isOurs = (sql: SqlClient.SqlClient, name: string, silence: Duration.Duration) =>
   sql`

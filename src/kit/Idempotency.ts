@@ -19,17 +19,17 @@ import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
 
 /**
- * Repeats of a mutation, by `Idempotency-Key` (contract 3.5): the first answer again, byte for byte, for 24 hours. Keys
- * belong to one organization and environment.
+ * Answers repeats of a mutation, by `Idempotency-Key` (contract 3.5), with the first answer, byte for byte, for 24
+ * hours. Keys belong to one organization and environment.
  *
- * The error's `settles` decides what a failure leaves: an answer for repeats, a free key, or a key that stays bound to
- * its parameters until a repeat has found out the outcome.
+ * The error's `settles` decides the result of a failure: an answer for repeats, a free key, or a key that stays bound
+ * to its parameters until a repeat finds the outcome.
  */
 
 /** How long an answer is kept. */
 const keepFor = "24 hours"
 
-/** How long a request may run before it is considered dead, and another one with the same key may take its place. */
+/** How long a request may run before it is considered dead and another with the same key may take over. */
 const leaseFor = Duration.seconds(60)
 
 /** One mutation under a key. */
@@ -76,15 +76,15 @@ export const canonical = (value: unknown): unknown => {
     : value
 }
 
-/** Hashed twice: what the keyed hash takes, it keeps room for. */
+/** Hashed before the keyed hash, which keeps a buffer as large as its longest input. */
 const digestOf = (parameters: unknown): string => hash("sha256", JSON.stringify(canonical(parameters)) ?? "")
 
 /** How a failure settles its request. After a defect or an interruption the outcome is unknown. */
 const settlementOf = (error: unknown): Settlement => (isApiError(error) ? error.settles : "open")
 
 /**
- * The key of a try's effects outside the database. Each refusal begins a new one, since the provider keeps its refusal
- * under the former. Callers' keys hold no line breaks, so no two are confused.
+ * The key of a try's effects outside the database. Each refusal starts a new one, since the provider stores its refusal
+ * under the previous one. Callers' keys hold no line breaks, so no two collide.
  */
 const effectKeyOf = (key: string, refusals: number): string => (refusals === 0 ? key : `${key}\n${refusals}`)
 
@@ -128,7 +128,7 @@ const make = Effect.gen(function* () {
     sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`
 
   /**
-   * Takes the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
+   * Claims the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
    * open. Returns how many tries under it were refused; none if the key is taken.
    */
   const claim = ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => {
@@ -194,15 +194,15 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** Frees the key and keeps no answer. */
+  /** Deletes the key without storing an answer. */
   const forget: Release = (operation, lease) =>
     sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
       orLeaseEnds
     )
 
   /**
-   * Lets the key be taken again: after a refusal by any request; after an open outcome, or a refusal that followed
-   * one, only by the same request, whose effects then have the same key as before.
+   * Releases the key: after a refusal, to any request; after an open outcome, or a refusal that followed one, only to
+   * the same request, whose effects then keep their key.
    */
   const release: Release = (operation, lease, settles) => {
     const refused = sql`(${settles === "refused"} AND NOT uncertain)`
@@ -214,7 +214,7 @@ const make = Effect.gen(function* () {
     )
   }
 
-  /** Stores what a failure leaves: an answer, or a key that can be taken again. */
+  /** Settles a failure: stores it as the answer, or gives the key back. Then fails with it. */
   const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
     Effect.gen(function* () {
       const settles = settlementOf(error)
@@ -231,7 +231,7 @@ const make = Effect.gen(function* () {
     giveBack: Release,
     execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R> =>
-    // A caller who leaves while the key is taken gives it back, like one who leaves later
+    // A caller who disconnects during the claim gives the key back, like one who disconnects later
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const lease = randomUUID()
@@ -321,7 +321,7 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
       operation: Omit<IdempotentOperation<A>, "key" | "onSuccess"> & { readonly key: string | undefined },
       prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2>
-    /** Which of these keys of a tenant were taken within 24 hours, and not forgotten since. */
+    /** Which of these keys of a tenant were claimed within 24 hours and not deleted since. */
     readonly kept: (
       tenant: Tenant,
       keys: ReadonlyArray<string>

@@ -50,8 +50,8 @@ export const firstIdAt = (millis: number): string => {
 }
 
 /**
- * Between the ids before a time, in Unix milliseconds, and those of that time or later: no UUIDv7 is equal to it. As
- * `payments.id_at` in the database.
+ * The boundary between the ids before a time, in Unix milliseconds, and those of that time or later: no UUIDv7 is equal
+ * to it. Same as `payments.id_at` in the database.
  */
 export const boundaryAt = (millis: number): string => firstIdAt(millis).replace("-7000-8000-", "-0000-0000-")
 
@@ -80,14 +80,14 @@ export const deliveryId = (options: {
 const utf8 = new TextEncoder()
 
 /**
- * A hash available on every platform: this module holds schemas of the contract, which a client may import. From bytes to
- * bytes, since it is made for each delivery: as texts, the ids would be encoded and parsed again each time.
+ * A hash available on every platform: this module holds schemas of the contract, which a client may import. Works on
+ * bytes, since it runs for each delivery: as text, the ids would be encoded and parsed again each time.
  */
 const digestOf = (...names: ReadonlyArray<string>): Uint8Array =>
   v5(utf8.encode(names.join("\n")), deliveryNamespace, new Uint8Array(16))
 
 /**
- * The id of the delivery that a replay makes of an event: a UUIDv7 of the replay's time, then of the event's to the
+ * The id of the delivery that a replay creates for an event: a UUIDv7 of the replay's time, then of the event's to the
  * second, then a hash. The same replay, event and endpoint always give the same id, so that a replay delivers an event
  * once, and a replay's ids are in the order of its events.
  *

@@ -11,8 +11,8 @@ const name = "hashes"
 export const installationKeyContext = (name: string): string => `installation-key\n${name}`
 
 /**
- * Hashes what could be guessed, such as a person's data, to 32 bytes: HMAC-SHA-256 under a key of the installation. Who
- * reads the database, or a backup of it, can't try values without a master key.
+ * Hashes guessable values, such as a person's data, to 32 bytes: HMAC-SHA-256 under a key of the installation. A reader
+ * of the database, or of a backup, can't try values without a master key.
  *
  * The key is random, and stored encrypted: hashes stay comparable when master keys are rotated.
  */
@@ -27,7 +27,7 @@ export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<K
     }
   }
 
-  /** Under the installation's key, which the first process of all creates. */
+  /** Under the installation's key, which the first process creates. */
   static readonly layer: Layer.Layer<KeyedHash, SqlError.SqlError | DecryptionFailed, SqlClient.SqlClient | Cipher> =
     Layer.effect(
       KeyedHash,
@@ -37,7 +37,7 @@ export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<K
         const context = installationKeyContext(name)
         const stored = sql<Encrypted>`
           SELECT master_key_id AS "masterKeyId", ciphertext FROM payments.installation_keys WHERE name = ${name}`
-        // Of processes that start at once, one creates it, and all read what that one has created
+        // Of processes that start at the same time, one creates the key, and all read that one
         const create = Effect.gen(function* () {
           const made = yield* cipher.encrypt(Redacted.make(randomBytes(32).toString("base64")), context)
           yield* sql`

@@ -17,7 +17,7 @@ export interface Mail {
    * not for others'.
    */
   readonly sender?: string
-  /** Whether losing it is better than sending it twice: it is not tried again if the server may have accepted it. */
+  /** Whether losing it is better than sending it twice: there is no retry if the server may have accepted it. */
   readonly once?: boolean
 }
 
@@ -70,9 +70,8 @@ export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
 }
 
 /**
- * Sends the same news to several people. Fails if the mail server took none of the mails, and queues those that it did not
- * take if it took another. Of mails that are sent `once`, one that it may have taken counts as taken. Returns whether it
- * confirmed any.
+ * Sends the same news to several people. Fails if the mail server accepted none of the mails; if it accepted any,
+ * queues the others. A mail sent `once` that it may have accepted counts as accepted. Returns whether it confirmed any.
  */
 export const sendToSeveral = Effect.fnUntraced(function* (mailer: Mailer["Type"], mails: ReadonlyArray<Mail>) {
   const [failed, taken] = yield* Effect.partition(mails, (mail) =>
@@ -109,7 +108,7 @@ const fromCause = (cause: unknown): MailNotSent => {
   })
 }
 
-/** Failures from before a mail is handed over. */
+/** Failures that occur before the mail is handed over. */
 const codesFromBefore = ["ECONNREFUSED", "EDNS", "ENOTFOUND", "ETLS", "EAUTH", "ENOAUTH", "EENVELOPE"]
 const messagesFromBefore = ["Connection timeout", "Greeting never received"]
 
@@ -159,12 +158,12 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
   )
 
 /**
- * The most mails that wait; if there are more, something is wrong with the mail server, and they would only fill
+ * The maximum number of queued mails; with more, something is wrong with the mail server, and they would only fill
  * memory.
  */
 const maxQueued = 1000
 
-/** How many mails of one sender wait at most. */
+/** The maximum number of queued mails of one sender. */
 const maxQueuedOfSender = 100
 
 const drainTimeout = "5 seconds"

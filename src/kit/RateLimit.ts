@@ -123,7 +123,7 @@ const keepFor = { short: "1 hour", long: "25 hours" } as const
 /** The name prefix of buckets that take more than an hour to fill, which are kept longer. */
 const longPrefix = "long:"
 
-/** How many buckets a process remembers at most; for others it asks the database. */
+/** The maximum number of buckets that a process caches; for others it asks the database. */
 const maxViews = 10_000
 
 /** A bucket holds fewer tokens than a request asks for; `retryAfter` says when it has as many. */
@@ -198,8 +198,8 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   })
 
   /**
-   * Removes those of the next buckets that are full again; the last bucket that it has looked at, if there may be more. No
-   * index leads to old ones: each request would have to maintain it.
+   * Removes the buckets of the next batch that are full again. Returns the batch's last bucket as the cursor, or null
+   * at the end. Age has no index: each request would have to maintain it.
    */
   const cleanAfter = (place: string) =>
     Effect.map(
@@ -230,7 +230,7 @@ export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")
   {
     /**
      * Takes tokens from the bucket, one by default, or fails with how long to wait. If this process knows that the
-     * bucket can't hold as many, it refuses without asking the database.
+     * bucket can't hold that many, it refuses without asking the database.
      */
     readonly take: (
       bucket: string,

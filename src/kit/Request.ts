@@ -22,12 +22,12 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 export const defaultPageSize = 10
 
 /**
- * How many rows a count goes through: an answer with this number says that there are so many or more. More would take longer
- * than a request may.
+ * The maximum that a count reaches: this number means that many or more. Counting further would take longer than a
+ * request may.
  */
 export const mostCounted = 10_000
 
-/** A page of a list, given the rows from its start on, one more than it holds if there are so many. */
+/** A page of a list, from up to `limit + 1` rows: the extra row sets `has_more`. */
 export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
   data: rows.slice(0, limit),
   has_more: rows.length > limit
@@ -126,7 +126,7 @@ export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": Idempotency
 /** The header of other changes: with a key, a repeat is safe; none is required. */
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
-/** The same of a call that has no headers, as the tool server's. */
+/** The same key for calls without headers, such as the tool server's. */
 export const OptionalIdempotencyKey = optional(
   IdempotencyKey.annotations({
     description:

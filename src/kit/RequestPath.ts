@@ -1,4 +1,4 @@
-/** Where a request goes, read from its target as the router reads it, whatever way it is spelled. Pure. */
+/** The path and the query of a request's target, in any of its forms, as the router reads them. Pure. */
 
 /** Where a path ends and the query begins. */
 const endOfPath = /[?;#]/
@@ -14,8 +14,8 @@ const read = (url: string): readonly [target: string, end: number] => {
 }
 
 /**
- * The path of a request without its query: decoded, but for escaped characters that separate parts, and percent signs,
- * since a parameter in it is decoded once more. Undefined if its escapes can't be decoded.
+ * The path of a request without its query: decoded, except for escaped separators and percent signs, since its
+ * parameters are decoded once more. Undefined if its escapes can't be decoded.
  */
 const decodedPathOf = (url: string): string | undefined => {
   const [target, end] = read(url)
@@ -36,7 +36,7 @@ export const pathOf = (url: string): string => {
   return target.slice(0, end)
 }
 
-/** What follows the path of a request, without the character that separates them. */
+/** The text after a request's path, without the character that separates them. */
 export const queryTextOf = (url: string): string => {
   const [target, end] = read(url)
   return target.slice(end + 1)

@@ -6,15 +6,14 @@ import type { Tenant } from "./Tenant.ts"
 /** How long a read waits for its turn. */
 const patience = "2 seconds"
 
-/** The settings that slow reads need. */
 export interface SlowReadsOptions {
   /** The connections of this process: half of them are never used by slow reads. */
   readonly databasePoolSize: number
 }
 
 /**
- * Reads that may occupy a connection for seconds: searches of a long history, and counts. An organization has few of them at
- * once in a process, and all organizations together leave connections for notifications and changes.
+ * Reads that may occupy a connection for seconds: searches of a long history, and counts. An organization runs few of
+ * them at once in a process, and all organizations together leave connections free for notifications and changes.
  */
 export class SlowReads extends Context.Tag("connected-payments/kit/SlowReads")<
   SlowReads,
@@ -22,8 +21,8 @@ export class SlowReads extends Context.Tag("connected-payments/kit/SlowReads")<
     /**
      * Runs a read when it is its organization's turn. It must not hold a connection already.
      *
-     * Errors: `rate_limit_exceeded` if the organization's own reads took too long, `service_unavailable` if those of all
-     * did.
+     * Errors: `rate_limit_exceeded` if the organization's own reads took too long, `service_unavailable` if those of
+     * all organizations did.
      */
     readonly inTurn: (
       tenant: Pick<Tenant, "organizationId">

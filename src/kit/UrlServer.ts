@@ -1,4 +1,4 @@
-/** The host of a URL without the brackets of an IPv6 address: what is connected to, and what telemetry names. */
+/** The host of a URL without the brackets of an IPv6 address: as used for connections and in telemetry. */
 export const bareHostname = (hostname: string): string =>
   hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
 
@@ -15,8 +15,8 @@ export const serverAttributes = (url: URL): { readonly "server.address": string;
 }
 
 /**
- * Whether browsers keep the session's cookie of a service at this URL: they do over HTTPS, and over plain HTTP only from the machine
- * that they run on. (Safari does not even then.)
+ * Whether browsers keep the session's cookie of a service at this URL: over HTTPS always, over plain HTTP only from the
+ * machine that they run on. (Safari does not even then.)
  */
 export const isKeptByBrowsers = (publicUrl: string): boolean => {
   const { hostname, protocol } = new URL(publicUrl)

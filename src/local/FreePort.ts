@@ -2,10 +2,10 @@ import { createServer } from "node:net"
 import { Effect } from "effect"
 
 /**
- * A port of a host that is free now, for who needs the address before the server listens. Another process may take it in
- * the meantime.
+ * Returns a port that is free on a host now, for callers that need the address before the server listens. Another
+ * process may take it in the meantime.
  *
- * Error: the host's own, if it has no such address or no port left.
+ * Error: the system's own, if it has no such address or no port left.
  */
 export const freePort = (host: string): Effect.Effect<number, Error> =>
   Effect.async((resume) => {

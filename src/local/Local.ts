@@ -11,8 +11,8 @@ import { tryLock } from "../storage/EmbeddedLock.ts"
 import { freePort } from "./FreePort.ts"
 
 /**
- * The local defaults for what the settings leave open: an embedded PostgreSQL, the provider emulator, a master key. For
- * one machine and the sandbox only: `MODE=production` requires all of it in the settings.
+ * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and
+ * the sandbox only: `MODE=production` requires all of them in the settings.
  */
 
 /** A local default could not be started. The message is for the person who typed `npm start`. */
@@ -21,7 +21,7 @@ export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")
   readonly cause?: unknown
 }> {}
 
-/** The completed settings, and what was started for them. */
+/** The completed settings, and the emulator if one was started for them. */
 export interface CompletedSettings {
   readonly service: ServiceOptions
   readonly baseUrl: string
@@ -38,7 +38,7 @@ const LocalSecrets = Schema.parseJson(
   { space: 2 }
 )
 
-/** Writes a file that only its owner can read, whole or not at all, and gives it its name by `place`. */
+/** Writes a file that only its owner can read, whole or not at all; `place` gives it its final name. */
 const placePrivateFile = <A>(file: string, text: string, place: (temporary: string) => Promise<A>) =>
   Effect.tryPromise({
     try: async () => {
@@ -53,7 +53,7 @@ const placePrivateFile = <A>(file: string, text: string, place: (temporary: stri
 export const writePrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
   placePrivateFile(file, text, (temporary) => rename(temporary, file))
 
-/** The same, unless there is such a file: of several processes that create it, one does. */
+/** The same, but leaves an existing file unchanged: of several processes that create it, one succeeds. */
 const createPrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
   placePrivateFile(file, text, async (temporary) => {
     try {
@@ -100,13 +100,13 @@ const localSecrets = Effect.fnUntraced(function* (file: string) {
     providerWebhookSecret: `whsec_${randomBytes(24).toString("hex")}`
   }
   yield* createPrivateFile(file, Schema.encodeSync(LocalSecrets)(made))
-  // Another process may have been faster: what it encrypts has to be readable here
+  // Another process may have created it first: what that one encrypts must be readable here
   return Option.getOrElse(yield* readSecrets(file), () => made)
 })
 
 /**
- * Whether the emulator's files in the data directory are this process's to write, until the scope ends. They belong to one
- * process at a time: a second one would replace the journal, and the first would go on to write to a file that is gone.
+ * Whether this process may write the emulator's files in the data directory, until the scope ends. Only one process may
+ * at a time: a second one would replace the journal while the first kept writing to the deleted file.
  */
 const claimEmulatorFiles = (directory: string) => {
   const place = join(directory, "emulator")
@@ -118,7 +118,8 @@ const claimEmulatorFiles = (directory: string) => {
 
 /**
  * Starts the emulator, on its last port if possible: the URLs of its checkout pages contain its address. Its state is
- * kept in the data directory, unless another process keeps its own there: then it begins with that state, and forgets.
+ * kept in the data directory, unless another process keeps its own there: then it starts with a copy of that state, and
+ * keeps changes in memory only.
  */
 const startEmulator = Effect.fnUntraced(function* (
   directory: string,
@@ -156,7 +157,7 @@ const startEmulator = Effect.fnUntraced(function* (
   return emulator
 })
 
-/** A port for a service whose pages that payers return to need the address before the server listens. */
+/** Finds a port before the server listens, since the URLs of the pages that payers return to contain it. */
 const portOn = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
   Effect.mapError(freePort(host), (cause) => new LocalDefaultsFailed({ message: `No port is free on ${host}`, cause }))
 
@@ -165,18 +166,18 @@ const urlOf = (host: string, port: number): string => {
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-/** An existing directory keeps its mode: it may be shared, or another account's that lets this one write. */
+/** Creates the data directory. An existing one keeps its mode: it may be shared, or belong to another account. */
 const createDataDirectory = (directory: string) =>
   Effect.tryPromise({
     try: async () => {
       const first = await mkdir(directory, { recursive: true })
-      // Whatever the umask: root runs the database under another account, which has to pass
+      // Regardless of the umask: under root, the database runs as another account, which must be able to enter
       if (first !== undefined) await chmod(directory, 0o755)
     },
     catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be created`, cause })
   })
 
-/** The OAuth applications that are set; the emulator has one of its own. */
+/** The configured OAuth applications; the emulator has its own. */
 const oauthClientIds = (
   { productionOauthClientId, sandboxOauthClientId }: SettingsShape["provider"],
   emulator: Option.Option<Emulator>
@@ -188,7 +189,7 @@ const oauthClientIds = (
   }
 }
 
-/** Completes the settings; what this starts ends with the scope. */
+/** Completes the settings. Everything it starts ends with the scope. */
 export const completeSettings = (
   settings: SettingsShape
 ): Effect.Effect<CompletedSettings, LocalDefaultsFailed, Scope.Scope> =>

@@ -25,7 +25,7 @@ const LocalFile = Schema.parseJson(
 )
 export type LocalFile = typeof LocalFile.Type
 
-/** Whom the local organization belongs to. */
+/** The owner of the local organization. */
 const defaultOwnerEmail = "owner@example.com"
 
 /** The path of `local.json` in the data directory, mode 0600. */
@@ -149,8 +149,8 @@ export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
 )
 
 /**
- * Writes `local.json`, whose presence shows that the service is serving. It belongs to the process that wrote it while
- * that process lives; another one on the same data directory does not change it, and logs where it listens.
+ * Writes `local.json`, whose presence shows that the service is running. While the process that wrote it is alive,
+ * another one on the same data directory leaves it unchanged, and logs its own address.
  */
 export const writeLocalFile = Effect.fnUntraced(function* (file: string, content: LocalFile) {
   const isOurs = yield* tryLock(dirname(file)).pipe(

@@ -15,7 +15,6 @@ import { makeTools } from "./Tools.ts"
  * token.
  */
 
-/** The settings that the tool server needs. */
 export type McpOptions = Pick<AuthenticationOptions, "trustedOrigins">
 
 /** The headers that the protocol reads unchanged; the key is not one of them. */
@@ -24,7 +23,7 @@ const protocolHeaders = ["content-type", "mcp-protocol-version", "mcp-session-id
 /** The media types that the protocol requires clients to accept. */
 const bothForms = "application/json, text/event-stream"
 
-/** Whether a client accepts JSON, which every answer is; the protocol requires clients to name both of its forms. */
+/** Whether a client accepts JSON, the form of every answer; the protocol requires clients to name both forms. */
 const takesJson = (accept: string): boolean =>
   /(?:^|,)\s*(?:\*\/\*|application\/(?:\*|json))\s*(?:[;,]|$)/i.test(accept)
 
@@ -40,7 +39,7 @@ const headersOf = ({ headers }: HttpServerRequest.HttpServerRequest): Record<str
 }
 
 /**
- * The key of a request: in `x-api-key`, or as a bearer token, which is all that some clients can send. If there are
+ * The key of a request: in `x-api-key`, or as a bearer token, the only form that some clients can send. If there are
  * both, `x-api-key` decides.
  */
 const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string =>

@@ -31,7 +31,7 @@ const instructions =
 
 const noSuchTool = "There is no such tool; tools/list lists the existing ones."
 
-/** What a connection is offered, whoever calls. */
+/** The tools and resources of a connection, independent of the caller. */
 export interface Offered {
   readonly tools: Tools
   readonly resources: Resources
@@ -53,7 +53,7 @@ const makeServer = ({ resources, tools }: Offered, runtime: Runtime.Runtime<Prin
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({ resourceTemplates: [] }))
   server.setRequestHandler(ReadResourceRequestSchema, async ({ params: { uri } }) => {
     const resource = resources.get(uri)
-    // Unknown resources were refused before
+    // Unknown resources are refused earlier
     if (resource === undefined) throw new McpError(ErrorCode.InvalidParams, "There is no such resource")
     const text = await Runtime.runPromise(runtime)(resource.text)
     return { contents: [{ uri, mimeType: resource.listed.mimeType, text }] }
@@ -61,7 +61,7 @@ const makeServer = ({ resources, tools }: Offered, runtime: Runtime.Runtime<Prin
   server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) => {
     const tool = tools.get(params.name)
     if (tool === undefined) {
-      // Unknown tools were refused before
+      // Unknown tools are refused earlier
       throw new McpError(ErrorCode.InvalidParams, noSuchTool)
     }
     return Runtime.runPromise(runtime)(tool.call(params.arguments ?? {}), { signal })
@@ -143,8 +143,8 @@ const judge = Effect.fnUntraced(function* ({ resources, tools }: Offered, json: 
 })
 
 /**
- * Answers one message with a server of its own: without sessions, so that any process can answer any of a client's
- * messages. A call is interrupted if its client goes away.
+ * Answers one message with a new server, without sessions, so that any process can answer any of a client's messages. A
+ * call is interrupted if its client disconnects.
  */
 export const answerMessage = (
   offered: Offered,

@@ -17,41 +17,41 @@ import type { ObjectSchema } from "./JsonSchema.ts"
 import { makeTool, NoArguments, type Tool } from "./Tool.ts"
 
 /**
- * Tools made from operations of the HTTP API: the permission, the arguments with their bounds, the answer and what they
- * say of themselves come from the operation's declaration, and a call runs the same function as a request.
+ * Tools built from operations of the HTTP API: the permission, the arguments with their bounds, the answer and the
+ * descriptions come from the operation's declaration, and a call runs the same function as a request.
  */
 
 /**
- * What a call without an `idempotencyKey` is: `derived` takes a key from the caller, the tool and the arguments, so that
- * the same call returns the first answer again for 24 hours; `new` counts every call.
+ * How a call without an `idempotencyKey` is treated: `derived` derives a key from the caller, the tool and the
+ * arguments, so that the same call returns the first answer again for 24 hours; `new` executes every call.
  */
 export type Repeats = "derived" | "new"
 
-/** What a tool adds to the operation that it stands for. */
+/** A tool's additions to its operation. */
 export interface OperationToolOptions {
   readonly name: string
-  /** For the model that chooses among tools, after what the operation says of itself. */
+  /** For the model that chooses among tools; appended to the operation's description. */
   readonly advice?: string
-  /** In place of the operation's own description, where that speaks of HTTP. */
+  /** Replaces the operation's description, if that is about HTTP. */
   readonly description?: string
   readonly destructive?: boolean
   /** The name of the path's `id` among the arguments. Default: `id`. */
   readonly idName?: string
-  /** In place of the operation's own title, for a tool that does a part of what it does. */
+  /** Replaces the operation's title, for a tool that does only part of it. */
   readonly title?: string
-  /** In place of the declared body: a part of it. */
+  /** Replaces the declared body with a part of it. */
   readonly body?: Schema.Schema.AnyNoContext
-  /** In place of the declared answer. */
+  /** Replaces the declared answer. */
   readonly output?: Schema.Schema.AnyNoContext
   /** Whether a call reaches anything outside of this service. Default: yes. */
   readonly openWorld?: boolean
-  /** Whether the same call again changes nothing more. Default: for what reads, and where repeats are derived. */
+  /** For writes: whether repeating a call has no further effect. Default: whether `repeats` is `derived`. */
   readonly idempotent?: boolean
   /** Default: `new`. */
   readonly repeats?: Repeats
 }
 
-/** What an operation may need of its surroundings: its caller, and the services around it. */
+/** The context of an operation: its caller, and the services that it uses. */
 type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 
 type Fields = Readonly<Record<string, unknown>>
@@ -62,7 +62,7 @@ const keyDescription: Readonly<Record<Repeats, string>> = {
   new: "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without it, each call counts as new."
 }
 
-/** A schema with a description, also where its JSON Schema is written by hand. */
+/** Adds a description to a schema, and to its JSON Schema if that is written by hand. */
 const described = (ast: SchemaAST.AST, description: string): SchemaAST.AST =>
   SchemaAST.annotations(ast, {
     [SchemaAST.DescriptionAnnotationId]: description,
@@ -72,7 +72,7 @@ const described = (ast: SchemaAST.AST, description: string): SchemaAST.AST =>
     })
   })
 
-/** What a schema of parameters accepts, in JSON types: `limit` is a number, though in a query it is text. */
+/** A query parameter as a JSON field: `limit` is a number here, though it is text in a query. */
 const jsonField = ({ isOptional, name, type }: SchemaAST.PropertySignature): readonly [string, Schema.Struct.Field] => {
   const typed = SchemaAST.typeAST(type)
   const schema = Schema.make<unknown>(
@@ -96,17 +96,17 @@ const answers = ({ successSchema }: Declared["endpoint"], identifier: string): b
 
 const isPage = (endpoint: Declared["endpoint"]): boolean => answers(endpoint, "ProviderPage")
 
-/** Whether it answers the provider's objects, of which the contract describes more than the schema says. */
+/** Whether it returns the provider's objects, of which the contract describes more than the schema. */
 const isProviders = (endpoint: Declared["endpoint"]): boolean => isPage(endpoint) || answers(endpoint, "ProviderObject")
 
-/** A field of the provider's as an answer shows it: null is taken too, so that no change there makes an answer fail. */
+/** A provider's field in an answer. Also accepts null, so that no change at the provider makes an answer fail. */
 const orNull = (field: unknown): object => {
   if (!Predicate.isRecord(field)) return {}
   const { type } = field
   return Predicate.isString(type) ? { ...field, type: [type, "null"] } : field
 }
 
-/** The JSON Schema of an answer: the provider's object with the fields that the contract describes, or a page of them. */
+/** The JSON Schema of an answer: the provider's object with the fields in the contract, or a page of them. */
 const answerSchema = (resource: ProviderResource | undefined, page: boolean): ObjectSchema => {
   const { description, properties, required } = resource?.document ?? {}
   const object: ObjectSchema = {
@@ -128,7 +128,7 @@ const answerSchema = (resource: ProviderResource | undefined, page: boolean): Ob
     : object
 }
 
-/** Finds what the contract declares of an operation. */
+/** Returns the contract's declaration of an operation. Throws if it has no permission. */
 const declarationOf = (group: string, operation: string) => {
   const found = operations.find((declared) => declared.group === group && declared.name === operation)
   if (found?.permission === undefined) {
@@ -140,10 +140,10 @@ const declarationOf = (group: string, operation: string) => {
   return { endpoint, permission, title: said(OpenApi.Summary), description: said(OpenApi.Description) }
 }
 
-/** How many stored refusals of the same call are passed over until the last one is the answer. */
+/** How many stored refusals of the same call are skipped; after that, the last one is the answer. */
 const maxPassedOver = 10
 
-/** The idempotency key of a call that brought none. Each refusal that is kept under a key begins a new one. */
+/** The idempotency key of a call without one. Each refusal stored under a key makes the next call use a new one. */
 export const derivedKey = (
   keyedHash: KeyedHash["Type"],
   { author }: Pick<PrincipalShape, "author">,
@@ -188,7 +188,7 @@ const operationTool =
         Object.fromEntries(Object.entries(fields).filter(([name]) => isMeant(name)))
       const isId = (name: string) => Object.hasOwn(ids, name)
       const isParameter = (name: string) => Object.hasOwn(query, name)
-      // What decoded the arguments are the schemas of the operation's own request
+      // The arguments were decoded by the schemas of the operation's own request
       const request = {
         path: {
           organizationId: principal.organizationId,
@@ -213,8 +213,8 @@ const operationTool =
           : Effect.succeed(result)
       )
     /**
-     * Begins with the last key that is kept. The refusals before it are older: were the first one looked at, what followed
-     * it would be done once more as soon as that one is forgotten.
+     * Starts with the last stored key. The refusals before it are older: starting with the first key would repeat the
+     * operation as soon as that key expires.
      */
     const callFromLast = (principal: PrincipalShape, args: Fields) => {
       const keys = Array.from({ length: maxPassedOver + 1 }, (_, passedOver) =>
@@ -286,7 +286,7 @@ const inputOf = (
   return Schema.make(Object.keys(around.fields).length === 0 ? NoArguments.ast : around.ast)
 }
 
-/** Creates tools of operations with the services that any of them needs, apart from its caller. */
+/** Creates tools from operations, with the services that any of them needs except its caller. */
 export const makeOperationTool = Effect.map(
   Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
   (context) => operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context))

@@ -37,7 +37,7 @@ const smallestUnit = "Amounts are whole numbers of the currency's smallest unit:
 
 const whenAsked = "Only do this when asked."
 
-/** The tools that read, make and change what is sold, and how. */
+/** Tools that read, create and change products, prices and the ways to sell them. */
 const makeSalesTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
   const products = yield* productsHandlers
@@ -122,7 +122,7 @@ const makeSalesTools = Effect.gen(function* () {
   ]
 })
 
-/** The tools for what was paid, and for the account that it was paid to. */
+/** Tools for payments received, and for the account that received them. */
 const makeMoneyTools = Effect.gen(function* () {
   const tool = yield* makeOperationTool
   const charges = yield* chargesHandlers

@@ -11,7 +11,7 @@ import {
 } from "../events/JsonSchemas.ts"
 import { cachedForever } from "../fibers/CachedForever.ts"
 
-/** What agents can read beside the tools: the documents that the service publishes for everybody. */
+/** Resources for agents: the documents that the service publishes for everybody. */
 
 /** A document, as the tool server lists and reads it. */
 export interface Resource {
@@ -19,7 +19,7 @@ export interface Resource {
   readonly text: Effect.Effect<string, GuidesNotFound>
 }
 
-/** The documents by their URIs, which have the paths that they are served at. */
+/** The documents by URI; a URI has the path at which the document is served. */
 export type Resources = ReadonlyMap<string, Resource>
 
 const uriOf = (path: string): string => `connected-payments:/${path}`

@@ -24,7 +24,7 @@ type Listed = ListedTool & { readonly inputSchema: ObjectSchema; readonly output
 /** A tool as the tool server lists and calls it. */
 export interface Tool {
   readonly name: string
-  /** Made when it is first asked for: a process without agents makes no JSON Schemas of tools. */
+  /** Created on first use: a process without agents creates no JSON Schemas of tools. */
   readonly listed: Listed
   /** The schema of a call's arguments. */
   readonly input: Schema.Schema.AnyNoContext
@@ -48,14 +48,14 @@ export interface ToolDefinition<A, I, B, J> {
   readonly output: Schema.Schema<B, J>
   /** The JSON Schema of the output, if it says more than `output`. */
   readonly outputSchema?: ObjectSchema
-  /** Returns the output, or the response of an operation that repeats safely, whose body is the encoded output. */
+  /** Returns the output, or the response of an idempotent operation, whose body is the encoded output. */
   readonly run: (
     principal: PrincipalShape,
     input: A
   ) => Effect.Effect<B | HttpServerResponse.HttpServerResponse, ApiError>
 }
 
-/** No arguments. By itself, the JSON Schema of a struct without fields would accept anything. */
+/** No arguments. The default JSON Schema of a struct without fields would accept anything. */
 export const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({
   jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
 })
@@ -75,7 +75,8 @@ const refused = (text: string, retryAfter: Duration.Duration | null = null): Cal
 })
 
 /**
- * Records a refusal, which is not an HTTP failure, by the attributes that name it on the tool's span, the request's span and its log line.
+ * Records a refusal, which is not an HTTP failure, as attributes of the tool's span, the request's span and the
+ * request's log line.
  */
 const noteRefusal = (attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
   Effect.zipRight(annotateSpan(attributes), annotateRequest(attributes))

@@ -2,19 +2,19 @@ import { Effect } from "effect"
 import { ValidationFailed } from "../errors/Errors.ts"
 import type { Tools } from "./Tools.ts"
 
-/** The tools of one connection: an agent does better with the few that it needs. */
+/** The tools of one connection: an agent works better with only the few that it needs. */
 
-/** How many tools a connection can name. */
+/** The maximum number of tools that a connection can name. */
 export const maxChosenTools = 100
 
-/** What a tool's name looks like; nothing else that was sent is repeated in an error. */
+/** The form of a tool's name; errors repeat no other text from the request. */
 const nameForm = /^[a-z_]{1,64}$/
 
 const refused = (message: string) => new ValidationFailed({ message, fields: ["tools"] })
 
 /**
- * The tools that the address of a connection names, as `?tools=list_products,get_product`: 1 to 100 names with commas
- * between. Without `tools`, all of them.
+ * The tools that the address of a connection names, as `?tools=list_products,get_product`: 1 to 100 names, separated by
+ * commas. Without `tools`, all of them.
  *
  * @param target the target of the request's line, e.g. `/mcp?tools=list_products`
  */

@@ -21,7 +21,7 @@ import { makeTool, NoArguments } from "./Tool.ts"
 const endpoint = { idName: "endpointId", openWorld: false } as const
 const sends = { idName: "endpointId" } as const
 
-/** Parts of what the list of endpoints answers over HTTP, which is long. */
+/** Tools that return parts of the list of endpoints, which is long over HTTP. */
 const makeEndpointLists = Effect.map(Endpoints, (endpoints) => [
   makeTool({
     name: "list_event_types",

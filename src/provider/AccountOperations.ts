@@ -20,25 +20,25 @@ export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A
     return yield* accounts.use(principal, call)
   })
 
-/** A write, apart from its call. */
+/** The description of a write, without its call. */
 export interface Write {
-  /** The name under which idempotency keys are kept, e.g. `products.create`. */
+  /** The operation under which idempotency keys are stored, e.g. `products.create`. */
   readonly operation: string
-  /** The caller's `Idempotency-Key`; undefined if it is optional and absent: then every request is a new write. */
+  /** The caller's `Idempotency-Key`; undefined if it is optional and absent, which makes every request a new write. */
   readonly callerKey: string | undefined
   readonly parameters: unknown
   readonly action: AuditAction
   readonly targetType: string
-  /** Fails if the caller may not see the stored answer to an earlier request. Default: every caller of the operation may. */
+  /** Fails if the caller may not see the stored answer to an earlier request. Default: every caller may. */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, PermissionDenied>
 }
 
 /**
- * Runs a write so that a repeat under the caller's key is safe, here and at the provider, and records it in the audit log.
- * The key is checked first, before the account and the provider. Without a key nothing of the answer is kept, since nobody
- * could ask for it again.
+ * Runs a write idempotently under the caller's key, here and at the provider, and records it in the audit log. The key
+ * is checked before the account and the provider. Without a key the answer is not stored, since no request could ask
+ * for it again.
  *
- * @param effect gets the key from which the keys of its calls are derived: the caller's, until a try is refused
+ * @param effect receives the key from which its calls' keys are derived: the caller's, until an attempt is refused
  */
 export const write = <R>(
   { action, callerKey, mayReplay, operation, parameters, targetType }: Write,
@@ -76,7 +76,7 @@ export const write = <R>(
     )
   })
 
-/** Runs a write of a single call. */
+/** Runs a write that consists of a single call. */
 export const writeOnAccount = (
   details: Write,
   call: (account: ConnectedAccount, options: WriteOptions) => ProviderCall<ProviderObject>

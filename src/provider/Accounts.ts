@@ -32,39 +32,39 @@ export type LinkedBy = "operator" | "onboarding" | "oauth"
 export interface LinkedAccount {
   readonly accountId: string
   /**
-   * Disconnected if the provider said that access was revoked, or the organization's owner disconnected it. Only a new
-   * link connects it again.
+   * Disconnected after the provider reported revoked access, or the organization's owner disconnected it. Only linking
+   * it again reconnects it.
    */
   readonly status: "connected" | "disconnected"
   readonly linkedBy: LinkedBy
-  /** Whether it had payments when it was linked; then its first one here is no milestone (contract 6.6). */
+  /** Whether it had payments before it was linked. If so, its first payment here is not a milestone (contract 6.6). */
   readonly hadPaymentsBefore: boolean
   readonly linkedAt: Date
   readonly disconnectedAt: Date | null
 }
 
-/** An account that is disconnected here. */
+/** The result of disconnecting an account here. */
 export interface Disconnected {
-  /** Whether the platform's access is still to be ended at the provider. */
+  /** Whether the platform's access at the provider must still be ended. */
   readonly endsAtProvider: boolean
 }
 
-/** A connected account, and when it was linked last, as PostgreSQL writes it: more exact than a `Date`. */
+/** A connected account and the time it was last linked, as PostgreSQL text: more precise than a `Date`. */
 interface Found {
   readonly account: ConnectedAccount
   readonly linkedLast: string
 }
 
-/** An account's status at one reading; null if the account lacked a field that every account has. */
+/** One reading of an account's status; the status is null if the account lacked a field that every account has. */
 interface Reported {
   readonly status: AccountStatus | null
-  /** The reading's place in the order of all readings. */
+  /** The reading's sequence number among all readings. */
   readonly reading: string
-  /** By the database's clock, before the provider was asked. */
+  /** The database's time before the provider was called. */
   readonly begunAt: Date
 }
 
-/** The author of the links that the service itself creates at a local start. */
+/** The author of links that the service creates at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
 const make = Effect.gen(function* () {
@@ -91,7 +91,7 @@ const make = Effect.gen(function* () {
       targetId: id
     })
 
-  /** When it was linked last, even if it was connected then. */
+  /** When the account was last linked, including links made while it was connected. */
   const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
 
   const find = Effect.fnUntraced(function* (tenant: Tenant) {
@@ -105,7 +105,7 @@ const make = Effect.gen(function* () {
       : { account: { environment: tenant.environment, accountId: row.accountId }, linkedLast: row.linkedLast }
   }, orUnavailable)
 
-  /** Unless it was linked again since it was found. */
+  /** Marks the account disconnected, unless it was linked again after `find` read it. */
   const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { account: { accountId }, ...found }: Found) {
     const disconnected = yield* transaction(sql)(
       Effect.gen(function* () {
@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
       return yield* new ProviderPermissionDenied({ cause })
     }
     yield* markDisconnected(tenant, found)
-    // Earlier calls of the operation may have succeeded: a repeat after the account is linked again continues from there
+    // Earlier calls of the operation may have succeeded: a repeat after the account is linked again resumes from there
     return yield* new ProviderAccountNotConnected({ settles: "open", cause })
   })
 
@@ -149,8 +149,8 @@ const make = Effect.gen(function* () {
     )
 
   /**
-   * Stores a link, in a transaction. One link of an organization after the other: of several at once one is recorded, and
-   * the others find it done.
+   * Stores a link; run it in a transaction. An organization's links are serialized: of several at once, the first is
+   * recorded and the others find it done.
    */
   const store = Effect.fnUntraced(function* (
     tenant: Tenant,
@@ -160,7 +160,7 @@ const make = Effect.gen(function* () {
     author: Author,
     linkedBy: LinkedBy
   ) {
-    // The account's own row can't be locked before it is there
+    // The account's own row can't be locked before it exists, so lock the organization's
     yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${tenant.organizationId} FOR NO KEY UPDATE`
     const [before] = yield* sql<{ accountId: string; connected: boolean }>`
       SELECT account_id AS "accountId", status = 'connected' AS connected FROM payments.provider_accounts
@@ -213,7 +213,7 @@ const make = Effect.gen(function* () {
       cause
     })
 
-  /** Reads the status, numbered before the reading starts: one that started before the link never counts after it. */
+  /** Reads the status. It is numbered before the read, so a read that started before the link never counts after it. */
   const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
     const [row] = yield* sql<Pick<Reported, "reading" | "begunAt">>`
       SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`.pipe(orUnavailable)
@@ -309,27 +309,27 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
   Accounts,
   {
     /**
-     * Runs a call on the tenant's connected account. If the provider says that access was revoked, one more read of the
-     * account confirms it; then the account is marked disconnected, until it is linked again. One that was linked again
-     * meanwhile stays connected. So does every one while this process's key is of another platform, or may be.
+     * Runs a call on the tenant's connected account. If the provider reports revoked access, a second read of the
+     * account must confirm it; then the account is marked disconnected until it is linked again. It stays connected if
+     * it was linked again in the meantime, or if this process's key belongs, or may belong, to another platform.
      */
     readonly use: <A>(
       tenant: Tenant,
       call: (account: ConnectedAccount) => ProviderCall<A>
     ) => Effect.Effect<A, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
     /**
-     * Links an account after reading it at the provider, and records whether it had payments before. This is the only way
-     * to reconnect a disconnected account. The account replaces a disconnected one, never a connected one.
+     * Links an account after reading it at the provider, and records whether it had payments before. This is the only
+     * way to reconnect a disconnected account. The account replaces a disconnected one, never a connected one.
      *
-     * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
-     * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
-     * the one it finds. How and when it was linked stays, too; but that access was given back before, whenever that is
-     * reported, no longer counts. Audited if it connects the account, once if several requests do so at once. The
-     * organization must exist. The platform is recorded as well; a key of another one than the connected accounts' fails
-     * with `provider_permission_denied`.
+     * If the account is already connected, its record is kept: a payment whose notification is still in flight counts
+     * as the first, and a change of status is still reported. Linking itself reports no status; later ones are compared
+     * with the one read here. How and when the account was linked is kept as well, but revocations from before this
+     * link no longer count, whenever they are reported. Audited if it connects the account, once if several requests do
+     * so at once. The organization must exist. The platform is recorded as well; fails with
+     * `provider_permission_denied` if the key belongs to another platform than the connected accounts.
      *
-     * `mayStill` runs in the transaction that links, after the provider has answered, which can take minutes: if it
-     * fails, nothing is changed. Default: whoever asked for the link may make it.
+     * `mayStill` runs in the linking transaction, after the provider has answered, which can take minutes. If it fails,
+     * nothing is changed. Default: no check.
      */
     readonly link: <Refused extends PermissionDenied = never>(
       tenant: Tenant,
@@ -339,8 +339,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
       mayStill?: Effect.Effect<void, Refused | SqlError.SqlError>
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable | Refused>
     /**
-     * Disconnects the tenant's account here, and says whether the platform's access is still to be ended at the provider:
-     * where the account's owner had granted it. Run it in a transaction; a repeat changes nothing. Audited.
+     * Disconnects the tenant's account here. Returns whether the platform's access at the provider must still be ended,
+     * which it must if the account's owner granted it. Run it in a transaction; idempotent. Audited.
      */
     readonly disconnect: (
       tenant: Tenant,
@@ -350,11 +350,11 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
     /**
-     * Removes the tenant's account, connected or not: then another account can be linked, and the account by another
-     * organization. Nothing changes at the provider. Audited. Returns the removed account.
+     * Removes the tenant's account, connected or not, so that the tenant can link another account and another
+     * organization can link this one. Changes nothing at the provider. Audited. Returns the removed account.
      */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
-    /** The tenant's account as recorded; the provider is not asked. */
+    /** Returns the tenant's account as recorded, without calling the provider. */
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {

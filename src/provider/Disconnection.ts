@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import type { Author } from "../kit/Tenant.ts"
 
-/** The author of disconnections: the provider, which says that access was revoked. */
+/** The author of disconnections after the provider reported revoked access. */
 export const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
 
 /**

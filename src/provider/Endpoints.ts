@@ -9,9 +9,9 @@ import {
 } from "../kit/Request.ts"
 import { ProviderObject, ProviderPage } from "./Schemas.ts"
 
-/** The forms that most operations on the provider's objects have; what a group adds, it sets on the endpoint. */
+/** The shapes of most operations on the provider's objects; a group sets the rest on the endpoint. */
 
-/** `list`: a page of objects; its query is added. */
+/** `list`: a page of objects; the group adds the query. */
 export const providerList = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
   HttpApiEndpoint.get("list", path)
     .setPath(OrganizationPath)
@@ -28,7 +28,7 @@ export const providerGet = <const Path extends `/${string}`>(path: Path, permiss
     .annotate(RequiredPermission, permission)
     .annotate(OpenApi.Summary, summary)
 
-/** `create`: needs an idempotency key; its body is added. */
+/** `create`: requires an idempotency key; the group adds the body. */
 export const providerCreate = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
   HttpApiEndpoint.post("create", path)
     .setPath(OrganizationPath)
@@ -38,7 +38,7 @@ export const providerCreate = <const Path extends `/${string}`>(path: Path, perm
     .annotate(RequiredPermission, permission)
     .annotate(OpenApi.Summary, summary)
 
-/** `update`: takes an idempotency key; its body is added. */
+/** `update`: accepts an idempotency key; the group adds the body. */
 export const providerUpdate = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
   HttpApiEndpoint.patch("update", path)
     .setPath(ProviderObjectPath)

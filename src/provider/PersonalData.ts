@@ -4,13 +4,13 @@ import type { ProviderObject, ProviderPage } from "./Schemas.ts"
 
 /**
  * Customers' personal data, which only callers with the permission `customers:read` see (contract 4.14). Objects are
- * reduced where they are answered, so that another provider behind the port can't forget it.
+ * redacted where the API returns them, so that another provider behind the port can't forget it.
  */
 
 /**
- * Fields in which the provider says who paid: what the payer entered, what the payer's bank knows, and the aliases by
- * which a way of paying knows its payers, and the addresses of pages that name them, such as a bank slip. A test compares them
- * with all fields of the provider's types.
+ * Fields of the provider that identify the payer: the payer's input, data of the payer's bank, the aliases that payment
+ * methods use for payers, and the addresses of pages that name them, such as a bank slip. A test compares them with all
+ * fields of the provider's types.
  */
 const ofPayer: ReadonlySet<string> = new Set([
   "account_holder_name",
@@ -52,12 +52,12 @@ const ofPayer: ReadonlySet<string> = new Set([
   "vpa"
 ])
 
-/** The integrator's own pairs, which may have any name, and the bank accounts that a payer is asked to pay to. */
+/** Exempt fields: the integrator's own pairs, which may have any name, and the bank accounts that payers pay into. */
 const notOfPayer: ReadonlySet<string> = new Set(["financial_addresses", "metadata"])
 
 const fieldWithoutPayer = (name: string, part: unknown): readonly [string, unknown] => {
   if (notOfPayer.has(name)) return [name, part]
-  // What an older payment was paid from: a card or the like, with its holder's name and address under many names
+  // The source of an older payment, such as a card: it has its holder's name and address under many field names
   const isSource = name === "source" && Predicate.isRecord(part)
   return [name, isSource || ofPayer.has(name) ? null : withoutPayerIn(part)]
 }
@@ -69,11 +69,11 @@ const withoutPayerIn = (value: unknown): unknown => {
     : value
 }
 
-/** An object with null wherever it would say who paid, in objects within it too. */
+/** Returns the object with null in every field that identifies the payer, including nested objects. */
 export const withoutPayer = (object: ProviderObject): ProviderObject =>
   Object.fromEntries(Object.entries(object).map(([name, part]) => fieldWithoutPayer(name, part)))
 
-/** Removes what callers without the permission may not see. */
+/** Redacts an object for callers without the permission. */
 type Reduced = (object: ProviderObject) => ProviderObject
 
 const mayRead = Effect.map(Principal, ({ permissions }) => permissions.has("customers:read"))

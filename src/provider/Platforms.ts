@@ -10,20 +10,20 @@ import type { ConnectedAccount } from "./ProviderCall.ts"
 import type { ProviderFailure } from "./ProviderErrors.ts"
 
 /**
- * The platform that accounts are linked under. The provider answers a key of another platform as if the owner of each
- * account had revoked the access. Without a look at the key itself, one process with a wrong key would disconnect every
+ * The platform that accounts are linked under. To a key of another platform, the provider answers as if every account's
+ * owner had revoked access. Without a check of the key itself, one process with a wrong key would disconnect every
  * account.
  */
 
-/** The key of this process is of another platform than the accounts. The message is for operators. */
+/** This process's key belongs to another platform than the accounts. The message is for operators. */
 export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ readonly message: string }> {}
 
-/** How long a start waits for the provider to say which platform the key is of. */
+/** How long startup waits for the provider to identify the key's platform. */
 const patienceAtStart = "5 seconds"
 
 /**
- * Whose key this process has: that of the platform under which accounts were linked, another's, or it can't be known. An
- * account that the key can read shows that it is the right one.
+ * The owner of this process's key: the platform that accounts were linked under, another one, or unknown. A key that
+ * can read a connected account belongs to the right platform.
  */
 type KeyOwner = "ours" | "another" | "unknown"
 
@@ -40,7 +40,7 @@ export const makePlatforms = Effect.gen(function* () {
       ([row]) => Option.map(Option.fromNullable(row), ({ platformId }) => platformId)
     )
 
-  /** The platform of this process's key; none if the key has no permission to say. */
+  /** The platform of this process's key; none if the key may not read it. */
   const ofKey = (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
     provider.retrievePlatformId(environment).pipe(
       Effect.asSome,
@@ -51,8 +51,8 @@ export const makePlatforms = Effect.gen(function* () {
     )
 
   /**
-   * Records the platform of a new link, in its transaction; another one takes its place if no account is connected any
-   * more. Fails if accounts are connected under another one.
+   * Records the platform of a new link, in the link's transaction. Replaces another platform if no account is connected
+   * any more; fails if accounts are connected under another one.
    */
   const record = Effect.fnUntraced(function* (environment: Environment, platformId: string) {
     if (Option.contains(yield* recorded(environment), platformId)) {
@@ -72,7 +72,7 @@ export const makePlatforms = Effect.gen(function* () {
     }
   })
 
-  /** Reports that accounts can't be reached for a reason that is not theirs. */
+  /** Logs and counts a refused access that is, or may be, the key's fault and not the account's. */
   const refused = (environment: Environment, owner: "another" | "unknown") =>
     Effect.zipRight(
       Effect.sync(() => metrics?.count("connected_payments.provider.access.refused.count", [environment, owner])),
@@ -83,7 +83,7 @@ export const makePlatforms = Effect.gen(function* () {
       )
     ).pipe(Effect.annotateLogs({ environment }))
 
-  /** A connected account apart from one; undefined if there is none. */
+  /** Returns the most recently linked connected account other than `except`; undefined if there is none. */
   const anyConnected = (environment: Environment, except: string | null) =>
     Effect.map(
       sql<{ accountId: string }>`
@@ -94,7 +94,9 @@ export const makePlatforms = Effect.gen(function* () {
         row === undefined ? undefined : { environment, accountId: row.accountId }
     )
 
-  /** Whether the key can read an account, and so is its platform's; that platform is recorded if none was. */
+  /**
+   * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
+   */
   const canRead = (account: ConnectedAccount, platformId: Option.Option<string>) =>
     provider.retrieveAccount(account).pipe(
       Effect.zipRight(Effect.transposeMapOption(platformId, (id) => record(account.environment, id))),
@@ -112,10 +114,10 @@ export const makePlatforms = Effect.gen(function* () {
   })
 
   /**
-   * Fails with `provider_permission_denied` unless the key is certainly of the accounts' platform: nothing follows from a
-   * refused access otherwise.
+   * Fails with `provider_permission_denied` unless the key certainly belongs to the accounts' platform; otherwise a
+   * refused access proves nothing.
    *
-   * @param ifUnknown whether it fails as well if that can't be known
+   * @param ifUnknown the result if the key's platform can't be determined
    */
   const requireOwnKey = Effect.fnUntraced(function* (
     account: ConnectedAccount,
@@ -156,7 +158,7 @@ export const makePlatforms = Effect.gen(function* () {
     }
   })
 
-  /** Refuses to start with a key of another platform. A provider that can't be asked keeps no process from starting. */
+  /** Fails if a key belongs to another platform. An unreachable provider does not prevent startup. */
   const checkKeys: Effect.Effect<void, AnotherPlatform | SqlError.SqlError> = Effect.forEach(
     environments,
     (environment) =>

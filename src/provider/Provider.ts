@@ -15,7 +15,7 @@ import type { PromotionCodesPort } from "./promotion-codes/Port.ts"
 import type { RefundsPort } from "./refunds/Port.ts"
 import type { SubscriptionsPort } from "./subscriptions/Port.ts"
 
-/** Every operation of the provider that the service uses: the sum of what each resource needs. */
+/** Every provider operation that the service uses: the union of all resources' ports. */
 export interface ProviderShape
   extends AccountPort,
     BalanceTransactionsPort,

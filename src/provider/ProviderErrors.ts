@@ -28,7 +28,10 @@ export type ProviderFailure =
   | IdempotencyKeyReused
   | IdempotencyRequestInProgress
 
-/** The provider says that the platform has no access to this account, or no longer. `Accounts` confirms it first. */
+/**
+ * The provider reports that the platform has no access to this account, or no longer. `Accounts` confirms it before it
+ * disconnects the account.
+ */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
   readonly accountId: string
   /** The provider's answer, for operators. */
@@ -39,7 +42,7 @@ export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked
 export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
 
 /**
- * Whether the provider refused a call for good: it created nothing, and would refuse the same call again. After any
+ * Whether the provider refused a call permanently: it created nothing, and would refuse the same call again. After any
  * other failure the outcome is unknown, and a repeat under the same key completes the call.
  */
 export const isRefusal = (

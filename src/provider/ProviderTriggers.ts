@@ -2,10 +2,7 @@ import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type { EventType } from "../events/Catalog.ts"
 import type { StripeProviderOptions } from "./stripe/StripeCall.ts"
 
-/**
- * What can be made to happen at a provider that is an emulator: each event of the catalog that has a trigger there, and
- * the trigger's name. A real provider has none.
- */
+/** The emulator's trigger for each event of the catalog that has one. A real provider has no triggers. */
 const triggers: { readonly [Type in EventType]?: string } = {
   "payment.succeeded": "payment_intent.succeeded",
   "payment.failed": "payment_intent.payment_failed",
@@ -27,14 +24,14 @@ const triggers: { readonly [Type in EventType]?: string } = {
   "account.updated": "account.updated"
 }
 
-/** How long an emulator may take: it answers at once or not at all. */
+/** Timeout of a call to the emulator, which answers at once or not at all. */
 const timeoutMillis = 5000
 
 const Triggered = Schema.parseJson(
   Schema.Struct({ type: Schema.String, account: Schema.String, events: Schema.Array(Schema.Unknown) })
 )
 
-/** Makes the provider do what leads to an event. Whether it did: only an emulator can. */
+/** Makes an emulated provider cause an event. Returns whether it did, which only an emulator can. */
 export class ProviderTriggers extends Context.Reference<ProviderTriggers>()(
   "connected-payments/provider/ProviderTriggers",
   {
@@ -44,7 +41,9 @@ export class ProviderTriggers extends Context.Reference<ProviderTriggers>()(
         Effect.succeed(false)
   }
 ) {
-  /** Asks the provider's address in the sandbox, if it was set: the provider's own is never asked. */
+  /**
+   * Calls the configured `apiUrl` with the sandbox's key; does nothing without one, so a real provider is never called.
+   */
   static readonly layer = ({
     apiUrl,
     sandbox
@@ -67,7 +66,7 @@ export class ProviderTriggers extends Context.Reference<ProviderTriggers>()(
         return response.ok ? text : ""
       }).pipe(
         Effect.map((text) => Option.isSome(Schema.decodeOption(Triggered)(text))),
-        // Something other than an emulator is at the address
+        // The server at this address is not an emulator
         Effect.catchAll((error) => Effect.as(Effect.logDebug("The provider has no triggers", error), false))
       )
     })

@@ -64,7 +64,7 @@ const payments: ReadonlyMap<string, string> = new Map([
 
 const providerCode = (code: string): string => code.replace(/^provider_/, "")
 
-/** The objects that codes begin with, named in the message if the provider names no field. */
+/** Objects that codes start with; the message names them if the provider names no field. */
 const subjects = ["charge", "coupon"] as const
 
 /** What to do after a refused payment, by the provider's advice. */
@@ -74,7 +74,7 @@ const advice: ReadonlyMap<string | undefined, string> = new Map([
   ["try_again_later", " It may work later."]
 ])
 
-/** The sentence by which the provider's support, and the account's owner in its dashboard, find the refused request. */
+/** The sentence with the id by which the provider's support, or the account's owner, can find the request. */
 const whereToLook = (cause: unknown): string => {
   const id = cause instanceof ProviderAnswer ? cause.providerRequestId : undefined
   return id !== undefined ? ` The provider's id of the request is ${id}.` : ""

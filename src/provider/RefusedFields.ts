@@ -3,12 +3,12 @@ import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 
 /**
- * The API's names of the provider's fields, by the beginning of their path: the provider's `applies_to.products.0` is
- * `products.0` to callers. Null if callers have no such field.
+ * The API's names for the provider's fields, by path prefix: the provider's `applies_to.products.0` is `products.0` to
+ * callers. Null if callers have no such field.
  */
 export type FieldNames = Readonly<Record<string, string | null>>
 
-/** The provider's names of the id in a path, which is `id` to callers. They differ by the kind of object. */
+/** The provider's names, by object type, for the id in a path, which is `id` to callers. */
 export const pathIdNames: FieldNames = Object.fromEntries(
   [
     "charge",
@@ -30,7 +30,7 @@ export const pathIdNames: FieldNames = Object.fromEntries(
 )
 
 const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArray<string> => {
-  // The longest matching beginning decides
+  // The longest matching prefix wins
   const known = Object.entries(names).toSorted(([a], [b]) => b.length - a.length)
   const ours = fields.flatMap((field) => {
     const found = known.find(([path]) => path === "" || field === path || field.startsWith(`${path}.`))

@@ -2,8 +2,8 @@ import { ProviderRequestRefused } from "../errors/Errors.ts"
 import type { ProviderCallFailure } from "./ProviderErrors.ts"
 
 /**
- * Currencies whose amounts the provider takes only if they end in zeros: those with three decimals in one, since it charges
- * no thousandths, and two that have no decimals any more but are still written with two
+ * Currencies whose amounts the provider accepts only if they end in zeros: one zero for those with three decimals,
+ * since it charges no thousandths, and two zeros for two that no longer have decimals but are still written with two
  * (https://docs.stripe.com/currencies).
  */
 const endings: ReadonlyMap<string, string> = new Map([
@@ -11,10 +11,10 @@ const endings: ReadonlyMap<string, string> = new Map([
   ...["isk", "ugx"].map((currency) => [currency, "00"] as const)
 ])
 
-/** What the documents say of amounts in these currencies. */
+/** The rule for amounts in these currencies, for the documents. */
 export const roundedAmounts = "Amounts in BHD, JOD, KWD, OMR and TND end in 0, those in ISK and UGX in 00"
 
-/** Explains the refusal of an amount in such a currency, for which the provider has no code. */
+/** Adds the rule to the refusal of an amount in such a currency, for which the provider has no code. */
 export const explainRounding =
   (currency: string | undefined) =>
   <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused => {

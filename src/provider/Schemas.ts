@@ -66,7 +66,7 @@ const MetadataKey = text({
 /** A value of metadata, within the provider's bounds. */
 export const MetadataValue = text({ max: 500 })
 
-/** A value in a change of metadata: null removes its key, and so does an empty text. */
+/** A value in a change of metadata: null or an empty text removes its key. */
 export const MetadataChange = Schema.NullOr(MetadataValue)
 
 /** At most `max` pairs. */
@@ -77,7 +77,7 @@ export const pairsOf = <V, I>(key: Schema.Schema<string>, value: Schema.Schema<V
     })
   )
 
-/** What a change of metadata does, for the document. */
+/** The effect of a metadata change, for the documents. */
 export const mergedMetadata =
   "Merged with the pairs that are there: other keys stay, and null or an empty value removes its key"
 
@@ -92,7 +92,7 @@ export const MetadataChanges = pairsOf(MetadataKey, MetadataChange, 50).annotati
 /** A text that the provider shows or keeps. */
 export const ProviderText = (max: number) => text({ min: 1, max })
 
-/** A text that an empty string removes from the object. */
+/** An optional text; an empty string removes it from the object. */
 export const removable = <A extends string>(text: Schema.Schema<A, string>) =>
   optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
 
@@ -113,18 +113,18 @@ export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified
 /** The quantity of a line item: 1 to 999999. */
 export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
 
-/** The query of lists that can be narrowed to those of one payment; both together have to match. */
+/** Query fields of lists that can be filtered by payment; if both are given, both must match. */
 export const ofPaymentFields = {
   charge: optional(Reference.annotations({ description: "Only those of this charge" })),
   payment_intent: optional(Reference.annotations({ description: "Only those of this payment" }))
 }
 
-/** The query of lists that can be narrowed by the time of creation: Unix seconds, both inclusive. */
+/** Query fields of lists that can be filtered by creation time: Unix seconds, both inclusive. */
 export const createdFields = {
   created_gte: optional(UnixSecondsFromQuery),
   created_lte: optional(UnixSecondsFromQuery)
 }
 
-/** What the description of an operation says of fields that say who paid (contract 4.14). */
+/** The sentence in an operation's description about fields that identify the payer (contract 4.14). */
 export const payerOf = (fields: string): string =>
   `What says who paid, such as ${fields}, is null unless the credential also has the permission \`customers:read\`.`

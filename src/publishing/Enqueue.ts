@@ -1,6 +1,6 @@
 import type { SqlClient, Statement } from "@effect/sql"
 
-/** Who asked for an attempt. */
+/** What triggered an attempt: the service, or a re-send. */
 export type AttemptTrigger = "automatic" | "manual"
 
 /** A lease under which deliveries are put in the queue: SQL fragments for its id and its length in milliseconds. */
@@ -10,9 +10,9 @@ export interface EnqueueLease {
 }
 
 /**
- * The part of a statement that puts new deliveries in the queue. Each is due at once, or is put there under the lease,
- * with its first attempt already under way. `deliveries` is as for `enqueue`; `leased` names the part whose column
- * `leased` says, by `id`, which deliveries are leased. Returns `id`, `leased`, and where its row is, for `leasedRows`.
+ * The part of a statement that puts new deliveries in the queue. Each is due at once, or is leased with its first
+ * attempt already in progress. `deliveries` is as for `enqueue`; `leased` names the part whose column `leased` tells,
+ * by `id`, which deliveries are leased. Returns `id`, `leased`, and the row's place, for `leasedRows`.
  */
 export const enqueueLeased = (
   sql: SqlClient.SqlClient,
@@ -33,15 +33,15 @@ export const enqueueLeased = (
     ) d
     RETURNING id, lease IS NOT NULL AS leased, ctid AS tid`
 
-/** The deliveries that are under the lease, of rows `q` of that part: each with its place, as JSON. Null if there are none. */
+/** The leased deliveries among rows `q` of that part, each with its place, as JSON. Null if there are none. */
 export const leasedRows = "json_agg(json_build_array(q.id, q.tid)) FILTER (WHERE q.leased)"
 
 /**
  * The part of a statement that puts deliveries in the queue, due at once. Every statement that stores deliveries, or
- * queues them again, must include it: no delivery may be without its place in the queue.
+ * queues them again, must include it: no waiting delivery may be missing from the queue.
  *
  * @param deliveries names the part of the statement that wrote the deliveries and returns their rows
- * @param trigger who asked for the attempt
+ * @param trigger what triggers the attempt
  */
 export const enqueue = (
   sql: SqlClient.SqlClient,

@@ -21,16 +21,16 @@ export interface HandedPublication extends Tenant {
   readonly traceparent: string | null
 }
 
-/** The same once it is stored. */
+/** A `HandedDelivery` once it is stored. */
 export interface LeasedDelivery extends HandedDelivery {
-  /** Where its row is in the queue: PostgreSQL's `ctid`. */
+  /** The place of its row in the queue: PostgreSQL's `ctid`. */
   readonly ctid: string
 }
 
-/** A delivery that was stored under a lease, and where its row is in the queue. See `enqueueLeased`. */
+/** A delivery that was stored under a lease, and its row's place in the queue. See `enqueueLeased`. */
 export type LeasedRow = readonly [id: DeliveryId, ctid: string]
 
-/** What the statement that stores deliveries returns about those that it stored under the lease. */
+/** The deliveries that a statement stored under the lease. */
 export interface StoredUnderLease {
   readonly rows: ReadonlyArray<LeasedRow>
   /** In Unix milliseconds, by the database's clock. */
@@ -46,8 +46,8 @@ export interface Recipient {
   /** Gives up the place that was reserved for one delivery to an endpoint. */
   readonly release: (endpointId: EndpointId) => void
   /**
-   * Takes deliveries for which places were reserved. Their lease began at `storedAt` by the database's clock, and not
-   * before `leasedAt` by `performance.now()`.
+   * Takes deliveries for which places were reserved. Their lease began at `storedAt` by the database's clock, and at
+   * `leasedAt` or later by `performance.now()`.
    */
   readonly take: (
     deliveries: ReadonlyArray<LeasedDelivery>,
@@ -82,7 +82,7 @@ export class LocalHandOff extends Context.Tag("connected-payments/publishing/Loc
   })
 }
 
-/** What one statement hands over. `settle` or `cancel` ends it. */
+/** The hand-over of one statement's deliveries, ended by `settle` or `cancel`. */
 export class HandOff {
   /** The lease under which its deliveries are stored. */
   readonly lease = crypto.randomUUID()
@@ -106,7 +106,7 @@ export class HandOff {
     return true
   }
 
-  /** The same for a delivery of an event, as `publicationValues` asks. */
+  /** `offer` for a delivery of an event, as `publicationValues` calls it. */
   offerDelivery(
     { endpointId, eventId, id, secretIds }: NewDelivery,
     { payload }: NewEvent,
@@ -116,7 +116,7 @@ export class HandOff {
     return this.offer({ organizationId, environment, id, endpointId, eventId, secretIds, payload, traceparent })
   }
 
-  /** Called after the commit: hands over what the statement stored under the lease. */
+  /** Hands over the deliveries stored under the lease. Call it after the commit. */
   settle({ rows, storedAt }: StoredUnderLease): void {
     const stored: Array<LeasedDelivery> = []
     for (const [id, ctid] of rows) {
@@ -128,7 +128,7 @@ export class HandOff {
     if (stored.length > 0) this.#recipient?.take(stored, { id: this.lease, leasedAt: this.#leasedAt, storedAt })
   }
 
-  /** Ends the hand-over. If the statement was committed after all, the lease will expire. */
+  /** Ends the hand-over and releases its places. If the statement was committed after all, the lease will expire. */
   cancel(): void {
     for (const { endpointId } of this.#reserved.values()) this.#recipient?.release(endpointId)
     this.#reserved.clear()

@@ -8,7 +8,7 @@ import type { Subscriber } from "./NewDelivery.ts"
  * skipped.
  */
 export interface MatchableEndpoint extends Subscriber {
-  /** Also false without a secret: one that can't be signed for must not keep an event from all others. */
+  /** Also false without a secret: an endpoint that can't be signed for must not keep an event from all others. */
   readonly active: boolean
   readonly events: ReadonlyArray<string>
   readonly filters: Filters

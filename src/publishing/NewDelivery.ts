@@ -1,6 +1,6 @@
 import { type DeliveryId, deliveryId, type EndpointId } from "../kit/Ids.ts"
 
-/** An endpoint that an event goes to. */
+/** An endpoint that receives an event. */
 export interface Subscriber {
   readonly endpointId: EndpointId
   /** The secrets that will sign, the current one first. */

@@ -32,13 +32,13 @@ export interface OutboundEvent extends Tenant {
   readonly data: Readonly<Record<string, unknown>>
   /**
    * The team's own id for what happened, 1 to 255 printable characters; `source.event_id` of the envelope. Publishing
-   * again under the same id and type changes nothing, so a repeat is safe, as long as deliveries are kept
-   * (`settings.delivery.retention`, 30 days by default): after that it is a new event. Default: a new id.
+   * is idempotent by id and type for as long as deliveries are kept (`settings.delivery.retention`, 30 days by
+   * default); after that, it creates a new event. Default: a new id.
    */
   readonly id?: string
   /** When it happened. Default: now. */
   readonly createdAt?: Date
-  /** What the filters `prices`, `products` and `metadata` read; never delivered. Default: not applicable. */
+  /** The facts that the filters `prices`, `products` and `metadata` read; never delivered. Default: not applicable. */
   readonly subjects?: Partial<FilterSubjects>
 }
 
@@ -64,11 +64,11 @@ export interface Published {
   readonly deliveries: number
   /** How many paused endpoints would have received it. */
   readonly skipped: number
-  /** Whether this id and type had been published before, and that is still known. */
+  /** Whether this id and type had been published before, within the retention of deliveries. */
   readonly duplicate: boolean
 }
 
-/** The event can't be published as it is; nothing was stored. For the team that publishes. */
+/** The event can't be published as it is, and nothing was stored. For the publishing team. */
 export class EventNotPublishable extends Data.TaggedError("EventNotPublishable")<{
   /**
    * `unknown_type`: the catalog has no such type. `invalid_data`: the catalog's schema for the type refuses the data,
@@ -118,7 +118,7 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
       Effect.flatMap(OutboundEvents, ({ publish }) => publish(event))
 }
 
-/** What an envelope has at most, in bytes: a worker keeps those of a few thousand attempts in memory. */
+/** The maximum size of an envelope, in bytes: a worker keeps those of a few thousand attempts in memory. */
 const maxEnvelopeBytes = 256 * 1024
 
 const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/
@@ -132,7 +132,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   const catalog = new Map((yield* EventCatalog).map((entry) => [entry.type, entry]))
   const { announce } = yield* WakeUp
   const keyedHash = yield* KeyedHash
-  // Without a worker in this process, its deliveries wait for another's claim
+  // Without a worker in this process, deliveries wait for a claim by another
   const handOff = Option.getOrNull(yield* Effect.serviceOption(LocalHandOff))
   const repo = yield* makeOutboundEventsRepo
 
@@ -193,13 +193,13 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     duplicate: !isNew
   })
 
-  /** Publishes within the caller's transaction: nothing may be sent before its commit. */
+  /** Publishes within the caller's transaction. Nothing may be sent before that commits. */
   const publishWithin = (event: OutboundEvent) =>
     Effect.zipLeft(Effect.map(transaction(sql)(store(event, null)), publishedOf), announce)
 
   /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
-    // A caller who is interrupted during the commit would otherwise leave what is committed under a lease that nobody uses
+    // Otherwise an interruption during the commit would leave committed deliveries under a lease that nobody uses
     Effect.uninterruptibleMask((restore) => {
       let handing: HandOff | null = null
       const stored = transaction(sql)(
@@ -245,8 +245,8 @@ const subjectsOf = ({ subjects = {} }: OutboundEvent): FilterSubjects => ({
 })
 
 /**
- * Derived like the id of a provider's event: no part holds a newline, and the source is never the
- * provider. The organization is a part, since two organizations may use the same id of their own.
+ * Derived like the id of a provider's event: no part contains a newline, and the source is never the provider. Includes
+ * the organization, since two organizations may use the same id of their own.
  */
 const outboundEventId = (
   { environment, organizationId, type }: OutboundEvent,

@@ -25,13 +25,13 @@ export interface StoredOutboundEvent {
   readonly isNew: boolean
   readonly deliveries: number
   readonly skipped: number
-  /** Those of its deliveries that are stored under the lease. */
+  /** The deliveries that were stored under the lease. */
   readonly handed: ReadonlyArray<LeasedRow>
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
 
-/** The SQL of the slice; nobody outside it imports this. */
+/** The SQL of outbound events, private to this slice. */
 export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** The tenant's endpoints that are not deleted, paused ones included; undefined if there is no such tenant. */
   findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>
@@ -44,8 +44,8 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     ),
 
   /**
-   * Stores an event, its deliveries and what paused endpoints missed, in one statement. An event that is stored already
-   * changes nothing. What `handing` takes is stored under its lease.
+   * Stores an event, its deliveries and its skips by paused endpoints, in one statement. An event that is already
+   * stored changes nothing. Deliveries that `handing` takes are stored under its lease.
    */
   insert: (
     tenant: Tenant,

@@ -8,9 +8,9 @@ import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
 import { type NewDelivery, newDeliveries, type Subscriber } from "./NewDelivery.ts"
 
 /**
- * The only way in: an event is stored with its deliveries, or not at all. Events from notifications, from replays, from
- * an embedding team and from synthetic tests are all stored by these parts of a statement. So none of them can store an
- * event without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
+ * The single entry point: an event is stored with its deliveries, or not at all. Events from notifications, replays, an
+ * embedding team and synthetic tests are all stored by these parts of a statement. So none of them can store an event
+ * without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
  */
 
 /** An event to store, with the endpoints that it goes to. */
@@ -19,7 +19,7 @@ export interface NewEvent {
   readonly type: string
   /** The exact text that is signed and sent. */
   readonly payload: string
-  /** What filters read besides the payload, in its stored form: see `StoredSubjects.ts`. Default: nothing. */
+  /** The facts that filters read besides the payload, in stored form: see `StoredSubjects.ts`. Default: none. */
   readonly filterSubjects?: string | null
   /** Includes paused endpoints, for which the event is recorded as skipped. */
   readonly matching: ReadonlyArray<Subscriber>
@@ -37,13 +37,13 @@ export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id"
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What filters look at besides `data`, and what hashes it for those who look later. */
+/** The facts that filters read besides `data`, and the hash under which they are stored. */
 export interface KnownSubjects {
   readonly subjects: FilterSubjects
   readonly keyedHash: KeyedHash["Type"]
 }
 
-/** What filters look at if only `data` is applicable (contract 7.6). */
+/** The subjects of an event for which only `data` is applicable (contract 7.6). */
 const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }
 
 /**
@@ -71,7 +71,7 @@ export interface Publication {
   readonly receivedAt: Date
 }
 
-/** The values of the parts below, by name. Positions count the publications, from 1. */
+/** The values that the parts below take, by name. Positions number the publications, from 1. */
 export interface PublicationValues {
   readonly eventIds: ReadonlyArray<string>
   readonly eventKeys: ReadonlyArray<string>
@@ -123,7 +123,7 @@ export const publicationValues = <P extends Publication>(
   }
 }
 
-/** How the surrounding statement refers to these values: as parameters, or as literals. */
+/** These values as the surrounding statement refers to them: as parameters, or as literals. */
 export type PublicationParameters = Readonly<Record<keyof PublicationValues, Statement.Fragment>>
 
 export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
@@ -140,12 +140,12 @@ export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValue
 export interface PublicationSource extends Pick<Publication, "receivedAt"> {
   /** The provider event that it comes from; null if there is none. */
   readonly providerEventId: string | null
-  /** What a skipped event names as its source. */
+  /** The source that a skipped event names. */
   readonly sourceEventId: string | null
   readonly traceparent: string | null
 }
 
-/** The part `source` of a statement with one publication; others have more columns and rows in theirs. */
+/** The part `source` of a statement with one publication. Other statements have more columns and rows in theirs. */
 export const sourcePart = (
   sql: SqlClient.SqlClient,
   tenant: { readonly organizationId: string; readonly environment: string },
@@ -157,7 +157,7 @@ export const sourcePart = (
       ${traceparent}::text AS traceparent, ${receivedAt.toISOString()}::timestamptz AS received_at
   )`
 
-/** Deliveries to create of events that are stored, all to one endpoint. */
+/** Deliveries to create for events already stored, all to one endpoint. */
 export interface FurtherDeliveries {
   readonly organizationId: string
   readonly environment: string
@@ -170,8 +170,8 @@ export interface FurtherDeliveries {
 }
 
 /**
- * The parts `delivery` and `queued` for events that are stored already. A delivery that exists stays as it is: `delivery`
- * holds only the new ones. The caller has locked the endpoint's row, and keeps the events' days: see `keepDays`.
+ * The parts `delivery` and `queued` for events already stored. Existing deliveries are unchanged: `delivery` holds only
+ * the new ones. The caller must have locked the endpoint's row, and must keep the events' days: see `keepDays`.
  */
 export const furtherDeliveries = (sql: SqlClient.SqlClient, of: FurtherDeliveries): Statement.Fragment => sql`
   delivery AS (
@@ -183,9 +183,9 @@ export const furtherDeliveries = (sql: SqlClient.SqlClient, of: FurtherDeliverie
     RETURNING *
   ), queued AS (${enqueue(sql, "delivery")})`
 
-/** What differs between those who publish. */
+/** The rules that differ between publishers. */
 export interface PublicationRules {
-  /** The part of the statement that holds the sources to store. Default: `source`, so all of them. */
+  /** The part of the statement that holds the sources to store. Default: `source`, which is all of them. */
   readonly from?: string
   /** Whether the deliveries are synthetic tests. */
   readonly test?: boolean
@@ -193,17 +193,16 @@ export interface PublicationRules {
   readonly deliveriesIf?: Statement.Fragment
   readonly skippedIf?: Statement.Fragment
   /**
-   * The lease for deliveries that are offered; without it, none is leased. With it, the part `queued` returns `id` and
-   * `leased`.
+   * The lease for offered deliveries; without it, none is leased. With it, the part `queued` returns `id` and `leased`.
    */
   readonly lease?: EnqueueLease
-  /** Whether an event is stored at all, by the column with its type. Default: any is. */
+  /** Condition on the column with an event's type for storing the event. Default: all are stored. */
   readonly admits?: (column: string) => Statement.Fragment
 }
 
 /**
- * Whether a value is among those of a part of the statement. Not a join: the planner expects few rows of a part, and would
- * compare each row of one with all of the other. Of values in a set it makes a table by their hashes.
+ * Whether a value is among those of a part of the statement. Not a join: the planner expects few rows from a part, and
+ * would use a nested loop over both. With `IN` it hashes the values.
  *
  * @param values a query without references to the surrounding one
  */
@@ -211,8 +210,8 @@ export const isAmong = (value: string, values: string): string =>
   `CASE WHEN ${value} IN (${values}) THEN true ELSE false END`
 
 /**
- * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active` and what they have
- * of their source. An endpoint that is paused by now skips the event, as does one that has no secret, and a deleted one gets
+ * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active` and their
+ * source's columns. An endpoint that has since been paused, or has no secret, skips the event; a deleted one gets
  * nothing, whatever an earlier look-up found.
  */
 export const matchingPart = (
@@ -233,8 +232,8 @@ export const matchingPart = (
   )`
 
 /**
- * The parts `event`, `delivery`, `queued` and `skipped`, which follow `matching`. An event or delivery that exists
- * already stays as it is: `event` and `delivery` hold only the new ones.
+ * The parts `event`, `delivery`, `queued` and `skipped`, which follow `matching`. Existing events and deliveries are
+ * unchanged: `event` and `delivery` hold only the new ones.
  */
 export const storingParts = (
   sql: SqlClient.SqlClient,

@@ -2,8 +2,8 @@ import { Effect, type Fiber } from "effect"
 import { suspend } from "../fibers/Suspend.ts"
 
 /**
- * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once. It is
- * forgotten by the fiber that goes on because of it: one that was interrupted instead leaves it to the next.
+ * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once.
+ * The fiber that resumes clears it: one that was interrupted instead leaves it to the next.
  */
 export class Signal {
   #raised = false
@@ -16,7 +16,7 @@ export class Signal {
     return this.#resume !== null && this.#waiter?.unsafePoll() === null
   }
 
-  /** Can be called from anywhere; returns at once. */
+  /** Raises the signal. Can be called from anywhere; returns at once. */
   raise(): void {
     this.#raised = true
     const resume = this.#resume
@@ -26,12 +26,12 @@ export class Signal {
     resume()
   }
 
-  /** Forgets that it was raised. */
+  /** Clears the signal. */
   reset(): void {
     this.#raised = false
   }
 
-  /** Waits until the signal has been raised since the last wait, or this many milliseconds have passed. */
+  /** Waits until the signal has been raised since the last wait, or until `millis` have passed. */
   wait(millis?: number): Effect.Effect<void> {
     return Effect.withFiberRuntime<void>((fiber) => {
       if (this.#raised) return this.#noted
@@ -47,7 +47,7 @@ export class Signal {
     return suspend<void>((resume) => {
       this.#waiter = fiber
       this.#resume = () => resume(Effect.void)
-      // Whoever waited before was interrupted
+      // A previous waiter was interrupted
       clearTimeout(this.#timer)
       this.#timer = millis === undefined ? undefined : setTimeout(this.#onTime, millis).unref()
     })

@@ -41,7 +41,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
       id: EndpointId,
       type: EventType
     ) => Effect.Effect<QueuedTest, SendTestError>
-    /** Like `send`, for a caller with its own transaction, who has to call `announce` after the commit. */
+    /** Like `send`, for a caller with its own transaction, which must call `announce` after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -101,7 +101,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
   )
 }
 
-/** Fails if an endpoint can't be tested with this type now, with the most basic reason first. */
+/** Fails, with the most basic reason first, if an endpoint can't be tested with this type now. */
 const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandidate, type: EventType) {
   if (tenant.environment !== "sandbox") {
     return yield* new TestEnvironmentRequired()

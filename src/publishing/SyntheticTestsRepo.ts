@@ -13,10 +13,10 @@ import {
   storingParts
 } from "./Publication.ts"
 
-/** New synthetic tests per minute and endpoint (contract 10.2). */
+/** The most new synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
 
-/** What decides whether an endpoint may be tested, and the secrets that sign its tests. */
+/** The state that decides whether an endpoint may be tested, and the secrets that sign its tests. */
 export interface TestCandidate {
   readonly active: boolean
   readonly events: ReadonlyArray<EventType>
@@ -36,18 +36,18 @@ export interface NewTest {
   readonly traceparent: string | null
 }
 
-/** The SQL of synthetic tests; nobody outside the slice imports this. */
+/** The SQL of synthetic tests, private to this slice. */
 export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * Reads what decides about a test, under the endpoint's row lock, so that concurrent tests are counted one after
-   * another, in whichever process they run. None if there is no such endpoint.
+   * Reads the state that decides about a test, under the endpoint's row lock, so that concurrent tests in any process
+   * are counted one after another. None if there is no such endpoint.
    */
   lock: (tenant: Tenant, id: EndpointId) =>
     sql`
       SELECT 1 FROM payments.endpoints
       WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
       FOR NO KEY UPDATE`.pipe(
-      // A separate statement: the first one would still see the rows as they were before it waited for the lock
+      // A separate statement: the first would still see the rows as they were before it waited for the lock
       Effect.zipRight(sql<TestCandidate>`
         SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events,
           EXISTS (
@@ -67,7 +67,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       Effect.map(([row]) => Option.fromNullable(row))
     ),
 
-  /** Stores an event with its delivery to the endpoint, and counts it. Returns the delivery's id. */
+  /** Stores an event with its delivery to the endpoint, and counts the test. Returns the delivery's id. */
   insert: (tenant: Tenant, endpointId: EndpointId, { event, receivedAt, traceparent }: NewTest) => {
     const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
     return Effect.flatMap(

@@ -5,37 +5,38 @@ import { ownClients, SessionOptions } from "../storage/Database.ts"
 import { addressOf, listenOn, settingsOf } from "../storage/Listener.ts"
 import { Signal } from "./Signal.ts"
 
-/** The channel on which processes tell each other that deliveries are due. */
+/** The channel on which processes notify each other of due deliveries. */
 const channel = "connected_payments_deliveries"
 
 /**
- * At most one notification per process in this time: one per event, in its transaction, would serialize the commits.
+ * At most one notification per process in this interval. One per event, in its transaction, would serialize the
+ * commits.
  */
 const gatherFor = "5 millis"
 
-/** The wait before the next try to listen again. */
+/** The backoff before listening again. */
 const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.jittered,
   Schedule.union(Schedule.spaced("2 seconds")),
-  // Once a connection has lasted this long, its loss counts as the first again
+  // The backoff starts over after a connection that lasted this long
   Schedule.resetAfter("10 seconds")
 )
 
 /**
- * Wakes the workers of all processes when deliveries were stored. Only a hint: it may be lost, but the workers also
- * poll for due deliveries from time to time.
+ * Wakes the workers of all processes when deliveries were stored. Only a hint, which may be lost: workers also poll for
+ * due deliveries.
  */
 export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
   WakeUp,
   {
     /**
      * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
-     * that one is woken; otherwise the other processes are notified.
+     * it is woken; otherwise the other processes are notified.
      */
     readonly announce: Effect.Effect<void>
     /**
-     * Waits until there was an announcement since the last call, here or in another process, or one may have been
-     * missed while the connection was down.
+     * Waits until an announcement since the last call, in any process, or until one may have been missed while the
+     * connection was down.
      */
     readonly await: Effect.Effect<void>
   }

@@ -8,19 +8,19 @@ export interface Host {
 }
 
 /**
- * Which servers are accepted: `primary` those that are not a standby, `read-write` those of them whose sessions may write
- * (a managed database whose disk is full refuses that), `standby` replicas, `any` all.
+ * Which servers are accepted: `primary` those that are not a standby, `read-write` primaries whose sessions may write
+ * (a managed database with a full disk refuses that), `standby` replicas, `any` all.
  */
 export type SessionKind = "any" | "read-write" | "primary" | "standby"
 
-/** What a URL says about where to connect. */
+/** Where to connect, as read from a URL. */
 export interface DatabaseTarget {
   /** The URL with at most one host, as `pg` reads it. */
   readonly url: string
-  /** Two or more hosts; none if the URL names one, which `pg` finds by itself. */
+  /** Two or more hosts; none if the URL names one, which `pg` resolves. */
   readonly hosts: ReadonlyArray<Host>
   readonly kind: SessionKind
-  /** Whether the URL says itself which servers are accepted. */
+  /** Whether the URL sets `target_session_attrs`. */
   readonly saysKind: boolean
 }
 
@@ -73,8 +73,8 @@ const areHosts = (hosts: ReadonlyArray<Host | undefined>): hosts is NonEmptyRead
 
 /**
  * Reads a URL that may name several hosts, as libpq does: `postgresql://user:password@h1:5432,h2:5432/database`, or as
- * `?host=h1,h2&port=5432,5432`; `target_session_attrs` says which servers are accepted. The answer on the left says what
- * is wrong with it, without repeating any part of it.
+ * `?host=h1,h2&port=5432,5432`; `target_session_attrs` says which servers are accepted. The left side is an error
+ * message that repeats no part of the URL.
  */
 export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<DatabaseTarget, string> => {
   const [, scheme, user = "", authority = "", rest = ""] = parts.exec(text) ?? []
@@ -97,7 +97,7 @@ export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<D
   if (!areHosts(listed)) return Either.left("must name its hosts as host:port,host:port")
   const [first] = listed
   const path = query === -1 ? rest : rest.slice(0, query)
-  // As parameters, since the directory of a Unix socket can't stand before the path; `pg` prefers them
+  // As parameters, which `pg` prefers: the directory of a Unix socket can't precede the path
   parameters.set("host", first.name)
   parameters.set("port", String(first.port))
   return Either.right({
@@ -108,9 +108,9 @@ export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<D
   })
 }
 
-/** Where a URL leads, for messages: never what could be part of a password with an unescaped character. */
+/** The hosts of a URL, for messages: never text that could be part of a password with an unescaped character. */
 export const hostsOf = (text: string): string => {
-  // Then what looks like the hosts may be the name and the beginning of the password
+  // Then the apparent hosts may be the user name and the beginning of the password
   if (parts.exec(text)?.[4]?.includes("@") === true) return "its host"
   const target = readDatabaseUrl(text, "write").pipe(Either.orElse(() => readDatabaseUrl(text, "read")))
   if (Either.isRight(target) && target.right.hosts.length > 0) {

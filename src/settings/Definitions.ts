@@ -37,7 +37,7 @@ const databaseUrlFor = (purpose: Purpose) =>
 /** A page that payers return to. */
 const returnUrl = mapped(httpUrl, writtenReturnUrl)
 
-/** The address that paths are added to. */
+/** The base URL that paths are appended to. */
 const publicUrl = mapped(
   validated(
     httpUrl,
@@ -47,7 +47,7 @@ const publicUrl = mapped(
   ({ origin, pathname }) => `${origin}${pathname}`.replace(/\/+$/, "")
 )
 
-/** What a process does. */
+/** The roles of a process. */
 export interface Roles {
   readonly api: boolean
   readonly worker: boolean
@@ -212,7 +212,7 @@ export const definitions = {
     about:
       "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not listed, all clients count as one"
   }),
-  /** Besides the service's own. */
+  /** In addition to the service's own origin. */
   trustedOrigins: setting("TRUSTED_ORIGINS", origins, {
     unset: "that of `PUBLIC_URL`",
     value: [],

@@ -15,7 +15,7 @@ export const masterKeys: Form<NonEmptyReadonlyArray<MasterKey>> = parsed(anySecr
   for (const part of Redacted.value(value).split(",")) {
     const [id, encoded, ...rest] = part.trim().split(":")
     const bytes = Buffer.from(encoded ?? "", "base64")
-    // Node skips what is no base64, such as quotes
+    // Node skips characters that are not base64, such as quotes
     const isWhole = /^[\w+/-]{43}=?$/.test(encoded ?? "") && bytes.length === 32
     if (id === undefined || !/^[A-Za-z0-9_-]{1,32}$/.test(id) || rest.length > 0 || !isWhole) {
       return Either.left("must be a list of <id>:<base64 of 32 bytes>, comma-separated, the current key first")

@@ -68,7 +68,7 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   ]
 }
 
-/** A way around the pooler to a database that is not named. */
+/** A direct address (`DATABASE_DIRECT_URL`) without the database's own (`DATABASE_URL`). */
 const directAlone = ({ databaseDirectUrl, databaseUrl }: SettingsShape): ReadonlyArray<string> =>
   Option.isSome(databaseDirectUrl) && Option.isNone(databaseUrl)
     ? [problem(definitions.databaseDirectUrl, "needs DATABASE_URL, of which it is the direct address")]

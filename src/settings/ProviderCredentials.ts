@@ -6,7 +6,10 @@ import { combined, type Documented, group, optional, type Setting } from "./Sett
 
 /** The service's credentials at the provider in one environment. */
 export interface ProviderCredentials {
-  /** The platform's secret key: `sk_test_`/`rk_test_` (`rkcs_test_` of a claimable one) in the sandbox, `sk_live_`/`rk_live_` in production. */
+  /**
+   * The platform's secret key: `sk_test_`/`rk_test_` (`rkcs_test_` of a claimable one) in the sandbox,
+   * `sk_live_`/`rk_live_` in production.
+   */
   readonly secretKey: Redacted.Redacted
   /** Signing secrets of the provider's destinations, for snapshots and thin notifications; more during a rotation. */
   readonly webhookSecrets: NonEmptyReadonlyArray<Redacted.Redacted>
@@ -45,7 +48,7 @@ export const providerCredentials = (environment: Environment): Documented<Option
   )
   const webhookSecrets = optional(
     webhookSecretsName(environment),
-    // Under one with quotes, say, each of the provider's notifications would be refused
+    // With quotes in a secret, for example, each of the provider's notifications would be refused
     secrets(
       "must be signing secrets of the provider (whsec_…), comma-separated, without spaces or quotes in them",
       (one) => /^whsec_[\w+/=-]+$/.test(one)

@@ -2,14 +2,14 @@ import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * How many rows one statement removes: few enough that nobody waits for its locks. Such statements name rows by primary
- * key, never by `ctid`, which in a partitioned table is unique only within a partition.
+ * Rows that one statement removes at most: few enough that nobody waits for its locks. Such statements name rows by
+ * primary key, never by `ctid`, which in a partitioned table is unique only within a partition.
  */
 export const batchSize = 1000
 
 /**
- * Repeats a statement that removes at most `batchSize` rows and returns how many it removed, until a batch is not full.
- * Yields between batches. Returns how many were removed in all.
+ * Repeats a statement that removes at most `batchSize` rows and returns its count, until a batch is not full. Yields
+ * between batches. Returns the total.
  */
 export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {
@@ -24,18 +24,18 @@ export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Eff
     }
   })
 
-/** Rows to remove, of a table in the schema `payments`. */
+/** The rows to remove from a table in the schema `payments`. */
 export interface OldRows {
   readonly table: string
   /** The columns of the primary key. */
   readonly key: ReadonlyArray<string>
   /** The condition on the row `r`. */
   readonly old: Statement.Fragment
-  /** The column of an index that leads to them. */
+  /** An indexed column that leads to these rows. */
   readonly by: string
 }
 
-/** Removes old rows in batches, and leaves those that somebody has locked to the next time. */
+/** Removes old rows in batches; rows locked by others are left for the next run. */
 export const removeOld = (
   sql: SqlClient.SqlClient,
   { by, key, old, table }: OldRows

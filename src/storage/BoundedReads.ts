@@ -2,12 +2,12 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { transaction } from "./Database.ts"
 
-/** How long the search for a page may take, in milliseconds; after that the answer is 503. */
+/** Time limit of the search for a page, in milliseconds; beyond it the response is 503. */
 export const searchTimeout = "3000"
 
 /**
- * Has what follows in the transaction walk along an index and stop at its limit. The planner thinks of a range of recent
- * rows, which its statistics do not know yet, as a few: it would read and sort them all.
+ * Makes the rest of the transaction scan along an index and stop at its limit. Statistics do not know recent rows yet,
+ * so the planner underestimates a range of them and would read and sort them all.
  */
 export const alongIndex = (sql: SqlClient.SqlClient) =>
   sql`SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true)`
@@ -18,7 +18,7 @@ export const timedRead =
   <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     sql`SET LOCAL statement_timeout = ${sql.literal(searchTimeout)}`.pipe(Effect.zipRight(search), transaction(sql))
 
-/** The same, and follows an index: see `alongIndex`. */
+/** Like `timedRead`, and scans along an index: see `alongIndex`. */
 export const boundedRead =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>

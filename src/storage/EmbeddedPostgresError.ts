@@ -1,13 +1,13 @@
 import { Data, Effect } from "effect"
 
 /**
- * The reason why the embedded PostgreSQL could not be used. It is for code; the message is for people.
+ * The reason why the embedded PostgreSQL could not be used, for programs; the message is for people.
  *
  * - `unsupported_platform`: there are no binaries for this operating system or processor, or they do not run on it
  * - `package_missing`: the optional package with the binaries is not installed
  * - `in_use`: another live process holds the directory
  * - `port_in_use`: the requested port is taken
- * - `permission_denied`: no account could be found that may run the server, or it may not reach its files
+ * - `permission_denied`: no account may run the server, or its account may not reach its files
  * - `data_missing`: the directory points to data, or needs a password, that no longer exists
  * - `version_mismatch`: the data was written by another major version of PostgreSQL
  * - `initialization_failed`, `start_failed`: PostgreSQL itself failed; the message contains its output
@@ -27,8 +27,8 @@ export type EmbeddedPostgresReason =
 
 /**
  * The embedded PostgreSQL could not be prepared, started or recovered. `message` is written for the person who started
- * the service: it names the directory, the port or the process concerned and, if there is one, the remedy. It never
- * holds the password.
+ * the service: it names the directory, port or process and, if there is one, the remedy. It never contains the
+ * password.
  */
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
   readonly reason: EmbeddedPostgresReason
@@ -36,7 +36,7 @@ export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresErr
   readonly cause?: unknown
 }> {}
 
-/** The text of an unknown failure, for use inside a message. */
+/** The text of an unknown failure, for use in a message. */
 export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /**

@@ -13,7 +13,7 @@ export interface Account {
   readonly gid: number
 }
 
-/** A program could not be run, or ended with a status other than 0; `output` is what it printed. */
+/** A program could not be run, or exited with a status other than 0; `output` is what it printed. */
 export class CommandError extends Data.TaggedError("CommandError")<{
   readonly command: string
   readonly output: string
@@ -21,8 +21,8 @@ export class CommandError extends Data.TaggedError("CommandError")<{
 }> {}
 
 /**
- * The environment of every program started here. The caller's own is not passed on, since `PGDATA`, `PGOPTIONS`,
- * `LD_PRELOAD` or a locale would change the server's behaviour. The `sbin` directories carry `useradd`.
+ * The environment of every program started here. The caller's own is not inherited, since `PGDATA`, `PGOPTIONS`,
+ * `LD_PRELOAD` or a locale would change the server's behaviour. The `sbin` directories contain `useradd`.
  */
 export const childEnvironment: NodeJS.ProcessEnv = {
   PATH: `${process.env["PATH"] ?? "/usr/bin:/bin"}:/usr/sbin:/sbin`,
@@ -30,7 +30,7 @@ export const childEnvironment: NodeJS.ProcessEnv = {
   TZ: "UTC"
 }
 
-/** The `uid` and `gid` with which to spawn a program as `account`; empty for this process's own account. */
+/** The `uid` and `gid` to spawn a program as `account`; empty for this process's own account. */
 export const credentialsOf = (account: Option.Option<Account>): { readonly uid?: number; readonly gid?: number } =>
   Option.match(account, { onNone: () => ({}), onSome: ({ uid, gid }) => ({ uid, gid }) })
 
@@ -43,14 +43,14 @@ const outputOf = (cause: unknown): string => {
   return printed === "" ? cause.message : printed.trim()
 }
 
-/** Runs a program to its end and returns what it wrote to its standard output. Interruption ends the program. */
+/** Runs a program to its end and returns its standard output. Interruption ends the program. */
 export const runCommand = (
   command: string,
   args: ReadonlyArray<string>,
   account: Option.Option<Account> = Option.none()
 ): Effect.Effect<string, CommandError> =>
   Effect.tryPromise({
-    // The current directory may be one that the account cannot enter
+    // The account may not be able to enter the current directory
     try: (signal) =>
       execute(command, [...args], { ...credentialsOf(account), cwd: "/", env: childEnvironment, signal }),
     catch: (cause) => new CommandError({ command: basename(command), output: outputOf(cause), cause })
@@ -72,7 +72,7 @@ const exists = (pid: number): boolean => {
 const startFromProcFs = Effect.fnUntraced(function* (pid: number) {
   const stat = yield* readOptional(`/proc/${pid}/stat`)
   if (Option.isNone(stat)) return exists(pid) ? Option.some("unknown") : Option.none()
-  // The command name in parentheses may itself hold spaces and parentheses: fields are counted from the last one
+  // The command name in parentheses may itself contain spaces and parentheses: count fields from the last one
   const fields = stat.value.slice(stat.value.lastIndexOf(")") + 2).split(" ")
   const [state, startTicks] = [fields[0], fields[19]]
   if (state === "Z" || state === "X") return Option.none()
@@ -88,9 +88,9 @@ const startFromPs = Effect.fnUntraced(function* (pid: number) {
 })
 
 /**
- * When a process began, as an opaque text that no later process with the same number shares, not even after a restart
- * of the machine; `"unknown"` if the system does not provide it. `None` if no such process runs; one that has ended but
- * was not yet waited for does not run.
+ * When a process began, as an opaque text that no later process with the same process id shares, not even after a
+ * restart of the machine; `"unknown"` if the system does not provide it. `None` if no such process runs, which includes
+ * a zombie.
  */
 export const processStart = (pid: number): Effect.Effect<Option.Option<string>> => {
   if (!Number.isSafeInteger(pid) || pid <= 0) return Effect.succeedNone
@@ -109,10 +109,10 @@ const commandLine = (pid: number): Effect.Effect<string> =>
 
 /**
  * Whether process `pid` is the postmaster of the cluster at the real path `cluster`: `running`, `gone` (dead, or its
- * number now belongs to another program), or `unclear`.
+ * process id now belongs to another program), or `unclear`.
  *
  * Everybody can read the command line. The working directory identifies the cluster even after it was moved, but only
- * Linux shows it, and in a container not even root may see it. A postmaster that shows neither stays unclear.
+ * Linux shows it, and in a container not even root may see it. A postmaster that shows neither is `unclear`.
  */
 export const postmasterState = Effect.fnUntraced(function* (pid: number, cluster: string) {
   if (Option.isNone(yield* processStart(pid))) return "gone"

@@ -7,27 +7,30 @@ import { clusterOf, type Home, readTextFile, statOptional } from "./EmbeddedDire
 import { EmbeddedPostgresError, fileOperation, wordsOf } from "./EmbeddedPostgresError.ts"
 import { childEnvironment, credentialsOf, postmasterState, processStart } from "./EmbeddedProcess.ts"
 
-/** Longest wait for a shutdown that ends open transactions ("fast"), before an immediate one. */
+/** Timeout of a shutdown that ends open transactions ("fast"); an immediate one follows. */
 const fastShutdownLimit = "5 seconds"
-/** Longest wait for an immediate shutdown; PostgreSQL itself kills its own children after 5 s. */
+/** Timeout of an immediate shutdown; PostgreSQL itself kills its own children after 5 s. */
 const immediateShutdownLimit = "7 seconds"
-/** Longest wait for readiness: after a crash the server first replays its log. */
+/** Timeout of a start: after a crash the server first replays its log. */
 const startLimit = "2 minutes"
 const pollInterval = Schedule.spaced("10 millis")
-/** Above this size the log is moved to `postgresql.log.1`, whose previous content is lost. */
+/** Above this size the log is moved to `postgresql.log.1`, replacing its previous content. */
 const maxLogBytes = 8 * 1024 * 1024
 
 const logOf = (home: Home): string => join(home.path, "postgresql.log")
 
 const signal = (pid: number, name: NodeJS.Signals) =>
-  // It is fine if the process has ended in the meantime
+  // The process may have ended in the meantime
   Effect.ignore(Effect.try(() => process.kill(pid, name)))
 
-/** Ends a postmaster and waits for it: fast, then immediate, then by force. `exited` completes when it has ended. */
+/**
+ * Shuts a postmaster down and waits for its end: fast, then immediate, then by force. `exited` completes when it has
+ * ended.
+ */
 const stopPostmaster = (pid: number, exited: Effect.Effect<void>): Effect.Effect<void> => {
   const step = (name: NodeJS.Signals, limit: typeof fastShutdownLimit | typeof immediateShutdownLimit) =>
     signal(pid, name).pipe(
-      // A finalizer cannot be interrupted, and neither could the wait in it: the limit would have no effect
+      // A finalizer cannot be interrupted, and neither could a wait in it: the timeout would have no effect
       Effect.zipRight(Effect.timeoutOption(Effect.interruptible(exited), limit)),
       Effect.map(Option.isSome)
     )
@@ -55,9 +58,9 @@ const statusFile = Effect.fnUntraced(function* (home: Home) {
 })
 
 /**
- * Stops the server that a process left running when it was killed. The status file of one that is gone is removed: if
- * its number now belongs to another program of the same user, PostgreSQL would refuse to start. The home must be
- * locked: then no live process can be using that server through this service.
+ * Stops the server that a killed process left running. If that server is gone, removes its status file: if its process
+ * id now belongs to another program of the same user, PostgreSQL would refuse to start. The home must be locked: then
+ * no live process can be using that server through this service.
  */
 export const stopAbandonedServer = Effect.fnUntraced(function* (home: Home) {
   const status = yield* statusFile(home)
@@ -90,7 +93,7 @@ const serverOptions = (cluster: string, port: number, durable: boolean): Readonl
     log_timezone: "UTC",
     timezone: "UTC",
     log_checkpoints: "off",
-    // Statements and details of errors contain people's data, and must not be in a log file
+    // Statements and error details contain personal data, and must not be in a log file
     log_error_verbosity: "terse",
     log_min_error_statement: "panic",
     fsync: durable ? "on" : "off",
@@ -126,13 +129,13 @@ interface Running {
   readonly child: ChildProcess
   /** How the process ended, in words. */
   readonly exited: Deferred.Deferred<string>
-  /** The offset of this run's part of the log. */
+  /** The offset of this run's output in the log. */
   readonly logOffset: number
 }
 
 /**
- * Spawns the server detached: in a session of its own, so that a terminal's Ctrl-C, which reaches every process of
- * the foreground group, leaves it running until the service has drained and closes the scope.
+ * Spawns the server detached, in a session of its own: a terminal's Ctrl-C reaches every process of the foreground
+ * group, but the server must run until the service has drained and closes the scope.
  */
 const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<string>) =>
   fileOperation("start PostgreSQL", async (): Promise<Running> => {
@@ -157,7 +160,7 @@ const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<stri
     }
   })
 
-/** A server that has ended gets no signal: its number may long be that of another process. */
+/** Stops a server, but sends no signal if it has ended: its process id may by now belong to another process. */
 const stopChild = ({ child: { pid }, exited }: Running) =>
   pid === undefined
     ? Effect.void
@@ -196,7 +199,7 @@ const reportUnexpectedEnd = (home: Home, { exited, logOffset }: Running) =>
  * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 only. When the scope closes, it is
  * shut down: fast within 5 s, then immediately, finally by force; the scope closes only after it has ended.
  *
- * Fails with `start_failed`, whose message holds the end of the server's log.
+ * Fails with `start_failed`, whose message contains the end of the server's log.
  *
  * @param durable false if a crash of the machine may destroy the cluster
  */

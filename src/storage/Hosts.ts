@@ -4,14 +4,17 @@ import pg from "pg"
 import type { DatabaseTarget, Host, SessionKind } from "../settings/DatabaseUrl.ts"
 
 /**
- * Connections go to the server that accepts what they are for: usually the primary, wherever it is. `pg` knows one host
- * and takes whatever it finds there.
+ * Connects to the server that accepts the wanted kind of session: usually the primary, wherever it is. `pg` itself
+ * knows one host and takes whatever it finds there.
  */
 
-/** How long a host may take to accept a connection, or the watched one to answer, in milliseconds. */
+/** Timeout for a host to accept a connection, or for the watched one to answer, in milliseconds. */
 const patience = 2000
 
-/** Calls back after a time in which this process itself could work: a busy one must not take its own delay for another's. */
+/**
+ * Calls back after `patience`, counted in ticks of this process: a busy process must not take its own delay for a
+ * host's.
+ */
 const afterPatience = (expire: () => void): (() => void) => {
   const step = 100
   let left = patience / step
@@ -24,37 +27,37 @@ const afterPatience = (expire: () => void): (() => void) => {
   return () => clearInterval(ticking)
 }
 
-/** How often the watched connection is asked, in milliseconds. */
+/** How often to query the watched connection, in milliseconds. */
 const askEvery = 1000
 
-/** After a search in vain, the next one begins so much later at the earliest, in milliseconds: clients may be many. */
+/** Minimum pause after a failed search, in milliseconds: there may be many clients. */
 const searchEvery = 200
 
-/** No server takes the connection, or the one that does is not of the kind that is wanted. */
+/** No server accepts the connection, or the one that does is not of the wanted kind. */
 export class UnsuitableServer extends Data.TaggedError("UnsuitableServer")<{ readonly message: string }> {}
 
-/** Connections that must not be used again: their servers no longer accept what they are for. */
+/** Connections that must not be used again: their servers no longer accept the wanted kind of session. */
 const unfit = new WeakSet<pg.ClientBase>()
 
-/** Has a pool drop such connections when they come back. The statement that fails meanwhile tells its caller so. */
+/** Makes a pool drop unfit connections on release. Their callers learn of it from the statement that fails. */
 export const dropUnfit = (pool: pg.Pool): void => {
   pool.on("release", (_error, client) => {
     if (unfit.has(client)) void client.end()
   })
 }
 
-/** Ends a connection at once, as if it had broken: a server that is gone confirms nothing. Its pool forgets it. */
+/** Closes a connection at once, as if it had broken, since a dead server confirms nothing. Its pool forgets it. */
 const cut = (client: pg.Client): void => {
   client.connection.stream.destroy()
 }
 
-/** What a server says of a session by itself: at its start, and whenever it changes. */
+/** What a server reports about a session unasked: at its start, and whenever it changes. */
 interface Session {
   readonly isStandby: boolean | undefined
   readonly isReadOnly: boolean | undefined
 }
 
-/** Why a session is not of a kind; undefined if it is. What the server did not say is no reason. */
+/** Why a session is not of the wanted kind; undefined if it is. Unreported facts are not a reason. */
 const refusalOf = (kind: SessionKind, { isReadOnly, isStandby }: Session): string | undefined => {
   if (kind === "any") return undefined
   if (kind === "standby") return isStandby === false ? "the server is not a standby" : undefined
@@ -62,7 +65,7 @@ const refusalOf = (kind: SessionKind, { isReadOnly, isStandby }: Session): strin
   return kind === "read-write" && isReadOnly === true ? "the server only allows reading" : undefined
 }
 
-/** The settings that `pg`'s connection reports by an event, which its types leave out. */
+/** A setting that `pg`'s connection reports by an event, which its types omit. */
 interface Reported {
   readonly parameterName: string
   readonly parameterValue: string
@@ -78,10 +81,10 @@ const ignore = (): void => {}
 export class Hosts {
   readonly #target: DatabaseTarget
   readonly #applicationName: string
-  /** The connections that were accepted, with the address of their server. */
+  /** The accepted connections, with their servers' addresses. */
   readonly #open = new Map<pg.Client, string>()
   readonly #sessions = new WeakMap<pg.Client, Session>()
-  /** The host that accepted a connection last; unknown once a connection broke. */
+  /** The host that last accepted a connection; undefined once a connection broke. */
   #known: Host | undefined
   #search: Promise<Host> | undefined
 
@@ -90,12 +93,12 @@ export class Hosts {
     this.#applicationName = applicationName
   }
 
-  /** Whether the server may change: only then is a connection watched. */
+  /** Whether the server may change: only then is it watched. */
   get mayMove(): boolean {
     return this.#target.hosts.length > 1 || this.#target.saysKind
   }
 
-  /** A class of clients that connect to the right server. A client that finds another one fails to connect. */
+  /** A class of clients that connect to the right server; a client that finds another one fails to connect. */
   clientsOf(Client: typeof pg.Client): typeof pg.Client {
     const direct = (client: pg.Client, open: () => Promise<unknown>) => this.#connect(client, open)
     return class extends Client {
@@ -108,8 +111,8 @@ export class Hosts {
   }
 
   /**
-   * Keeps a connection of its own open, and notices when its server is gone: also if it says nothing, as a machine
-   * without power does. When another server has taken its place, all connections to the one before are cut.
+   * Keeps a connection of its own open to detect the loss of its server, even a silent one, as of a machine that lost
+   * power. When another server has replaced it, all connections to the old one are closed.
    */
   watch(Client: typeof pg.Client): Effect.Effect<never> {
     let watched: string | undefined
@@ -171,7 +174,7 @@ export class Hosts {
     return search
   }
 
-  /** Asks all hosts at the same time, so that nobody waits for one that is gone. */
+  /** Tries all hosts at the same time, so that nobody waits for a dead one. */
   async #tryAll(): Promise<Host> {
     const { hosts, url } = this.#target
     const tries = hosts.map(async (host) => {
@@ -216,10 +219,13 @@ export class Hosts {
     return this.#sessions.get(client) ?? { isStandby: undefined, isReadOnly: undefined }
   }
 
-  /** Notes what the server says of the session, and marks the client when it is no longer of the wanted kind. */
+  /**
+   * Records what the server reports about the session, and marks the client as unfit when it is no longer of the wanted
+   * kind.
+   */
   #listen(client: pg.Client): void {
     const { connection } = client
-    // If it breaks, so may have its server. An error without a listener would end the process
+    // If it breaks, its server may be gone. An error without a listener would end the process
     client.on("error", () => {
       this.#known = undefined
     })
@@ -245,7 +251,7 @@ export class Hosts {
     this.#known = undefined
   }
 
-  /** Asks for what the server has not said by itself, which poolers may keep to themselves. */
+  /** Queries what the server has not reported: poolers may not pass reports on. */
   async #complete(client: pg.Client): Promise<void> {
     const { isReadOnly, isStandby } = this.#sessionOf(client)
     const isEnough = this.#target.kind === "any" || (isStandby !== undefined && isReadOnly !== undefined)

@@ -3,20 +3,20 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 
-/** How often to check whether the connection still works, in milliseconds: a peer that vanished closes nothing. */
+/** How often to check whether the connection still works, in milliseconds: a peer that vanished does not close it. */
 const askEvery = 10_000
 
-/** How long connecting, or an answer, may take, in milliseconds. */
+/** Timeout of connecting, and of each query, in milliseconds. */
 const patience = 5000
 
-/** The callbacks of a listener. They return at once and don't throw. */
+/** The callbacks of a listener. They must return at once and not throw. */
 export interface ListenerCallbacks {
-  /** From now on every notification is heard; those sent before are lost. */
+  /** Every later notification is received; those sent before are lost. */
   readonly onListening: () => void
   readonly onNotification: (payload: string) => void
 }
 
-/** The address that a `PgClient` connects to. */
+/** Connection settings for the address that a `PgClient` connects to. */
 export const settingsOf = ({
   database,
   host,
@@ -35,13 +35,14 @@ export const settingsOf = ({
   ...(ssl === undefined ? {} : { ssl })
 })
 
-/** The address alone of connections that are opened with more. */
+/** Only the address, from connection options that contain more. */
 export const addressOf = ({ connectionString }: pg.ClientConfig): pg.ClientConfig =>
   connectionString === undefined ? {} : { connectionString }
 
 /**
  * Listens to a channel on a separate connection and fails when that is lost, whereas `PgClient.listen` neither fails
- * nor reconnects. `Client` is the class that finds the server. A connection that is silently dead is found within 15 seconds.
+ * nor reconnects. `Client` is the class that finds the server. A silently dead connection is detected within 15
+ * seconds.
  */
 export const listenOn = (
   address: pg.ClientConfig,
@@ -61,15 +62,15 @@ export const listenOn = (
       stop()
       resume(Effect.fail(new SqlError.SqlError({ cause, message: "The listening connection is lost" })))
     }
-    // Checks by listening again, which changes nothing if the connection is alive
+    // Also the check: repeating LISTEN changes nothing on a live connection
     const listen = () => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
     const asking = setInterval(() => void listen().catch(lost), askEvery)
     const ended = () => lost(new Error("it was closed"))
     const stop = () => {
       clearInterval(asking)
-      // Only this: others count their connections by it
+      // Remove only this listener: others count their connections by the same event
       client.off("end", ended)
-      // Nobody waits for the connection to close, and a server that is gone does not confirm it
+      // Do not wait for the close: a dead server does not confirm it
       client.end().catch(() => {})
     }
     client.on("error", lost)

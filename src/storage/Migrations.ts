@@ -6,24 +6,24 @@ import initial from "./migrations/0001_initial.ts"
 import { addReceiptMonths } from "./ReceiptMonths.ts"
 import { requireSession } from "./SessionSettings.ts"
 
-/** By `<id>_<name>`. */
+/** Keyed by `<id>_<name>`. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>>
 
 /**
- * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
- * test compares the folder with this record. Keys are `<id>_<name>`; a migration that has been released never changes.
+ * All migrations, in order. They are listed here rather than read from a folder, so that they survive bundling; a test
+ * compares the folder with this record. Keys are `<id>_<name>`; a released migration never changes.
  */
 export const migrations: Migrations = {
   "0001_initial": initial
 }
 
-/** The schema could not be brought up to date; the message names the migration. For operators. */
+/** The schema could not be brought up to date; the message, for operators, names the migration. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   readonly cause?: unknown
 }> {}
 
-/** The key of the advisory lock: any number that no other user of the database is likely to have chosen. */
+/** Key of the advisory lock: a number that other users of the database are unlikely to have chosen. */
 const migrationLock = 5_190_277_301
 
 /** How long a starting process waits for another one's migrations. */
@@ -32,9 +32,9 @@ const turnPatience = Duration.minutes(5)
 const table = "payments.migrations"
 
 /**
- * The id of the last migration that a table of migrations names, 0 if it names none; undefined if there is no such table.
- * To be looked at before the migrator, which locks that table against all who read it, even if there is nothing to do:
- * while a `pg_dump` does, no process could start.
+ * The id of the last migration in a migrations table, 0 if the table is empty; undefined if there is no such table.
+ * Read before running the migrator, which locks out all readers of that table even if there is nothing to do: no
+ * process could start while a `pg_dump` reads it.
  */
 const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.SqlError, SqlClient.SqlClient> =>
   Effect.gen(function* () {
@@ -47,8 +47,8 @@ const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.
   })
 
 /**
- * Applies the migrations that have not been applied yet, in one transaction. Each table that they need is waited for only
- * for a moment, since everybody else waits behind that, and all of them are tried again for some minutes.
+ * Applies all pending migrations in one transaction. The lock timeout for each table is short, since other statements
+ * queue behind the waiting migration; the whole is retried for some minutes.
  */
 const apply = (migrations: Migrations) =>
   Effect.gen(function* () {
@@ -56,7 +56,7 @@ const apply = (migrations: Migrations) =>
     const last = yield* lastApplied(table)
     if (last !== undefined && Object.keys(migrations).every((key) => Number.parseInt(key, 10) <= last)) return
     const run = Migrator.make({})
-    // It looks for its table by a statement that fails, which would end a transaction
+    // The migrator looks for its table by a statement that fails, which would abort a transaction
     if (last === undefined) yield* run({ loader: Migrator.fromRecord({}), table })
     yield* withSqlErrors(sql)(
       Effect.zipRight(
@@ -79,14 +79,14 @@ const apply = (migrations: Migrations) =>
     )
   )
 
-/** The error that a chain of causes began with. */
+/** The first error in a chain of causes. */
 const rootOf = (error: unknown): unknown =>
   Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
 
 /**
- * Brings the schema `payments` up to date with these migrations, and adds the tables for the days and months that begin.
- * Any number of processes may start at once: one migrates while it holds a session-level advisory lock, the others wait and
- * find nothing to do. Fails if the database or its connections can't be worked with: see `requireSession`.
+ * Brings the schema `payments` up to date with these migrations, and creates the tables for the coming days and months.
+ * Any number of processes may start at once: one migrates while it holds a session-level advisory lock, the others wait
+ * and find nothing to do. Fails if the database or its connections are unsuitable: see `requireSession`.
  */
 export const migrateTo = (
   migrations: Migrations
@@ -94,12 +94,12 @@ export const migrateTo = (
   Effect.scoped(
     Effect.gen(function* () {
       yield* requireSession
-      // One holds the lock, another migrates, for as long as the tables' sizes require, and the third cancels that if this
+      // One holds the lock, one migrates, for as long as the tables' sizes require, and one cancels that if this
       // process is told to stop
       const sql = yield* reservedConnections(3, { unbounded: true })
       const connection = yield* sql.reserve
       const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
-      // Interruptible: a process that is stopped while it waits must not stay for as long as another one migrates
+      // Interruptible: a process stopped while it waits must not stay until another one has migrated
       yield* Effect.acquireReleaseInterruptible(
         tryLock.pipe(
           Effect.filterOrFail(
@@ -111,10 +111,10 @@ export const migrateTo = (
             schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(turnPatience))
           })
         ),
-        // Closing the session releases the lock as well, so a failure here may be ignored. Without the lock it does nothing
+        // Closing the session also releases the lock, so a failure here may be ignored. A no-op without the lock
         () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
       )
-      // Even if it exists, "IF NOT EXISTS" asks for the right to create one, which is needed only once
+      // Even if the schema exists, "IF NOT EXISTS" requires the right to create one, which is needed only once
       const [schema] = yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = 'payments'`
       if (schema === undefined) yield* sql`CREATE SCHEMA payments`
       yield* Effect.all([apply(migrations), addDays, addReceiptMonths]).pipe(

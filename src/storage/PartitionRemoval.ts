@@ -2,20 +2,20 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { isUnavailable } from "./Database.ts"
 
-/** Which tables to remove. The SQL may not have parameters. */
+/** The tables to remove. The SQL must have no parameters. */
 export interface PartitionRemoval {
-  /** The number of the advisory lock: one process removes at a time. */
+  /** Key of the advisory lock: one process removes at a time. */
   readonly lock: number
-  /** The statement that strikes what is past its retention off the list of what there is. */
+  /** The statement that deletes expired entries from the list of partitions. */
   readonly forget: string
-  /** A condition on `c`, a table in `pg_class`, that is true for those that are on no list. */
+  /** A condition on `c`, a table in `pg_class`: true for tables that are on no list. */
   readonly isForgotten: string
 }
 
 /**
- * Removes tables of what is past its retention: takes them from their partitioned tables without blocking anybody, and
- * drops them. A table that a long transaction reads stays until a later round. One process at a time; the others return
- * at once. Returns how many tables were dropped.
+ * Removes expired partitions: detaches them from their partitioned tables without blocking other statements, and drops
+ * them. A table that a long transaction reads is left for a later run. One process at a time; the others return at
+ * once. Returns how many tables were dropped.
  */
 export const removePartitions = ({
   forget,
@@ -28,10 +28,10 @@ export const removePartitions = ({
     const run = (statement: string) => connection.execute(statement, [], undefined)
     const [row] = yield* run(`SELECT pg_try_advisory_lock(${lock}) AS taken`)
     if (row?.taken !== true) return 0
-    // A session that ends releases it as well
+    // The end of the session releases it as well
     yield* Effect.addFinalizer(() => Effect.ignore(run(`SELECT pg_advisory_unlock(${lock})`)))
     yield* run(forget)
-    // Includes what an earlier round has left
+    // Includes tables that an earlier run left behind
     const left = yield* run(`
       SELECT c.relname AS name, p.relname AS parent, i.inhdetachpending AS pending
       FROM pg_class c

@@ -1,9 +1,10 @@
 import pg from "pg"
 
 /**
- * What is between the service and PostgreSQL: nothing, or a connection pooler such as PgBouncer. One that assigns its
- * connections by transaction (`pool_mode = transaction`) keeps no session: what `LISTEN`, `SET`, session-level advisory
- * locks and, with some, prepared statements leave behind stays with a connection that the next client is given.
+ * What is between the service and PostgreSQL: nothing, or a connection pooler such as PgBouncer. A pooler that assigns
+ * server connections per transaction (`pool_mode = transaction`) keeps no session: the effects of `LISTEN`, `SET`,
+ * session-level advisory locks and, with some poolers, prepared statements remain on a server connection that another
+ * client gets next.
  */
 export interface Line {
   /** Whether a connection keeps its session from one transaction to the next. */
@@ -12,13 +13,13 @@ export interface Line {
   readonly keepsTransactions: boolean
   /** Whether named statements can be prepared. */
   readonly prepares: boolean
-  /** Tells one database from another: the server's start and the database's number. */
+  /** Distinguishes databases: the server's start time and the database's OID. */
   readonly database: string
-  /** Whether the server ends statements that take too long. */
+  /** Whether the server has a statement timeout. */
   readonly hasTimeLimit: boolean
 }
 
-/** How often both connections are asked; a pooler that others use as well may assign them the same twice by chance. */
+/** How often to query both connections: a pooler shared with others may repeat an assignment by chance. */
 const rounds = 6
 
 interface Seen {
@@ -40,10 +41,10 @@ const look = async (client: pg.ClientBase): Promise<Seen> => {
   return seen
 }
 
-/** The process that a connection was promised at its start: PostgreSQL's own, while a pooler invents one. */
+/** The process id reported at connection start: PostgreSQL's own, or one that a pooler made up. */
 const promisedPid = (client: pg.ClientBase): unknown => Reflect.get(client, "processID")
 
-/** The server's process behind a connection, asked by a prepared statement. */
+/** The server process behind a connection, queried by a prepared statement. */
 const pidBy = async (client: pg.ClientBase, name: string): Promise<number | undefined> => {
   const { rows } = await client.query<{ pid: number }>({
     name,
@@ -55,13 +56,13 @@ const pidBy = async (client: pg.ClientBase, name: string): Promise<number | unde
 
 const stateOf = (error: unknown): unknown => (error instanceof pg.DatabaseError ? error.code : undefined)
 
-/** SQLSTATEs of a prepared statement that is not there any more, or there already. */
+/** SQLSTATEs of a prepared statement that no longer exists, or exists already. */
 const notPrepared: ReadonlySet<unknown> = new Set(["26000", "42P05"])
 
 /**
- * Whether two connections that are open at the same time meet in one server process, and whether prepared statements
- * survive that. Both prepare one of the same name, which a server refuses the second one, and one of their own, which
- * another server lacks.
+ * Whether two simultaneously open connections each keep a server process of their own, and whether prepared statements
+ * work. Each prepares a statement of the same name, which a shared server process refuses the second time, and one of a
+ * name of its own, which another server process lacks.
  */
 const meet = async (first: pg.ClientBase, second: pg.ClientBase): Promise<Pick<Line, "keepsSessions" | "prepares">> => {
   const ofFirst = new Set<number | undefined>()
@@ -97,10 +98,10 @@ const takesTransactions = async (client: pg.ClientBase): Promise<boolean> => {
 }
 
 /**
- * Finds out what a connection leads to. One question to PostgreSQL itself; if a pooler answers, some twenty on a second
- * connection beside it.
+ * Determines what a connection leads to. One query if that is PostgreSQL itself; some twenty, using a second
+ * connection, if it is a pooler.
  *
- * @param connectAnother connects once more to the same address
+ * @param connectAnother opens a further connection to the same address
  */
 export const examine = async (first: pg.ClientBase, connectAnother: () => Promise<pg.Client>): Promise<Line> => {
   const { database, hasTimeLimit, pid } = await look(first)
@@ -116,7 +117,7 @@ export const examine = async (first: pg.ClientBase, connectAnother: () => Promis
   }
 }
 
-/** Whether a connection was refused because of a setting that it began with, as poolers do. */
+/** Whether a connection was refused because of its start settings, as poolers do. */
 export const refusesStartSettings = (error: unknown): boolean =>
   error instanceof Error && /unsupported startup parameter/i.test(error.message)
 
@@ -125,13 +126,13 @@ const needsSessions =
 
 const ownAddress = "It has to be the server's own address, or a pooler's that keeps sessions (pool_mode = session)."
 
-/** Why the service can't work over this line; undefined if it can. For the operator. */
+/** Why the service can't work over this connection; undefined if it can. For the operator. */
 export const refusalOf = (
   name: string,
   { keepsSessions, keepsTransactions }: Line,
   hasDirect: boolean
 ): string | undefined => {
-  // What has no second address for what needs a session
+  // Only DATABASE_URL has a second address for work that needs a session
   if (name !== "DATABASE_URL" && !keepsSessions) {
     return `${name} leads to a connection pooler that gives each transaction or statement another connection. ${ownAddress}`
   }
@@ -143,7 +144,7 @@ export const refusalOf = (
     : `DATABASE_URL leads to a connection pooler that gives each transaction another connection. ${needsSessions}`
 }
 
-/** The same, of a pooler that refuses the settings which a connection begins with. */
+/** Like `refusalOf`, for a pooler that refuses a connection's start settings. */
 export const startSettingsRefused = (name: string): string =>
   [
     `${name} leads to a connection pooler that refuses the time limits which a connection begins with.`,
@@ -153,6 +154,6 @@ export const startSettingsRefused = (name: string): string =>
     "or, if the pooler keeps sessions, let it ignore them (ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout)."
   ].join(" ")
 
-/** Logged if the pooler's connections have no limit for a statement. */
+/** Logged if connections through the pooler have no statement timeout. */
 export const noTimeLimit =
   "Statements through the connection pooler have no time limit: set one for the role, by ALTER ROLE … SET statement_timeout = '8s' and ALTER ROLE … SET idle_in_transaction_session_timeout = '16s'"

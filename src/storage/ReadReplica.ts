@@ -7,24 +7,24 @@ import { sqlState } from "../telemetry/ServerErrors.ts"
 import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
 
 /**
- * Lists and history may be read on a replica, and say there what they would say on the primary: everything that was
- * committed before the request came. The primary is asked how far its log is, and the replica has to be as far. If it is
- * not there within a moment, is away, or is no standby of that primary, the primary is read.
+ * Lists and history may be read from a replica, with the same result as on the primary: everything that was committed
+ * before the request. The primary is asked for its log position, which the replica must have reached. If it does not
+ * reach it within 100 ms, is unreachable, or is no standby of that primary, the primary is read.
  */
 
-/** How long a request waits for the replica to have replayed what the primary has. */
+/** How long a request waits for the replica to replay up to the primary's position. */
 const waitAtMost = "100 millis"
 
 const askEvery = "5 millis"
 
-/** How long the replica is left alone after it was behind, was away, or can't be used, in milliseconds. */
+/** How long the replica is not used after it was behind, unreachable or unsuitable, in milliseconds. */
 const rests = { behind: 1000, away: 5000, unsuitable: 60_000 } as const
 
-/** How far the primary is: what the replica must have replayed. */
+/** The primary's position, which the replica must have replayed. */
 interface Position {
-  /** A position in the log, as PostgreSQL writes it. */
+  /** A position in the log (LSN), as PostgreSQL writes it. */
   readonly lsn: string
-  /** The history that the position belongs to: each promotion begins another. */
+  /** The timeline of the position: each promotion starts a new one. */
   readonly timeline: number
 }
 
@@ -34,7 +34,7 @@ class NotOnReplica extends Data.TaggedError("NotOnReplica")<{
   readonly reason: unknown
 }> {}
 
-/** A failure of the read itself, apart from the ways in which the replica may fail. */
+/** A failure of the read itself, as opposed to one of the replica. */
 class ReadFailed<E> {
   readonly error: E
   constructor(error: E) {
@@ -42,7 +42,7 @@ class ReadFailed<E> {
   }
 }
 
-/** Reads that a replica may answer. */
+/** Runs reads that a replica may answer. */
 export class ReadReplica extends Context.Tag("connected-payments/storage/ReadReplica")<
   ReadReplica,
   {
@@ -51,9 +51,10 @@ export class ReadReplica extends Context.Tag("connected-payments/storage/ReadRep
 >() {}
 
 /**
- * Runs a read on the replica if there is one that is as far as the primary, and otherwise on the primary. The read must
- * be one that may be repeated, changes nothing, and decides nothing: not whether somebody may do something, nor what is
- * done next. Its statements see all that was committed before it began. Without `DATABASE_READ_URL` it runs as it is.
+ * Runs a read on the replica if there is one and it has caught up with the primary, otherwise on the primary. The read
+ * must be repeatable, change nothing, and decide nothing: neither whether somebody may do something, nor what is done
+ * next. Its statements see everything that was committed before it began. Without `DATABASE_READ_URL` it runs
+ * unchanged.
  */
 export const preferReplica: Effect.Effect<
   <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
@@ -62,7 +63,10 @@ export const preferReplica: Effect.Effect<
   Option.match({ onNone: () => identity, onSome: ({ prefer }) => prefer })
 )
 
-/** What may be flushed later than it is confirmed does not count as on the disk yet. */
+/**
+ * The flush position, or with `synchronous_commit = off` the insert position: commits may then be confirmed before they
+ * are flushed.
+ */
 const positionOf = (sql: SqlClient.SqlClient) =>
   sql<Position>`
     SELECT lsn::text, ('x' || left(pg_walfile_name(lsn), 8))::bit(32)::int AS timeline
@@ -71,7 +75,7 @@ const positionOf = (sql: SqlClient.SqlClient) =>
         ELSE pg_current_wal_flush_lsn() END
     ) AS primary_log (lsn)`
 
-/** If the primary does not answer at all, the read fails as it would without a replica. */
+/** The primary's position. If the primary does not answer at all, the read fails as it would without a replica. */
 const askPosition = (primary: SqlClient.SqlClient) =>
   Effect.mapError(positionOf(primary), (error) =>
     isUnavailable(error) ? error : new NotOnReplica({ why: "unsuitable", reason: error })
@@ -79,12 +83,15 @@ const askPosition = (primary: SqlClient.SqlClient) =>
 
 interface Progress {
   readonly isStandby: boolean
-  /** Whether it follows the primary's history, as far as it has noted down: minutes late at worst. */
+  /** Whether it follows the primary's timeline, as far as its control file says: minutes late at worst. */
   readonly isSameTimeline: boolean
   readonly isFarEnough: boolean | null
 }
 
-/** In the transaction of the read, so that it is asked of the server that is read. The transaction can't write then. */
+/**
+ * The replica's progress. Runs in the read's transaction, so that it queries the server that is read, and makes the
+ * transaction read-only.
+ */
 const progressOf = (replica: SqlClient.SqlClient, { lsn, timeline }: Position) =>
   replica<Progress>`
     SELECT pg_is_in_recovery() AS "isStandby", pg_last_wal_replay_lsn() >= ${lsn}::pg_lsn AS "isFarEnough",
@@ -100,10 +107,13 @@ const requireProgress = ([progress]: ReadonlyArray<Progress>) => {
   return progress.isFarEnough ? Effect.void : new NotOnReplica({ why: "behind", reason: "it is behind" })
 }
 
-/** A statement that took too long would do so on the primary, too. */
+/** A statement that timed out here would do so on the primary, too. */
 const isTooLong = (error: SqlError.SqlError): boolean => sqlState(error) === "57014"
 
-/** Whether the replica could not answer a read, while the primary may: it is away, or replaying came in between. */
+/**
+ * Whether the replica could not answer a read but the primary might: it is unreachable, or replay canceled the
+ * statement.
+ */
 const isReplicas = (error: unknown): error is SqlError.SqlError =>
   error instanceof SqlError.SqlError && isUnavailable(error) && !isTooLong(error) && sqlState(error) !== "25006"
 
@@ -118,7 +128,7 @@ const askProgress = (replica: SqlClient.SqlClient, position: Position) =>
   )
 
 const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClient): ReadReplica["Type"] => {
-  /** The replica is used by all while it works, and otherwise tried by one at a time, after a rest. */
+  /** While the replica works, all reads use it; otherwise one read at a time tries it, after a pause. */
   const state = { works: true, isTried: false, restsUntil: Number.NEGATIVE_INFINITY }
 
   const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
@@ -163,9 +173,9 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
 
   const prefer = <A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiberRuntime((fiber) => {
-      // Part of a transaction: it has to see what that has done
+      // Part of a transaction, whose changes the read must see
       if (isInTransaction(fiber)) return read
-      // An interruption after the replica is taken for a try would leave it to nobody else
+      // An interruption after this read has begun its try would leave the replica marked as being tried for good
       return Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(mayTry, (may): Effect.Effect<A, E | SqlError.SqlError, R> => {
           if (!may) return restore(read)
@@ -188,8 +198,8 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
 }
 
 /**
- * The replica behind `DATABASE_READ_URL`, if there is one, with at most so many connections. It is connected to when it
- * is first read: a start does not need it.
+ * The replica behind `DATABASE_READ_URL`, if set, with at most this many connections. The first read connects: a start
+ * does not need the replica.
  */
 export const replicaOf = (
   url: Redacted.Redacted | undefined,
@@ -212,7 +222,7 @@ const replicaLayer = (options: {
       )
       const pool = openedOnDemand(target, {
         ...options,
-        // Shorter than the primary's: a list is read there instead
+        // Shorter than the primary's: on a timeout the primary is read
         connectTimeout: "1 second",
         statementTimeout: "3 seconds",
         applicationName: "connected-payments reads"

@@ -3,14 +3,14 @@ import { type Cause, Effect, Fiber, type Scope } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 import { reservedConnections } from "./Database.ts"
 
-/** How long the database may take to answer a trivial query. */
+/** Timeout of a trivial query. */
 const patience = "2 seconds"
 
 /**
  * Whether the database answers, over a separate connection, so that a full pool does not look like an unreachable
  * database. Only one query runs at a time, and all concurrent callers share its answer.
  *
- * @param options.session whether to ask past a connection pooler, as a worker's claims go
+ * @param options.session whether to bypass a connection pooler, as a worker's claims do
  */
 export const makeReadiness = Effect.fnUntraced(function* ({
   session = false
@@ -21,7 +21,7 @@ export const makeReadiness = Effect.fnUntraced(function* ({
   const scope = yield* Effect.scope
   const question = Effect.timeout(sql`SELECT 1`, patience)
   let asking: Fiber.RuntimeFiber<unknown, SqlError.SqlError | Cause.TimeoutException> | undefined
-  // In the scope of the service, since the first caller may be interrupted
+  // In the service's scope, since the first caller may be interrupted
   const ask = Effect.tap(Effect.forkIn(question, scope), (fiber) =>
     Effect.sync(() => {
       asking = fiber

@@ -3,20 +3,21 @@ import { Duration, Effect } from "effect"
 import { removePartitions } from "./PartitionRemoval.ts"
 
 /**
- * The partitions of `payments.receipts`: one for each month in UTC, and `receipts_undated` for those whose time is odd.
+ * The partitions of `payments.receipts`: one for each month in UTC, and `receipts_undated` for receipts with
+ * implausible times.
  */
 
-/** How many months ahead there are tables for. Without one, receipts go to `receipts_undated`: nothing is refused. */
+/** How many months ahead partitions exist. Without one, receipts go to `receipts_undated`: nothing is refused. */
 const monthsAhead = 2
 
-/** How many months before this one are never removed: statements that store receipts name the last one. */
+/** How many months before the current one are never removed: statements that store receipts name the last one. */
 const lastMonths = 2
 
-/** Adds the tables for this month and the next ones, if they are missing. */
+/** Creates missing tables for this month and the next ones. */
 export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
-    // Adds none twice, since the look and the addition are one statement's
+    // Check and creation are one statement, so no table is created twice
     Effect.asVoid(sql`
       SELECT payments.add_receipt_month(wanted::date)
       FROM generate_series(payments.month_at(0)::timestamp, payments.month_at(${monthsAhead}::int)::timestamp,
@@ -27,8 +28,9 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
 const monthRemovalLock = 5_190_277_305
 
 /**
- * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were dropped.
- * Receipts of a month come in its course and until the provider has given its events up, so the last ones count.
+ * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were
+ * dropped. A month's receipts arrive during it and until the provider stops retrying its events, so the time of the
+ * last one counts.
  */
 export const removeReceiptMonths = (
   keepFor: Duration.Duration
@@ -50,10 +52,10 @@ export const removeReceiptMonths = (
   })
 }
 
-/** Outcomes that are rare, and that operators look for among all others: an index has them alone. */
+/** Rare outcomes that operators search for: an index holds only these. */
 export const rareOutcomes = ["unlinked", "wrong_mode", "malformed"] as const
 
 const rare = rareOutcomes.map((outcome) => `'${outcome}'`).join(", ")
 
-/** What follows the name of the table in the index of rare outcomes. */
+/** The rest of CREATE INDEX after the table, for the index of rare outcomes. */
 export const rareReceipts = `(environment, outcome, received_at) WHERE outcome IN (${rare})`

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import type pg from "pg"
 
 /**
- * What the service's statements need of their sessions, whatever a server, a database or a role has as its default: how
- * times, arrays and numbers are written, how text in statements is read, and that what a transaction reads is what was
- * committed when it got its locks. Nothing depends on `search_path`, `TimeZone`, `IntervalStyle` or `bytea_output`.
+ * Session settings that the service's statements need, whatever the defaults of the server, database or role: how
+ * times, arrays and numbers are written, how string literals are read, and that a transaction reads what was committed
+ * when it got its locks. Nothing depends on `search_path`, `TimeZone`, `IntervalStyle` or `bytea_output`.
  */
 const needed = {
   DateStyle: "ISO",
@@ -15,12 +15,12 @@ const needed = {
   default_transaction_isolation: "read committed"
 } as const
 
-/** PostgreSQL would compile statements for a second that run for a millisecond: it costs time only. */
+/** JIT is off: PostgreSQL would compile for a second statements that run for a millisecond. This affects speed only. */
 const settings = { ...needed, jit: "off" }
 
 const assignments = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
 
-/** Gives a new connection the settings that it needs. */
+/** Applies the needed settings to a new connection. */
 export const setSession = async (client: pg.ClientBase): Promise<void> => {
   await client.query(`SELECT ${assignments.join(", ")}`)
 }
@@ -28,8 +28,8 @@ export const setSession = async (client: pg.ClientBase): Promise<void> => {
 const refused = (message: string) => new SqlError.SqlError({ cause: new Error(message), message })
 
 /**
- * Fails if connections lack what the service needs: behind a pooler that keeps no sessions, and in an embedding team's own
- * pool, they have the role's settings. Or if the database's encoding can't hold all text.
+ * Fails if connections lack the needed settings: behind a pooler that keeps no sessions, and in an embedding team's own
+ * pool, they have the role's. Also fails if the database's encoding can't store all text.
  */
 export const requireSession: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -46,7 +46,7 @@ export const requireSession: Effect.Effect<void, SqlError.SqlError, SqlClient.Sq
   }
   for (const [place, [name, value]] of Object.entries(needed).entries()) {
     const actual = found.values[place] ?? ""
-    // The order of day and month is of no concern
+    // The order of day and month does not matter
     if (actual.split(",")[0] !== value) {
       return yield* refused(
         `The database's connections have ${name} = '${actual}', but the service needs '${value}': run ALTER ROLE … SET ${name} = '${value}', or remove the setting from the database.`

@@ -17,8 +17,8 @@ import { isApiError } from "../errors/Errors.ts"
 import { sqlState } from "./ServerErrors.ts"
 
 /**
- * A span of the program as OpenTelemetry's SDK exports it. Effect's own bridge treats every parent as sampled, marks
- * successes as `Ok`, and writes a failure's message and stack, which may hold anything, into the span. Here a failed
+ * A span of the program, exported by OpenTelemetry's SDK. Effect's own bridge treats every parent as sampled, marks
+ * successes as `Ok`, and writes a failure's message and stack, which may contain anything, into the span. Here a failed
  * span only has an error code, and the log has the rest.
  */
 
@@ -61,11 +61,11 @@ const linkOf = ({ attributes, span }: Tracer.SpanLink) => ({
 const commands =
   /\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|NOTIFY|LISTEN|SET|SHOW|LOCK)\b/
 
-/** The first command of a statement, except `WITH`. Our statements have it in capitals, others begin with it. */
+/** The first command keyword of a statement, skipping `WITH`. Ours are in capitals; other statements begin with it. */
 const operationOf = (statement: string): string | undefined =>
   commands.exec(statement)?.[0] ?? /^\s*([a-z]+)/i.exec(statement)?.[1]?.toUpperCase()
 
-/** The name of a failure: one of few values, without details. */
+/** The type of a failure: one of few values, without details. */
 const typeOf = (error: unknown): string => {
   if (error instanceof SqlError.SqlError) return sqlState(error) ?? error._tag
   if (isApiError(error)) return error.code
@@ -109,7 +109,7 @@ export class ExportedSpan implements Tracer.Span {
   }
 
   attribute(key: string, value: unknown): void {
-    // The SQL client puts the kind of execution there, not the command
+    // The SQL client sets this to the kind of execution, not the command
     if (value === undefined || value === null || key === "db.operation.name") return
     this.attributes.set(key, value)
     this.exported.setAttribute(key, attributeValue(value))
@@ -127,7 +127,7 @@ export class ExportedSpan implements Tracer.Span {
 
   end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
     this.status = { _tag: "Ended", startTime: this.status.startTime, endTime, exit }
-    // By the conventions, a success or an interruption has no status
+    // By OpenTelemetry's conventions, a success or an interruption has no status
     if (exit._tag === "Failure" && !Cause.isInterruptedOnly(exit.cause)) this.#fail(Cause.squash(exit.cause))
     this.exported.end(hrTime(endTime))
   }
@@ -141,7 +141,7 @@ export class ExportedSpan implements Tracer.Span {
 
   #fail(error: unknown): void {
     if (isApiError(error) && error.status < 500) {
-      // A refusal is an answer
+      // A refusal (4xx) is not an error of the span
       this.attribute("api.error.code", error.code)
       return
     }

@@ -2,11 +2,14 @@ import { Cause, Context, FiberRef, FiberRefs, HashMap, Inspectable, Logger, Opti
 import type { LineLevel, LogLine } from "./LogLines.ts"
 import { RequestFacts } from "./Spans.ts"
 
-/** The forms of the log: JSON for programs, plain lines for a developer, and Effect's own messages as lines. */
+/**
+ * Formats of the log: JSON for programs, plain lines for a developer, and a logger that writes Effect's messages as
+ * lines.
+ */
 
 let written = { time: Number.NaN, text: "" }
 
-/** A time as text; the text of the previous line if the time is the same. */
+/** A time as text; reuses the previous line's text if the time is the same. */
 const timeText = (time: number): string => {
   if (time !== written.time) written = { time, text: new Date(time).toISOString() }
   return written.text
@@ -14,7 +17,7 @@ const timeText = (time: number): string => {
 
 /**
  * A line as one JSON object: time, level, message, the ids of its trace, then its attributes by name. Concatenated by
- * hand if the parts need no escapes.
+ * hand, except for parts that may need escapes.
  */
 export const jsonLine = ({ attributes, level, message, span, time }: LogLine): string => {
   const ids =
@@ -24,14 +27,14 @@ export const jsonLine = ({ attributes, level, message, span, time }: LogLine): s
   return rest.length > 2 ? `${head},${rest.slice(1)}` : `${head}}`
 }
 
-/** Attributes that are left out of a developer's lines. */
+/** Attributes that developer lines omit. */
 const quietAttributes: ReadonlySet<string> = new Set(["http.request.method", "http.route", "http.response.status_code"])
 
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
 
 const colors: Readonly<Record<LineLevel, number>> = { TRACE: 90, DEBUG: 90, INFO: 32, WARN: 33, ERROR: 31, FATAL: 31 }
 
-/** A line for a person: the time of day, level, message, and the attributes after it. */
+/** A line for a person: the time of day, level and message, followed by the attributes. */
 export const prettyLine =
   (inColor: boolean) =>
   ({ attributes, level, message, time }: LogLine): string => {
@@ -55,7 +58,7 @@ const levels: Readonly<Record<string, LineLevel>> = {
   Fatal: "FATAL"
 }
 
-/** A value as data that JSON can hold: errors may be circular. */
+/** A value as JSON data: errors may be circular. */
 const plain = (value: unknown): unknown => {
   const text = Inspectable.stringifyCircular(value)
   return text === undefined ? undefined : JSON.parse(text)

@@ -1,26 +1,26 @@
 import { Context } from "effect"
 
 /**
- * Log lines written by hand, for code that logs each request or attempt: annotations and a logger's own steps would
- * cost more than the rest of a request. Before writing a line, check that its level is written at all.
+ * Log lines without Effect's logger, for code that logs each request or attempt: annotations and a logger's own steps
+ * would cost more than the rest of a request. Before writing a line, check that its level is enabled.
  */
 
 export type LineLevel = "TRACE" | "DEBUG" | "INFO" | "WARN" | "ERROR" | "FATAL"
 
-/** A line of the log. It holds no payload, query, payer's URL or secret. */
+/** A line of the log. Must not contain a payload, query, payer's URL or secret. */
 export interface LogLine {
   readonly level: LineLevel
   readonly message: string
   /** In Unix milliseconds. */
   readonly time: number
-  /** The span that it belongs to; null if nothing is traced. */
+  /** The line's span; null if nothing is traced. */
   readonly span: { readonly traceId: string; readonly spanId: string; readonly sampled: boolean } | "not sampled" | null
-  /** With the same names as on spans; undefined ones are left out. */
+  /** With the same names as on spans; undefined ones are omitted. */
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
 export interface LogLinesWriter {
-  /** Whether lines of this level are written; if not, there is no need to create one. */
+  /** Whether lines of this level are written; if not, don't create one. */
   readonly writes: (level: LineLevel) => boolean
   /** Whether there is a line for each request (setting `LOG_REQUESTS`). */
   readonly requests: boolean

@@ -2,21 +2,21 @@ import { write, writeSync } from "node:fs"
 import { Effect, Schedule, type Scope } from "effect"
 
 /**
- * Writes lines to a file descriptor, gathered over a few milliseconds. Node's own stream would write each line
+ * Writes lines to a file descriptor, batched over a few milliseconds. Node's own stream would write each line
  * separately and block the event loop until a pipe's reader has room.
  */
 export interface LogWriter {
-  /** Writes a line, given without its line break; returns at once. */
+  /** Writes a line, passed without its line break; returns at once. */
   readonly write: (line: string) => void
 }
 
-/** How long lines are gathered, in milliseconds. */
+/** How long lines are batched, in milliseconds. */
 const gatherFor = 10
 
-/** The most characters that wait for a slow reader; further lines are dropped and counted. */
+/** Maximum number of characters waiting for a slow reader; further lines are dropped and counted. */
 const maxPending = 8 * 1024 * 1024
 
-/** How long a close waits for the reader. */
+/** How long closing waits for the reader. */
 const closeWithin = "1 second"
 
 class BufferedWriter implements LogWriter {
@@ -49,7 +49,7 @@ class BufferedWriter implements LogWriter {
     }
   }
 
-  /** Writes what is pending, synchronously: for the end of the process. */
+  /** Writes pending lines synchronously, at the end of the process. */
   writeNow(): void {
     const rest = this.#pending
     this.#pending = ""
@@ -73,7 +73,7 @@ class BufferedWriter implements LogWriter {
   #send(chunk: Buffer): void {
     write(this.#descriptor, chunk, (error, written) => {
       if (error !== null && error.code !== "EAGAIN") {
-        // Nobody reads the log any longer: it must not bring down the service
+        // Nobody reads the log any longer: this must not stop the service
         this.#broken = true
         this.#pending = ""
         this.#busy = false
@@ -89,7 +89,7 @@ class BufferedWriter implements LogWriter {
 }
 
 /**
- * A writer to a file descriptor. Lines that it holds when the scope closes or the process ends are still written; `say`
+ * A writer to a file descriptor. Lines still pending when the scope closes or the process ends are written; `say`
  * creates the line that reports how many were dropped.
  */
 export const makeLogWriter = (

@@ -5,7 +5,7 @@ import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
 import { makeLogWriter } from "./LogWriter.ts"
 
 /**
- * The log of the process. In production JSON lines on standard output; in local mode plain lines on standard error,
+ * The log of the process. In production, JSON lines on standard output; in local mode, plain lines on standard error,
  * since standard output is for the results of commands.
  */
 
@@ -32,7 +32,7 @@ const droppedLine = (dropped: number): LogLine => ({
   attributes: { dropped }
 })
 
-/** The logger of all messages and the writer of lines, by the settings `LOG_LEVEL`, `LOG_REQUESTS` and `MODE`. */
+/** The logger of all messages and the writer of lines, configured by `LOG_LEVEL`, `LOG_REQUESTS` and `MODE`. */
 export const loggingLayer: Layer.Layer<never, SettingsError> = Layer.unwrapScoped(
   Effect.gen(function* () {
     const least = yield* logLevel
@@ -46,7 +46,7 @@ export const loggingLayer: Layer.Layer<never, SettingsError> = Layer.unwrapScope
     const write = (line: LogLine) => writer.write(form(line))
     return Layer.mergeAll(
       Logger.replace(Logger.defaultLogger, lineLogger(write)),
-      // The logger that a main program has in place of the default one
+      // The logger with which a main program replaces the default one
       Logger.remove(Logger.prettyLoggerDefault),
       Logger.minimumLogLevel(least),
       Layer.succeed(LogLines, { writes: (level) => written.has(level), requests, write })

@@ -1,18 +1,18 @@
 import { Context, Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
 
 /**
- * Every metric of the service, with the names of OpenTelemetry's conventions if they define one. Each attribute has few
- * values, never ids; beyond `maxSeries`, a metric's series are counted together.
+ * Every metric of the service, with the names of OpenTelemetry's conventions where they define one. Each attribute has
+ * few values, never ids; series of a metric beyond `maxSeries` are counted together.
  *
- * Effect's own registry keeps the values, and the exporter reads them there. If nothing exports them there is no
- * `Metrics` at all, so nothing is counted.
+ * Effect's own registry keeps the values, and the exporter reads them there. If metrics are not exported there is no
+ * `Metrics`, so nothing is counted.
  */
 
 interface Declared {
   readonly kind: "histogram" | "counter" | "gauge"
   /** A UCUM unit, as the conventions use it: `s`, `{attempt}`. */
   readonly unit: string
-  /** Their values are given in this order; an empty one is left out. */
+  /** The order in which their values are passed; an empty value is omitted. */
   readonly attributes: ReadonlyArray<string>
   readonly about: string
 }
@@ -126,28 +126,28 @@ type NameOf<Kind extends Declared["kind"]> = {
 
 type ValuesOf<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
 
-/** The values of a metric's attributes, in the order that `metricTable` gives. */
+/** The values of a metric's attributes, in the order of `metricTable`. */
 export type AttributesOf<Name extends keyof Table> = ValuesOf<Table[Name]["attributes"]>
 
-/** The most separate series of one metric; an attribute of the conventions marks the series for all others. */
+/** Maximum number of separate series per metric; all others share one with the conventions' overflow attribute. */
 const maxSeries = 1000
 const overflow = { "otel.metric.overflow": "true" }
 
-/** The bounds that the conventions give for durations, in seconds. */
+/** Histogram boundaries for durations, in seconds, as in the conventions. */
 const durations = MetricBoundaries.fromIterable([
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10
 ])
 
-/** The tag that carries a metric's unit to the exporter, which removes it. */
+/** The tag that passes a metric's unit to the exporter, which removes it. */
 export const unitTag = "unit"
 
-/** Writes metrics. The methods but `observe` are plain calls, for the hottest paths; they don't throw. */
+/** Writes metrics. All methods except `observe` are plain calls, for the hottest paths; they don't throw. */
 export interface MetricsWriter {
-  /** A duration in seconds. */
+  /** Records a duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
-  /** Adds to a counter, by default 1. With 0 it is exported before anything was counted. */
+  /** Adds to a counter, by default 1. Adding 0 exports it before anything was counted. */
   readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>, by?: number) => void
-  /** Sets a gauge; `NaN` means unknown at present, and is left out of exports. */
+  /** Sets a gauge; `NaN` means unknown at present, and is omitted from exports. */
   readonly set: <Name extends NameOf<"gauge">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   /** Runs an observation right before each export, until the scope closes. */
   readonly observe: (look: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
@@ -158,10 +158,10 @@ export class Metrics extends Context.Reference<Metrics>()("connected-payments/te
   defaultValue: (): MetricsWriter | null => null
 }) {}
 
-/** One metric with one combination of attributes. */
+/** Updates one metric with one combination of attributes. */
 type Update = (value: number) => void
 
-/** No further tags; the same array each time, or the metric would be looked up again. */
+/** No further tags; always the same array, otherwise the metric would be looked up each time. */
 const noTags: [] = []
 
 const makeUpdate = (name: keyof Table, tags: Readonly<Record<string, string>>): Update => {

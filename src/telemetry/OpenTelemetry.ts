@@ -21,10 +21,10 @@ const resource: Effect.Effect<Resource> = Effect.sync(() =>
   }).merge(detectResources({ detectors: [envDetector] }))
 )
 
-/** Writes the SDK's export failures to the local log, never to the exported one. */
+/** Writes the SDK's export failures to the local log, never to the exported one, at most once a minute. */
 const reportFailures = Effect.map(LogLines, (lines) => {
   if (lines === null) return
-  // It fails on each export, and its own message may hold the exporter's headers
+  // The SDK fails on each export, and its own message may contain the exporter's headers
   const saying = (message: string) => {
     let saidAt = Number.NEGATIVE_INFINITY
     return () => {
@@ -50,7 +50,7 @@ const traceExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-trace-otlp-proto")
   ).pipe(Effect.map(({ OTLPTraceExporter }) => new OTLPTraceExporter()))
 
-/** Exports traces. The environment sets the sampler; spans that must be kept use a provider without one. */
+/** Exports traces. The environment sets the sampler; spans that must be kept use a provider that samples all. */
 const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.map(traceExporter(protocol), (exporter) => {
     const processor = new BatchSpanProcessor(exporter)

@@ -33,8 +33,8 @@ const logExporter = (protocol: Protocol) =>
   ).pipe(Effect.map(({ OTLPLogExporter }) => new OTLPLogExporter()))
 
 /**
- * Whether a line is exported. Like its span, what went well is left out if the trace is not sampled: a line for each
- * attempt would cost more than the rest of its delivery. What went wrong is always exported.
+ * Whether a line is exported. Successes of unsampled traces are omitted, as their spans are: a line for each attempt
+ * would cost more than the rest of its delivery. Warnings and errors are always exported.
  */
 const isExported = ({ level, span }: LogLine): boolean =>
   severities[level] >= severities.WARN || span === null || (span !== "not sampled" && span.sampled)

@@ -14,18 +14,18 @@ import { version } from "../settings/Version.ts"
 import { Metrics, makeMetrics, unitTag } from "./Metrics.ts"
 import { eventLoopMetrics } from "./ProcessMetrics.ts"
 
-/** The metrics over OTLP, taken from Effect's registry. */
+/** The metrics over OTLP, read from Effect's registry. */
 
-/** How long observations before an export may take; after that, the previous values are exported again. */
+/** Timeout of the observations before an export; beyond it, the previous values are exported again. */
 const lookWithin = "5 seconds"
 
 /**
- * Whether a metric is Effect's own: those about fibers are registered but not kept, since that costs every fiber, and what
- * those of the cluster say is in one of ours.
+ * Whether a metric is one of Effect's own that are not exported: those about fibers are registered but not updated,
+ * since that costs every fiber, and one of ours covers those of the cluster.
  */
 const isEffects = (name: string): boolean => /^effect_(fiber|cluster)_/.test(name)
 
-/** Attributes that are numbers; Effect's registry keeps all of them as text. */
+/** Attributes that are numbers; Effect's registry stores all of them as text. */
 const numbers = ["http.response.status_code"]
 
 const withValues = (metric: MetricData): MetricData =>
@@ -41,8 +41,8 @@ const complete = (attributes: Attributes): void => {
 }
 
 /**
- * A producer that runs the observations first. It converts what Effect's registry holds: the scope is ours, units are
- * not attributes, status codes are numbers, and gauges without a value (`NaN`) are left out.
+ * A producer that runs the observations first, then converts the contents of Effect's registry: the scope is ours,
+ * units are not attributes, status codes are numbers, and gauges without a value (`NaN`) are omitted.
  */
 const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
   collect: async (options) => {
@@ -69,7 +69,7 @@ const metricExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-metrics-otlp-proto")
   ).pipe(Effect.map(({ OTLPMetricExporter }) => new OTLPMetricExporter()))
 
-/** Keeps metrics and exports them, every `OTEL_METRIC_EXPORT_INTERVAL`. */
+/** Collects metrics and exports them, every `OTEL_METRIC_EXPORT_INTERVAL`. */
 export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
@@ -80,7 +80,7 @@ export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Ef
     const reader = new PeriodicExportingMetricReader({
       exporter: yield* metricExporter(protocol),
       exportIntervalMillis,
-      // The SDK accepts none longer than the interval
+      // The SDK rejects a timeout longer than the interval
       exportTimeoutMillis: Math.min(timeout, exportIntervalMillis)
     })
     const looked = look.pipe(

@@ -1,9 +1,9 @@
 import { Cause, Effect, Runtime, type Scope } from "effect"
 import { Metrics } from "./Metrics.ts"
 
-/** Errors that no request and no fiber owns. Only for processes of the service itself: an embedding team's are theirs. */
+/** Errors outside any request or fiber. Only for processes of the service itself: an embedding team handles its own. */
 
-/** Ends the process in order, as a signal does. */
+/** Shuts the process down gracefully, as a signal does. */
 const endInOrder = (): void => {
   process.kill(process.pid, "SIGTERM")
 }
@@ -11,15 +11,15 @@ const endInOrder = (): void => {
 /**
  * Until the scope closes:
  *
- * - A rejected promise that nobody awaits, such as one of a library, is logged as an error and counted. By default Node
- *   would end the process, and with it the requests and deliveries of everybody else.
- * - An uncaught exception, after which anything may be half done, is logged and ends the process in order, with exit code
- *   1. Further ones during the shutdown are logged.
+ * - A rejected promise that nobody awaits, such as a library's, is logged as an error and counted. By default Node
+ *   would end the process, and with it all other requests and deliveries.
+ * - An uncaught exception, after which anything may be half done, is logged and shuts the process down gracefully, with
+ *   exit code 1. Further ones during the shutdown are logged.
  */
 export const handleProcessErrors: Effect.Effect<void, never, Scope.Scope> = Effect.gen(function* () {
   const run = Runtime.runFork(yield* Effect.runtime<never>())
   const metrics = yield* Metrics
-  // Exported from the start: an alert on its increase needs the value before
+  // Exported from the start: an alert on an increase needs a previous value
   metrics?.count("connected_payments.unhandled_rejection.count", [], 0)
   const rejected = (reason: unknown): void => {
     metrics?.count("connected_payments.unhandled_rejection.count", [])

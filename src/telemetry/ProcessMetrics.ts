@@ -21,10 +21,10 @@ export const observePool = (pool: Pool) =>
     })
   )
 
-/** The interval of the event loop's sampling, in milliseconds; shorter delays come from the sampling itself. */
+/** The event loop's sampling interval, in milliseconds; shorter delays are artefacts of sampling. */
 const resolution = 10
 
-/** Nanoseconds of a sampled delay as seconds, without the sampling's own wait; 0 if there was no sample yet. */
+/** Converts a sampled delay from nanoseconds to seconds, less the sampling interval; 0 without samples. */
 const seconds = (nanoseconds: number): number =>
   Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - resolution / 1000) : 0
 

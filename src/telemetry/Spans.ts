@@ -1,12 +1,12 @@
 import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
 import { Context, DefaultServices, Effect, Exit, type Fiber, FiberRef, Option, Tracer } from "effect"
 
-/** The default tracer, which keeps nothing: the one in use if traces are off. */
+/** The default tracer, which discards all spans; in use if traces are off. */
 export const discardingTracer: Tracer.Tracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
 
 /**
- * Facts about the request that a fiber serves, for its log line and for links to its trace: gathered as they become
- * known, with the same names as on its span.
+ * Facts about the request that a fiber serves, for its log line and for links to its trace: added as they become known,
+ * with the same names as on its span.
  */
 export class RequestFacts extends Context.Tag("connected-payments/telemetry/RequestFacts")<
   RequestFacts,
@@ -29,7 +29,7 @@ const annotateCurrent = (
 }
 
 /**
- * Adds attributes to the current span alone, if one is recorded: for steps of a request, whose attributes are not the
+ * Adds attributes to the current span only, if one is recorded: for steps of a request, whose attributes are not the
  * request's. `Effect.annotateCurrentSpan` fails internally, with a stack trace, if there is none, which costs an
  * untraced request more than its work.
  */
@@ -69,7 +69,7 @@ export const annotateRequest = (attributes: Readonly<Record<string, unknown>>): 
   })
 
 /**
- * `Effect.fn` for what every request runs: if the request is not traced it runs without a span, which would only be
+ * `Effect.fn` for functions that every request runs: an untraced request runs it without a span, which would only be
  * created and discarded.
  */
 export const spanned = <Args extends Array<unknown>, A, E, R>(
@@ -85,7 +85,7 @@ export const spanned = <Args extends Array<unknown>, A, E, R>(
 
 /**
  * A fiber's current span as a `traceparent` header, for others to link to; null without one. If the trace is not
- * exported, the request's span: what links to it can still be correlated.
+ * exported, it is the request's span, so that links to it can still be correlated.
  */
 export const traceparentOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): string | null => {
   const current = fiber.currentSpan
@@ -93,18 +93,18 @@ export const traceparentOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): stri
   return span === null ? null : (HttpTraceContext.toHeaders(span)["traceparent"] ?? null)
 }
 
-/** `traceparentOf` the calling fiber. */
+/** `traceparentOf` for the calling fiber. */
 export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiberRuntime((fiber) =>
   Effect.succeed(traceparentOf(fiber))
 )
 
 /**
- * Set in the context that a span is created with: exports it whatever the sampler decides. For spans that are created
- * after the fact and known to matter.
+ * Exports a span regardless of the sampler, if set in the context that the span is created with. For spans that are
+ * created after the fact and known to matter.
  */
 export class KeptSpan extends Context.Reference<KeptSpan>()("connected-payments/telemetry/KeptSpan", {
   defaultValue: () => false
 }) {}
 
-/** The exit of a failed span: a reason in a few words, without a stack. */
+/** The exit of a failed span: a short reason, without a stack. */
 export const failedWith = (reason: string): Exit.Exit<never, string> => Exit.fail(reason)

@@ -3,12 +3,12 @@ import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from
 import { SettingsError } from "../settings/Settings.ts"
 
 /**
- * Traces, metrics and logs over OTLP, for operators. Each is on if a standard variable names an exporter's address
+ * Traces, metrics and logs over OTLP, for operators. Each is on if a standard variable sets an exporter's address
  * (`OTEL_EXPORTER_OTLP_ENDPOINT` for all, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and so on for one), unless
  * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` and so on turns it off. Off costs nothing: its packages are not
- * even loaded, and nothing is counted. `OTEL_EXPORTER_OTLP_PROTOCOL`, or `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` and so on
- * for one, is `http/protobuf`, the default, or `http/json`. Sampler, resource and export settings are the standard
- * `OTEL_*` variables'.
+ * loaded, and nothing is counted. `OTEL_EXPORTER_OTLP_PROTOCOL`, or `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` and so on for
+ * one, is `http/protobuf`, the default, or `http/json`. Sampler, resource and export settings come from the standard
+ * `OTEL_*` variables.
  */
 
 const isNamed = (name: string) => Config.map(Config.option(Config.nonEmptyString(name)), Option.isSome)
@@ -48,7 +48,7 @@ const given = (name: string) =>
     Effect.map((text) => (text === "" ? null : { name, text }))
   )
 
-/** The protocol of a signal: by its own variable, the one for all, or the default. */
+/** The protocol of a signal: from its own variable, the common one, or the default. */
 const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
   Effect.gen(function* () {
     const set = (yield* given(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)) ?? (yield* given(protocolRow.name))
@@ -60,7 +60,7 @@ const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
     })
   })
 
-/** What is exported, and how. Fails if a protocol is not supported. */
+/** The exported signals with their protocols. Fails if a protocol is not supported. */
 const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () {
   const on = yield* signals
   return {
@@ -72,7 +72,7 @@ const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () 
 
 /**
  * The tracer, the metrics and the exported log of the process. Pending data is sent when the process ends, within 3
- * seconds. Lines are still written as before. Fails with `SettingsError` if a variable asks for an unsupported
+ * seconds. Log lines are still written as before. Fails with `SettingsError` if a variable sets an unsupported
  * protocol.
  */
 export const telemetryLayer: Layer.Layer<never, SettingsError> = Layer.unwrapEffect(

@@ -14,7 +14,7 @@ import {
 const temporaryDirectory = Effect.acquireRelease(
   Effect.promise(async () => {
     const directory = await mkdtemp(join(tmpdir(), "connected-payments-testing-"))
-    // If run by root, the server uses another account, which must be able to enter
+    // Under root, the server runs as another account, which must be able to enter
     await chmod(directory, 0o711)
     return directory
   }),

@@ -22,7 +22,7 @@ export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
   readonly cause: unknown
 }> {}
 
-/** The differences from the default test service; see `EmbeddedServiceOptions`. */
+/** Overrides of the default test service; see `EmbeddedServiceOptions`. */
 export interface TestServiceOptions {
   readonly settings?: NonNullable<EmbeddedServiceOptions["settings"]>
   /** A provider that replaces the emulator, or wraps it. */
@@ -58,13 +58,13 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
     TestServiceFailed | EmulatorError | EmbeddedPostgresError | SqlError.SqlError
   > =>
     this.layerOnDatabase(options).pipe(
-      // Fresh, so that services that are built together do not share it
+      // Fresh, so that services built together do not share it
       Layer.provideMerge(Layer.fresh(Layer.provide(embeddedClientLayer, EmbeddedDatabase.layer)))
     )
 
   /**
-   * With the database of the `PgClient` in its context, which may hold the organizations of earlier suites and of others
-   * that run at the same time: each service creates its own.
+   * Uses the `PgClient` in its context. Its database may hold the organizations of earlier and concurrent suites: each
+   * service creates its own.
    */
   static readonly layerOnDatabase = (
     options: TestServiceOptions = {}
@@ -97,8 +97,8 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
 ]
 
 /**
- * The service on its port: the one of the settings, or a free one, since the URLs in its answers need the port before the
- * server listens. If another process takes that in the meantime, the next one is tried.
+ * Serves on the configured port, or on a free one, chosen beforehand since the service's URLs contain it. If another
+ * process takes it in the meantime, tries up to three more.
  */
 const serviceLayer = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
   Effect.gen(function* () {
@@ -126,7 +126,7 @@ const createOrganization = Effect.fnUntraced(function* (services: Context.Contex
   const author = { kind: "operator", id: "testing" } as const
   const organization = yield* Context.get(services, Organizations).create({
     name: "Test organization",
-    // A person has one organization, and the database may have been another suite's
+    // A person has one organization, and another suite may have used the database
     ownerEmail: `owner-${randomUUID()}@example.com`,
     author
   })

@@ -11,7 +11,7 @@ export type WebhookEventType = keyof WebhookEventData
 
 /** The fields of every event (contract 6.1). */
 export interface WebhookEnvelope<Type extends string, Data> {
-  /** The same on every attempt: deduplicate by it, durably. */
+  /** The same on every attempt: use it to deduplicate, durably. */
   readonly id: string
   readonly type: Type
   readonly version: 1
@@ -38,9 +38,9 @@ export type WebhookEventOf<Type extends WebhookEventType> = WebhookEnvelope<Type
 export type KnownWebhookEvent = { readonly [Type in WebhookEventType]: WebhookEventOf<Type> }[WebhookEventType]
 
 /**
- * The name of a type that this version of the kit does not know. At run time it is the name as it was sent. To the
- * compiler it is text of a form that no name in the catalog has: only then does comparing `type` with a name narrow to
- * that name's event. Assign it to a `string` to compare it with a name that the kit lacks.
+ * The name of a type that this version of the kit does not know. At run time it is the name as sent. For the compiler
+ * it is a template that no name in the catalog matches, so that comparing `type` with a known name narrows to that
+ * event. To compare it with a name that the kit lacks, assign it to a `string`.
  */
 export type UnknownWebhookEventType = `(unknown) ${string}`
 

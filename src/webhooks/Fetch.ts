@@ -32,10 +32,10 @@ const bytesOf = async (request: Request, maxBytes: number): Promise<Uint8Array> 
 }
 
 /**
- * Verifies a Fetch `Request` and returns its event, for handlers that create the response themselves. Rejects with what
- * `verifyWebhook` throws, and with a `TypeError` if the body was read already.
+ * Verifies a Fetch `Request` and returns its event, for handlers that create the response themselves. Rejects with the
+ * errors of `verifyWebhook`, and with a `TypeError` if the body was already consumed.
  *
- * @param options.maxBodyBytes how many bytes are read at most; default `defaultMaxBodyBytes`
+ * @param options.maxBodyBytes the maximum size of a body in bytes; default `defaultMaxBodyBytes`
  */
 export const verifyFetchWebhook = async (
   request: Request,
@@ -48,8 +48,8 @@ export const verifyFetchWebhook = async (
   })
 
 /**
- * A receiving endpoint for everything that turns a Fetch `Request` into a `Response`: Hono, Next.js route
- * handlers, Remix, Bun, Deno and workers with Node's `crypto`. Answers as `WebhookAnswer` says.
+ * A webhook endpoint for frameworks that turn a Fetch `Request` into a `Response`: Hono, Next.js route handlers,
+ * Remix, Bun, Deno and workers with Node's `crypto`. Responds as described in `WebhookAnswer`.
  *
  * ```ts
  * export const POST = fetchWebhookHandler({
@@ -62,7 +62,7 @@ export const verifyFetchWebhook = async (
  * })
  * ```
  *
- * Throws a `TypeError` at once if the options can't work, e.g. if a secret is empty.
+ * Throws a `TypeError` on creation if the options are invalid, e.g. if a secret is empty.
  */
 export const fetchWebhookHandler = (options: WebhookHandlerOptions): ((request: Request) => Promise<Response>) => {
   checkOptions(options)

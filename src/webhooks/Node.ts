@@ -14,7 +14,7 @@ import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } fro
 /** A request of Node's `http` server, or of a framework on top of it that may have read its body already. */
 export type NodeWebhookRequest = IncomingMessage & {
   readonly body?: unknown
-  /** The exact bytes, as platforms keep them that parse the body themselves: Cloud Functions, Firebase, Nest. */
+  /** The exact bytes, kept by platforms that parse the body themselves: Cloud Functions, Firebase, Nest. */
   readonly rawBody?: unknown
 }
 
@@ -26,19 +26,17 @@ const consumed = () =>
       "another place than request.rawBody, pass them to verifyWebhook({ body })."
   )
 
-/**
- * How much beyond its bound a body is read and discarded, so that the answer reaches a sender that is still sending.
- */
+/** How many bytes beyond the limit are read and discarded, so that a sender that is still sending gets the response. */
 const maxDiscardedBytes = 1024 * 1024
 
-/** The bytes that somebody has read before: kept beside the parsed body, or by a parser that leaves them as they are. */
+/** The raw body if it was read already: in `rawBody`, or in a `body` that a parser left as bytes or text. */
 const bytesRead = ({ body, rawBody }: NodeWebhookRequest): Uint8Array | undefined => {
   const bytes = [rawBody, body].find((one) => ArrayBuffer.isView(one))
   if (bytes !== undefined) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return typeof body === "string" ? new TextEncoder().encode(body) : undefined
 }
 
-/** The exact bytes of a request. */
+/** Returns the raw body. Rejects if it exceeds `maxBytes`, was already consumed, or the connection is lost. */
 const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Array> => {
   const read = bytesRead(request)
   if (read !== undefined) {
@@ -81,9 +79,9 @@ const send = (response: ServerResponse, { body, headers, status }: WebhookAnswer
 
 /**
  * Verifies a request of Node's `http` server and returns its event, for handlers that write the response themselves.
- * Rejects with what `verifyWebhook` throws, and with a `TypeError` if the body was read already.
+ * Rejects with the errors of `verifyWebhook`, and with a `TypeError` if the body was already consumed.
  *
- * @param options.maxBodyBytes how many bytes are read at most; default `defaultMaxBodyBytes`
+ * @param options.maxBodyBytes the maximum size of a body in bytes; default `defaultMaxBodyBytes`
  */
 export const verifyNodeWebhook = async (
   request: NodeWebhookRequest,
@@ -106,8 +104,8 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
   )
 
 /**
- * A receiving endpoint for Node's `http` server. Answers as `WebhookAnswer` says; never rejects: what `onRefused` or
- * `onError` throws is logged with `console.error`, and the answer is 500.
+ * A webhook endpoint for Node's `http` server. Responds as described in `WebhookAnswer`. Never rejects: if `onRefused`
+ * or `onError` throws, the error is logged with `console.error` and the response is 500.
  *
  * ```ts
  * const receive = nodeWebhookHandler({
@@ -117,7 +115,7 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  *   onEvent: async (event) => {
  *     if (event.test === true) return
  *     if (event.type === "payment.succeeded") {
- *       // In one transaction: insert event.id (stop if it is known), match the order, its amount and currency, mark it paid
+ *       // In one transaction: insert event.id (stop if known), check the order, amount and currency, mark it paid
  *       await orders.markPaid(event.id, event.data)
  *     }
  *   }
@@ -127,7 +125,7 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  * ).listen(8080)
  * ```
  *
- * Throws a `TypeError` at once if the options can't work, e.g. if a secret is empty.
+ * Throws a `TypeError` on creation if the options are invalid, e.g. if a secret is empty.
  */
 export const nodeWebhookHandler = (
   options: WebhookHandlerOptions
@@ -143,18 +141,18 @@ export const nodeWebhookHandler = (
 }
 
 /**
- * A receiving endpoint for Express (4 and 5), and for frameworks with handlers of the same form. It reads the raw body
- * itself, so register it before `express.json()`; it also works after `express.raw()`, and on platforms that parse the body
- * and keep its bytes in `request.rawBody`.
+ * A webhook endpoint for Express (4 and 5), and for frameworks with the same handler signature. It reads the raw body
+ * itself, so register it before `express.json()`; it also works after `express.raw()`, and on platforms that parse the
+ * body and keep its bytes in `request.rawBody`.
  *
  * ```ts
  * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: false, onEvent }))
  * app.use(express.json())
  * ```
  *
- * If a JSON parser has read the body already, no signature can be checked: `onError` gets a `TypeError` that says so, and
- * the answer is 500, so that the event is sent again and succeeds once the order of the middleware is right. Whatever
- * `onRefused` or `onError` throws goes to Express's own error handler.
+ * If a JSON parser has already read the body, the signature can't be checked: `onError` gets a `TypeError` that says
+ * so, and the response is 500, so that the event is sent again and succeeds once the middleware order is fixed. Errors
+ * thrown by `onRefused` or `onError` go to Express's own error handler.
  */
 export const expressWebhookHandler = (
   options: WebhookHandlerOptions

@@ -2,14 +2,14 @@ import type { WebhookEvent } from "./Events.ts"
 import { refusedHeader, writeRefusal } from "./Refusals.ts"
 import { secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
-/** How to answer a delivery, whatever the framework (contract 9.2). The adapters are built on this. */
+/** Framework-independent handling of a delivery (contract 9.2). The adapters are built on this. */
 
-/** How many bytes of a body the adapters read by default: 256 KiB. Events are far smaller. */
+/** The adapters' default for the maximum size of a body: 256 KiB. Events are far smaller. */
 export const defaultMaxBodyBytes = 256 * 1024
 
 /**
- * Thrown by `onEvent` to have the event sent again, e.g. because its order is not stored yet. It is answered 503 and
- * not reported to `onError`. The service makes six attempts over about 16 hours.
+ * Throw this in `onEvent` to have the event sent again, e.g. because its order is not stored yet. The response is 503,
+ * and `onError` is not called. The service makes six attempts over about 16 hours.
  */
 export class RetryWebhook extends Error {
   override readonly name = "RetryWebhook"
@@ -22,7 +22,7 @@ export class RetryWebhook extends Error {
   }
 }
 
-/** What is known about a delivery besides its event. */
+/** Information about a delivery besides its event. */
 export interface WebhookDelivery {
   /**
    * `Service-Delivery-ID`, the same in each attempt. It is not signed: use it only in your logs, never to deduplicate.
@@ -30,32 +30,34 @@ export interface WebhookDelivery {
   readonly id: string | null
 }
 
-/** The options of a receiving endpoint. */
+/** The options of a webhook endpoint. */
 export interface WebhookHandlerOptions extends WebhookExpectations {
   /**
-   * Stores the receipt and the effect of a verified event. If it succeeds, the answer is 204; if it fails, 503, so that
-   * the event is sent again. Events come at least once and in any order: recognize `test`, deduplicate by `id` in the
-   * transaction of the effect, and guard the effect by `payment_id`. Answer within 10 seconds, or the attempt is given
-   * up.
+   * Stores the receipt and the effect of a verified event. The response is 204 if it succeeds, and 503 if it fails, so
+   * that the event is sent again. Events arrive at least once and in any order: check `test`, deduplicate by `id` in
+   * the transaction of the effect, and guard the effect by `payment_id`. The attempt times out after 10 seconds.
    */
   readonly onEvent: (event: WebhookEvent, delivery: WebhookDelivery) => unknown
   /**
-   * Called for each delivery that is refused with a 4xx, and so is not sent again automatically. By default the reason
-   * is logged with `console.error`, each reason at most once a minute; `false` turns that off. Anybody can send a bad
-   * signature: a function given here is called as often as they do.
+   * Called for each delivery that is refused with a 400 or 413, and so is not retried automatically. By default the
+   * reason is logged with `console.error`, each reason at most once a minute; `false` turns that off. Anybody can send
+   * bad signatures, and a function given here is called for each of them.
    */
   readonly onRefused?: ((error: WebhookVerificationError, delivery: WebhookDelivery) => void) | false
-  /** Called with the reason for each 500 or 503 answer. By default it is logged with `console.error`. */
+  /**
+   * Called with the error behind each 500 or 503 response, except `RetryWebhook`. Default: logs it with
+   * `console.error`.
+   */
   readonly onError?: (error: unknown, delivery: WebhookDelivery) => void
-  /** How many bytes of a body are read at most. Default `defaultMaxBodyBytes`. */
+  /** The maximum size of a body in bytes. Default `defaultMaxBodyBytes`. */
   readonly maxBodyBytes?: number
 }
 
-/** A response as plain values. */
+/** A response, independent of the framework. */
 export interface WebhookAnswer {
   /**
    * 204: the effect is stored. 400: not a genuine delivery, or not for this consumer. 405: not a POST. 413: too large.
-   * 500: this endpoint is set up wrongly. 503: send it again. The service repeats after a 5xx, and never after one of
+   * 500: this endpoint is misconfigured. 503: send the event again. The service retries after a 5xx, never after one of
    * these 4xx.
    */
   readonly status: 204 | 400 | 405 | 413 | 500 | 503
@@ -77,7 +79,7 @@ const answer = (
 /** The effect is stored: the service counts the event as delivered. */
 export const answerReceived: WebhookAnswer = { status: 204, headers: {}, body: "" }
 
-/** The answer that asks for the event again, after at least this many seconds. */
+/** Asks the service to send the event again, after at least this many seconds. */
 export const answerRetry = (afterSeconds?: number): WebhookAnswer =>
   answer(
     503,
@@ -86,15 +88,16 @@ export const answerRetry = (afterSeconds?: number): WebhookAnswer =>
   )
 
 /**
- * The answer that refuses a delivery for good, with the reason. The header `Service-Refused` shows it in the delivery's history, too.
- * After a body that is too large the connection closes, so that the unread rest is not taken for another request.
+ * Refuses a delivery permanently, with the reason. The `Service-Refused` header also shows it in the delivery's
+ * history. After a body that is too large the connection closes, so that the unread rest is not parsed as another
+ * request.
  */
 export const answerRefused = ({ reason }: WebhookVerificationError): WebhookAnswer =>
   reason === "body_too_large"
     ? answer(413, reason, { connection: "close" })
     : answer(400, reason, refusedHeader(reason))
 
-/** This endpoint is set up wrongly: the service sends the event again. */
+/** This endpoint is misconfigured: the service sends the event again. */
 export const answerNotProcessed: WebhookAnswer = answer(500, "not_processed")
 
 const answerMethod: WebhookAnswer = answer(405, "method_not_allowed", { allow: "POST" })
@@ -106,10 +109,7 @@ export interface WebhookRequest {
   readonly body: (maxBytes: number) => Promise<string | Uint8Array>
 }
 
-/**
- * Checks the options once, when the handler is created, so that they don't fail with each delivery. Throws a
- * `TypeError`.
- */
+/** Validates the options once, when the handler is created, rather than on each delivery. Throws a `TypeError`. */
 export const checkOptions = (options: WebhookHandlerOptions): void => {
   secretsOf(options.secret)
   if (typeof options.onEvent !== "function") throw new TypeError("A webhook handler needs `onEvent`")
@@ -121,13 +121,13 @@ export const checkOptions = (options: WebhookHandlerOptions): void => {
   if (!(maxBodyBytes > 0)) throw new TypeError("`maxBodyBytes` must be a positive number")
 }
 
-/** Says what went wrong while something else was reported. */
+/** Logs a failure of `onRefused` or `onError`. */
 export const writeReportFailure = (error: unknown): void =>
   console.error("The webhook handler's `onRefused` or `onError` failed", error)
 
 /**
- * Does not wait for what a consumer's function returns. If that is a promise that rejects, the failure is logged: unhandled,
- * it would end the process, and anybody can send a request that is refused.
+ * Does not await the result of a consumer's callback. If it is a promise that rejects, the failure is logged: an
+ * unhandled rejection would end the process, and anybody can send a request that is refused.
  */
 const unwaited = (returned: unknown): void => void Promise.resolve(returned).catch(writeReportFailure)
 
@@ -145,7 +145,7 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
     : unwaited(options.onError(error, delivery))
 
 /**
- * Verifies a request, has its event stored, and returns the answer to send. For frameworks without an adapter:
+ * Verifies a request, passes its event to `onEvent`, and returns the response. For frameworks without an adapter:
  *
  * ```ts
  * const { body, headers, status } = await receiveWebhook(
@@ -158,8 +158,8 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
  * )
  * ```
  *
- * Rejects only if `onRefused` or `onError` throws. A promise that they return is not waited for; if it is rejected, that is
- * logged with `console.error`.
+ * Rejects only if `onRefused` or `onError` throws. A promise that they return is not awaited; if it rejects, the error
+ * is logged with `console.error`.
  */
 export const receiveWebhook = async (
   request: WebhookRequest,

@@ -1,14 +1,15 @@
 import type { WebhookVerificationError, WebhookVerificationReason } from "./Verify.ts"
 
-/** How a refusal is reported: to the sender in a header of the answer, and in the consumer's own log. */
+/** How a refusal is reported: to the sender in a response header, and in the consumer's own log. */
 
 /**
- * The header of an answer that refuses a delivery. The service stores its value, one of a closed list, as the attempt's
- * error code (`consumer_refused_environment`), so that a delivery's history shows what is wrong at the consumer.
+ * The header of a response that refuses a delivery. The service stores its value, one of a closed list, as the
+ * attempt's error code (`consumer_refused_environment`), so that a delivery's history shows what is wrong at the
+ * consumer.
  */
 export const refusedHeaderName = "service-refused"
 
-/** The header's value for each reason. The others have no code of their own: the status is enough. */
+/** The header's value for each reason; null if the status alone is enough. */
 const codes: { readonly [Reason in WebhookVerificationReason]: string | null } = {
   missing_header: "signature",
   malformed_header: "signature",
@@ -21,7 +22,7 @@ const codes: { readonly [Reason in WebhookVerificationReason]: string | null } =
   body_too_large: null
 }
 
-/** The header for a refusal; none if its reason has no code. */
+/** The header for a refusal; empty if its reason has no code. */
 export const refusedHeader = (reason: WebhookVerificationReason): Readonly<Record<string, string>> => {
   const code = codes[reason]
   return code === null ? {} : { [refusedHeaderName]: code }
@@ -40,7 +41,7 @@ const advice: { readonly [Reason in WebhookVerificationReason]: string } = {
   body_too_large: "Check `maxBodyBytes`; the service's events are far smaller than its default."
 }
 
-/** How long a logged reason is not logged again. */
+/** The minimum time between two log lines for the same reason. */
 const quietMillis = 60_000
 
 interface Written {
@@ -48,17 +49,15 @@ interface Written {
   unwritten: number
 }
 
-/**
- * At most one entry for each reason. Shared by the whole process, since `receiveWebhook` may get new options each time.
- */
+/** One entry per reason. Shared by the whole process, since `receiveWebhook` may get new options each time. */
 const written = new Map<WebhookVerificationReason, Written>()
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * Logs a refusal with `console.error`: the reason and what to check, but nothing from the request except a well-formed
- * delivery id. Anybody can send a bad signature, so each reason is logged at most once a minute; its next line says how
- * many were left out.
+ * delivery id. Anybody can send a bad signature, so each reason is logged at most once a minute; the next line gives
+ * the number of refusals not logged.
  */
 export const writeRefusal = (
   { message, reason }: WebhookVerificationError,

@@ -1,11 +1,12 @@
 import { checkSecret } from "./Verify.ts"
 
 /**
- * A signing secret in the form that the libraries of Standard Webhooks take: `whsec_` and the base64 of the secret's own
- * characters. They verify `webhook-id`, `webhook-timestamp` and `webhook-signature`, which every delivery carries beside
- * `Service-Signature`. The API shows the same as `standardWebhooksSecret`, once; this computes it from a stored secret.
+ * Returns a signing secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of the secret's
+ * own characters. They verify `webhook-id`, `webhook-timestamp` and `webhook-signature`, which every delivery carries
+ * in addition to `Service-Signature`. The API shows this value once, as `standardWebhooksSecret`; this function
+ * computes it from a stored secret.
  *
- * Throws a `TypeError` if the secret is empty, or has spaces, line breaks or quotes in it.
+ * Throws a `TypeError` if the secret is empty or contains spaces, line breaks or quotes.
  */
 export const standardWebhooksSecret = (signingSecret: string): string => {
   checkSecret(signingSecret)

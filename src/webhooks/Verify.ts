@@ -6,13 +6,13 @@ import type { WebhookEvent } from "./Events.ts"
  *
  * - `missing_header`: there is no `Service-Signature`.
  * - `malformed_header`: it is not `t=<Unix seconds>` with at least one `v1=`.
- * - `signature_mismatch`: no `v1` matches any of the secrets: the body is not from the service, was altered, or was parsed
- *   and serialized again.
+ * - `signature_mismatch`: no `v1` matches any of the secrets: the body is not from the service, was altered, or was
+ *   parsed and serialized again.
  * - `timestamp_out_of_tolerance`: genuine, but signed too long ago, or by a clock too far ahead.
  * - `malformed_body`: genuine, but not an event: not UTF-8, not JSON, or not an envelope.
  * - `unsupported_version`: an envelope of a version that this kit does not know.
- * - `wrong_organization`, `wrong_environment`: not the one that the options expect.
- * - `body_too_large`: more bytes than an adapter reads; nothing of it was verified.
+ * - `wrong_organization`, `wrong_environment`: not the expected one.
+ * - `body_too_large`: more bytes than the adapter's limit; nothing was verified.
  */
 export type WebhookVerificationReason =
   | "missing_header"
@@ -37,7 +37,7 @@ const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
   body_too_large: "The request's body is larger than what is read"
 }
 
-/** A delivery that must not be acted on. Answer it with a 4xx; the message contains nothing from the request. */
+/** A delivery that must be rejected. Respond with a 4xx; the message contains nothing from the request. */
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError"
   readonly reason: WebhookVerificationReason
@@ -48,9 +48,9 @@ export class WebhookVerificationError extends Error {
   }
 }
 
-/** What a delivery is checked against. */
+/** The values that a delivery is checked against. */
 export interface WebhookExpectations {
-  /** The endpoint's whole signing secret; or several, e.g. while a rotated one is being replaced. */
+  /** The endpoint's full signing secret, or several, e.g. during a rotation. */
   readonly secret: string | ReadonlyArray<string>
   /**
    * The largest difference between the signature's time and now, in whole seconds, in either direction. Default 300, as
@@ -63,7 +63,7 @@ export interface WebhookExpectations {
   readonly livemode?: boolean
 }
 
-/** What to verify, and what to check it against. */
+/** A delivery to verify, and the values to check it against. */
 export interface VerifyWebhookOptions extends WebhookExpectations {
   /**
    * The request's body exactly as it arrived: if it is parsed and serialized again, the signature no longer matches.
@@ -76,14 +76,14 @@ export interface VerifyWebhookOptions extends WebhookExpectations {
 }
 
 interface ParsedHeader {
-  /** As it was written: exactly these characters were signed. */
+  /** Unparsed: exactly these characters were signed. */
   readonly timestamp: string
   readonly signatures: ReadonlyArray<string>
 }
 
 /**
- * Ignores parts with other labels, which are for future schemes. Refuses a second `t`: it would be unclear which was
- * signed.
+ * Ignores parts with unknown labels, reserved for future schemes. Refuses a second `t`: it would be unclear which one
+ * was signed.
  */
 const parseHeader = (header: string): ParsedHeader => {
   const timestamps: Array<string> = []
@@ -109,7 +109,7 @@ const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
   throw new TypeError("verifyWebhook needs the raw body: text or bytes, not the result of a JSON parser")
 }
 
-/** What no signing secret has in it, and how it may have come there. */
+/** Patterns that no signing secret contains, each with its likely origin. */
 const faults: ReadonlyArray<readonly [pattern: RegExp, fault: string]> = [
   [/[\r\n]/, "has a line break in it, as at the end of a file"],
   [/\s/, "has a space in it"],
@@ -120,8 +120,8 @@ const faults: ReadonlyArray<readonly [pattern: RegExp, fault: string]> = [
 ]
 
 /**
- * Throws a `TypeError` for a signing secret under which no delivery could be genuine, without repeating it, and for an empty
- * one: anybody knows that, so a missing setting must not accept forgeries.
+ * Throws a `TypeError` if a signing secret can't be valid or is empty, without repeating it. Anybody can sign with an
+ * empty one, so a missing setting must not accept forgeries.
  */
 export const checkSecret = (secret: string): void => {
   if (typeof secret !== "string" || secret === "") throw new TypeError("A signing secret must not be empty")
@@ -130,8 +130,8 @@ export const checkSecret = (secret: string): void => {
 }
 
 /**
- * The secrets as a list. Throws a `TypeError` if there is none, or one can't be right: each delivery would be refused for
- * good, so this must be noticed before the first one.
+ * Returns the secrets as a list. Throws a `TypeError` if there is none, or one can't be valid: this must surface before
+ * the first delivery, since each one would be refused permanently.
  */
 export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<string> => {
   const secrets = typeof secret === "string" ? [secret] : secret
@@ -140,9 +140,7 @@ export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<
   return secrets
 }
 
-/**
- * Whether any `v1` matches any secret. Every pair is compared in constant time, so that the duration reveals nothing.
- */
+/** Whether any `v1` matches any secret. Compares every pair in constant time, so that the duration reveals nothing. */
 const matches = ({ signatures, timestamp }: ParsedHeader, body: Uint8Array, secrets: ReadonlyArray<string>) => {
   const candidates = signatures.map((signature) => Buffer.from(signature))
   let matched = false
@@ -191,15 +189,15 @@ const parseEvent = (body: Uint8Array): WebhookEvent => {
 }
 
 /**
- * Verifies a delivery and returns its event (contract 8). The body is parsed only after its signature was found
- * genuine; every `v1` in the header is tried, as a rotated secret requires.
+ * Verifies a delivery and returns its event (contract 8). Parses the body only after verifying its signature; tries
+ * every `v1` in the header, as secret rotation requires.
  *
- * A verified event is still only news: recognize `test`, deduplicate by `id`, and match the payment with your own
- * order, its amount and currency before any effect. A type that this kit does not know is not an error: see
+ * A verified event may still be a test or a repeat: check `test`, deduplicate by `id`, and compare the payment with
+ * your own order, its amount and currency before any effect. A type that this kit does not know is not an error: see
  * `UnknownWebhookEvent`.
  *
  * Throws a `WebhookVerificationError` if the delivery must be refused, and a `TypeError` if the call itself is wrong:
- * no secret, one that can't be right (empty, with spaces, line breaks or quotes), or a body that was parsed already.
+ * no secret, an invalid one (empty, with spaces, line breaks or quotes), or a body that was already parsed.
  */
 export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   const { header, livemode, now = new Date(), organizationId, toleranceSeconds = 300 } = options

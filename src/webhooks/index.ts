@@ -1,14 +1,14 @@
 /**
- * For consumers of the service's events: verify a delivery, read its event, answer it. Depends only on Node's own `crypto`
- * and `http` types.
+ * For consumers of the service's events: verify a delivery, read its event, respond to it. Depends only on Node's own
+ * `crypto` and `http` types.
  *
  * - In your own server: `nodeWebhookHandler`, `expressWebhookHandler`, `fetchWebhookHandler`. They read the raw body
- *   within a bound, verify it, call `onEvent`, and answer 204, 400, 413 or 503.
- * - To answer yourself: `verifyNodeWebhook`, `verifyFetchWebhook`.
- * - With only the bytes and the header: `verifyWebhook`.
- * - For a library of Standard Webhooks instead: `standardWebhooksSecret`.
+ *   up to a size limit, verify it, call `onEvent`, and respond with 204, 400, 413 or 503.
+ * - To respond yourself: `verifyNodeWebhook`, `verifyFetchWebhook`.
+ * - If you have only the bytes and the header: `verifyWebhook`.
+ * - To use a Standard Webhooks library instead: `standardWebhooksSecret`.
  *
- * A verified event is genuine, but still only news: recognize `test`, deduplicate by `id`, and match the
+ * A verified event is genuine, but may be a test or a repeat: check `test`, deduplicate by `id`, and compare the
  * payment with your own order, its amount and currency before any effect.
  */
 export * from "./Events.ts"

@@ -1,12 +1,12 @@
-/** Why a call of the API failed: the service's refusal, or that there was no answer. */
+/** A failed API call: a refusal by the service, or no response. */
 export class ApiError extends Error {
   /** The HTTP status; 0 if the service could not be reached. */
   readonly status: number
-  /** The error's code in the contract, such as `validation_failed`; `unreachable` if there was no answer. */
+  /** The contract's error code, such as `validation_failed`; `unreachable` if there was no response. */
   readonly code: string
   /** The refused fields as dotted paths. */
   readonly fields: ReadonlyArray<string>
-  /** What to quote to support; null if the request never arrived. */
+  /** The id to quote to support; null if the request never arrived. */
   readonly requestId: string | null
   readonly retryAfterSeconds: number | null
 
@@ -31,7 +31,7 @@ export class ApiError extends Error {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** Reads a refusal. A proxy in between may answer with something else than the service's JSON. */
+/** Parses an error response. A proxy may send something other than the service's JSON. */
 export const refusalOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => null)
   const said = isRecord(body) ? body : {}
@@ -51,7 +51,7 @@ export const refusalOf = async (response: Response): Promise<ApiError> => {
   })
 }
 
-/** There was no answer: no connection, or it broke off. */
+/** No response: no connection, or it broke off. */
 export const unreachable = (): ApiError =>
   new ApiError({
     message: "The service could not be reached. Check your connection and try again.",
@@ -59,7 +59,7 @@ export const unreachable = (): ApiError =>
     code: "unreachable"
   })
 
-/** Any failure as an `ApiError`: what is none is a mistake in the page itself. */
+/** Converts any failure to an `ApiError`; anything unknown is a bug in the page. */
 export const toApiError = (failure: unknown): ApiError =>
   failure instanceof ApiError
     ? failure

@@ -1,24 +1,22 @@
-/**
- * Where the console and the service are: a proxy may serve both below a path, which the page's `<base>` tells.
- */
+/** Paths of the console and the service. A proxy may serve both below a path, given by the page's `<base>`. */
 
-/** The console's path without a slash at the end, such as `/console`. */
+/** The console's path without a trailing slash, such as `/console`. */
 export const consolePath = new URL(document.baseURI).pathname.replace(/\/$/, "")
 
-/** The service's path without a slash at the end; empty if it is at the root. */
+/** The service's path without a trailing slash; empty at the root. */
 export const servicePath = consolePath.replace(/\/console$/, "")
 
-/** The environment that a path below the console names; undefined on pages outside of a workspace. */
+/** The environment in a path below the console; undefined on pages outside a workspace. */
 export const environmentIn = (path: string): "sandbox" | "production" | undefined => {
   const [, environment] = /^\/(sandbox|production)(?:\/|$)/.exec(path) ?? []
   return environment === "sandbox" || environment === "production" ? environment : undefined
 }
 
-/** The path below the console that the address bar shows. */
+/** The current path below the console. */
 export const currentPath = (): string => {
   const { pathname } = location
   return pathname.startsWith(consolePath) ? pathname.slice(consolePath.length) || "/" : "/"
 }
 
-/** Whether a path stays below the console: what a link of somebody else names is not followed out of it. */
+/** Whether a path stays inside the console; guards against redirects to other sites. */
 export const isOwnPath = (path: string): boolean => /^\/(?![/\\])[^\s\\]*$/.test(path) && path.length <= 2000

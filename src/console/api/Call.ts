@@ -7,22 +7,22 @@ import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 export { ApiError } from "./ApiError.ts"
 export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 
-/** Names the workspace of a request, so that two tabs of one session never mix their environments. */
+/** Header with the workspace of a request, so that two tabs of one session never mix their environments. */
 const workspaceHeader = "service-workspace"
 
-/** Set by the session module: the organization that fills in the paths, and the listener for the end of the session. */
+/** Set by the session module: the organization for paths, and the listener for the session's end. */
 const session: { organizationId: string | undefined; onEnd: () => void } = {
   organizationId: undefined,
   onEnd: () => {}
 }
 
-/** Sets the organization that fills in the paths of later calls; what was answered before is forgotten. */
+/** Sets the organization for the paths of later calls, and clears the response cache. */
 export const setOrganization = (organizationId: string | undefined): void => {
   forgetAnswers()
   session.organizationId = organizationId
 }
 
-/** Sets what happens when the service says that the session has ended. */
+/** Sets the listener for the end of the session. */
 export const onSessionEnd = (listener: () => void): void => {
   session.onEnd = listener
 }
@@ -35,7 +35,7 @@ interface AnyRequest {
 
 export interface CallOptions {
   readonly signal?: AbortSignal
-  /** For operations that take one. Default: a new one per call. */
+  /** For operations that take a key. Default: a new one per call. */
   readonly idempotencyKey?: string
 }
 
@@ -55,7 +55,7 @@ const queryOf = (urlParams: Readonly<Record<string, unknown>>): string => {
   return text === "" ? "" : `?${text}`
 }
 
-/** Whether a refusal means that the session has ended; a refused link from a mail is answered 401 as well. */
+/** Whether a refusal means that the session has ended. A refused mail link also gets 401. */
 const endsSession = (error: ApiError, key: string): boolean =>
   error.status === 401 && !/^(?:signIn|invitation)\./.test(key)
 
@@ -70,7 +70,7 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
   if (takesKey) headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID())
   if (request.payload !== undefined && form === undefined) headers.set("content-type", "application/json")
   const url = `${servicePath}${pathOf(template, request.path ?? {})}${queryOf(request.urlParams ?? {})}`
-  // Two workspaces have the same addresses
+  // The cache key includes the workspace, since both workspaces have the same URLs
   const asked = `${environment} ${url}`
   const known = method === "GET" ? knownAnswer(asked) : undefined
   if (known !== undefined) headers.set("if-none-match", known.etag)
@@ -107,9 +107,8 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
 }
 
 /**
- * Calls an operation by its group and name in the contract. The session's cookie, the organization in the path, and the
- * workspace of the page's address go along by themselves. Rejects with `ApiError`, or with the `AbortError` of
- * `options.signal`.
+ * Calls an operation by its group and name in the contract. Adds the session cookie, the organization in the path, and
+ * the workspace of the current page. Rejects with `ApiError`, or with the `AbortError` of `options.signal`.
  */
 export const call = <G extends GroupName, N extends OperationName<G>>(
   group: G,
@@ -118,5 +117,5 @@ export const call = <G extends GroupName, N extends OperationName<G>>(
     ? [request?: RequestOf<G, N>, options?: CallOptions]
     : [request: RequestOf<G, N>, options?: CallOptions]
 ): Promise<AnswerOf<G, N>> =>
-  // The declarations, of which `operations` is made, say what this operation takes and answers
+  // The contract's declarations, from which `operations` is generated, give the request and response types
   send(`${group}.${name}` as OperationKey, (request ?? {}) as AnyRequest, options ?? {}) as Promise<AnswerOf<G, N>>

@@ -1,7 +1,6 @@
 /**
- * The last answers with their tags, so that what is polled costs the service and the network a 304 while nothing has
- * changed. In the page's memory alone: a browser's own cache is on the disk, and what an organization may see does not
- * belong there.
+ * Caches the last responses by ETag, so that polling unchanged data costs only a 304. In memory only: the browser's own
+ * cache is on disk, where an organization's data does not belong.
  */
 
 interface KnownAnswer {
@@ -9,15 +8,15 @@ interface KnownAnswer {
   readonly value: unknown
 }
 
-/** More than a page asks for at once. */
+/** More than one page requests at once. */
 const maxKnown = 50
 
 const answers = new Map<string, KnownAnswer>()
 
-/** The answer that was had last; undefined if none is known. */
+/** The last cached response; undefined if there is none. */
 export const knownAnswer = (asked: string): KnownAnswer | undefined => answers.get(asked)
 
-/** Keeps an answer, in place of the one that was kept longest. */
+/** Caches a response and evicts the oldest one beyond the limit. */
 export const keepAnswer = (asked: string, answer: KnownAnswer): void => {
   answers.delete(asked)
   answers.set(asked, answer)
@@ -28,5 +27,5 @@ export const keepAnswer = (asked: string, answer: KnownAnswer): void => {
   }
 }
 
-/** Forgets everything, as at the end of a session. */
+/** Clears the cache, as at the end of a session. */
 export const forgetAnswers = (): void => answers.clear()

@@ -4,8 +4,8 @@ import type { Answer } from "../../client/Resources.ts"
 import type { Api } from "../../contract/Api.ts"
 
 /**
- * The types of the calls, derived from the contract's declarations. Types alone: none of the contract's code is in the
- * pages, since its schemas would be several times as large as the pages themselves.
+ * The types of the calls, derived from the contract. Types only: the contract's schemas are several times the size of
+ * the pages themselves.
  */
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups, infer _Error, infer _R> ? Groups : never
@@ -21,12 +21,11 @@ type EndpointsOf<G extends GroupName> =
     ? Endpoints
     : never
 
-/** The groups of the contract. */
 export type GroupName = HttpApiGroup.HttpApiGroup.Name<Groups>
 
 export type OperationName<G extends GroupName> = HttpApiEndpoint.HttpApiEndpoint.Name<EndpointsOf<G>>
 
-/** What JSON carries for a value of the contract: a time is text, and so are ids with a brand and secrets. */
+/** The JSON form of a value of the contract: times, branded ids and secrets become strings. */
 export type Json<T> = unknown extends T
   ? T
   : T extends Date
@@ -47,10 +46,10 @@ export type Json<T> = unknown extends T
               ? ReadonlyArray<Json<Item>>
               : { readonly [K in keyof T]: Json<T[K]> }
 
-/** A value in a query, written as text. */
+/** Query parameters, which are serialized to text. */
 type Query<T> = { readonly [K in keyof T]: Json<T[K]> | (T[K] extends number | undefined ? number : never) }
 
-/** Whether an operation takes nothing there: the part is not declared, or has no fields. */
+/** Whether a part of a request is not declared or has no fields. */
 type IsNothing<Part> = [Part] extends [never] ? true : [keyof Part] extends [never] ? true : false
 
 type PathPart<Path> =
@@ -108,12 +107,12 @@ type AnswerPart<G, Endpoint> =
       : Json<Answer<G, Name, Success>>
     : never
 
-/** The request of an operation: `path`, `urlParams` and `payload` as JSON carries them. */
+/** The request of an operation: `path`, `urlParams` and `payload` in their JSON form. */
 export type RequestOf<G extends GroupName, N extends OperationName<G>> = Parts<
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
 >
 
-/** The answer of an operation, as JSON carries it. */
+/** The response of an operation in its JSON form. */
 export type AnswerOf<G extends GroupName, N extends OperationName<G>> = AnswerPart<
   G,
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>

@@ -2,14 +2,14 @@ import { call } from "../api/Call.ts"
 import { useQuery } from "../state/Query.ts"
 import { useSession, useWorkspace } from "../state/Session.ts"
 
-/** Who has done or created something, by a name that people know. */
+/** The author of an action, shown by a familiar name. */
 
 interface AuthorShown {
   readonly kind: string
   readonly id: string
 }
 
-/** The names of authors: members by address, keys of this workspace by name, where the reader may list them. */
+/** Names authors: members by email address, keys of this workspace by name, if the reader may list them. */
 export const useAuthorNames = (): ((author: AuthorShown | null) => string) => {
   const { organization, person } = useSession()
   const { environment } = useWorkspace()

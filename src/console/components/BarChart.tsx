@@ -11,13 +11,13 @@ import {
 } from "./chartScales.ts"
 
 export interface BarChartProps {
-  /** Says what is counted, for the reader of the table and the chart's name. */
+  /** What is counted; names the chart and its table. */
   readonly title: string
   /** Stacked in this order, the first at the bottom. */
   readonly series: ReadonlyArray<ChartSeries>
-  /** One per column, such as days. */
+  /** One label per column, such as days. */
   readonly labels: ReadonlyArray<string>
-  /** A value in words, such as "R$15.00". */
+  /** Formats a value, such as "R$15.00". */
   readonly format: (value: number) => string
   /** A shorter form for the axis, such as "R$1.2K". Default: `format`. */
   readonly formatTick?: ((value: number) => string) | undefined
@@ -26,10 +26,10 @@ export interface BarChartProps {
 const height = 168
 const below = 24
 const above = 8
-/** About what one character of the axis takes at the small type size. */
+/** Approximate width of an axis character at the small type size. */
 const characterWidth = 7.5
 
-/** The width that an element has on the page, as it changes. */
+/** The current width of an element. */
 const useWidth = () => {
   const ref = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(640)
@@ -48,8 +48,8 @@ const useWidth = () => {
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
 /**
- * A stacked bar chart. The line above it names the series with the values of the column under the pointer, or of the one
- * that the arrow keys have reached; otherwise with their sums. A table has the same for those who don't see the picture.
+ * A stacked bar chart. The line above it names the series and shows the values of the column under the pointer or
+ * selected with the arrow keys, otherwise the sums. A table gives screen readers the same data.
  */
 export const BarChart = ({ format, formatTick = format, labels, series, title }: BarChartProps) => {
   const { ref, width } = useWidth()
@@ -114,7 +114,7 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
             {columns.map((parts, column) => {
               const at = x(column) ?? 0
               return (
-                // The columns are their own key: they have no identity besides their place
+                // Columns have no identity besides their position
                 <g key={`${id}-${column}`} class={active === null || active === column ? "" : "bars-faint"}>
                   {parts.map(({ from, series: index, to }) => (
                     <rect

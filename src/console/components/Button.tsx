@@ -3,14 +3,14 @@ import { Link } from "wouter-preact"
 
 export type ButtonKind = "primary" | "plain" | "danger" | "quiet"
 
-/** A button. While `busy` it keeps its size and the focus, and does nothing. */
+/** A button. While `busy` it keeps its size and the focus, but ignores clicks. */
 export const Button = (props: {
   readonly kind?: ButtonKind
   readonly busy?: boolean | undefined
   readonly disabled?: boolean | undefined
   readonly onClick?: (() => void) | undefined
   readonly type?: "button" | "submit"
-  /** For a button whose text alone would not say what it does. */
+  /** For a button whose text alone is unclear. */
   readonly label?: string | undefined
   readonly small?: boolean
   readonly children: ComponentChildren
@@ -35,7 +35,7 @@ export const Button = (props: {
   )
 }
 
-/** A link to another page of the console that looks like a button. */
+/** A link within the console, styled as a button. */
 export const ButtonLink = (props: {
   readonly href: string
   readonly kind?: ButtonKind

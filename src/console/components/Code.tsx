@@ -1,10 +1,10 @@
 import { Copy } from "./Copy.tsx"
 
-/** Code or other text as it is, with a button to copy it. Long lines scroll. */
+/** Preformatted text with a copy button. Long lines scroll. */
 export const Code = (props: {
   readonly text: string
   readonly language?: string
-  /** What it is, for screen readers. */
+  /** Names the text for screen readers. */
   readonly label?: string
   readonly copyLabel?: string
 }) => (
@@ -28,7 +28,7 @@ export const JsonView = ({ label = "JSON", value }: { readonly value: unknown; r
 
 const shownSecret = "secret"
 
-/** A secret that is shown this once: whole, in one line that can be selected, with a button to copy it. */
+/** A secret that is shown only once: whole, on one selectable line, with a copy button. */
 export const Secret = ({ copyLabel, value }: { readonly value: string; readonly copyLabel: string }) => (
   <div class={shownSecret}>
     <code>{value}</code>

@@ -7,7 +7,7 @@ const useCopy = (text: string) => {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
   const copy = () => {
-    // Absent without a secure connection
+    // Undefined without a secure connection
     const written: Promise<void> | undefined = navigator.clipboard?.writeText(text)
     if (written === undefined) {
       toast("This browser does not let the page copy. Select the text and copy it yourself.", "problem")
@@ -25,7 +25,6 @@ const useCopy = (text: string) => {
   return { copied, copy }
 }
 
-/** A button that copies a text. */
 export const Copy = ({ label, text }: { readonly text: string; readonly label: string }) => {
   const { copied, copy } = useCopy(text)
   return (
@@ -39,8 +38,8 @@ export const Copy = ({ label, text }: { readonly text: string; readonly label: s
 const shortened = (value: string): string => (value.length <= 20 ? value : `${value.slice(0, 10)}…${value.slice(-6)}`)
 
 /**
- * An id, with a button to copy it. It is shortened, and the whole is its title, unless `full`. With `plain` it has no
- * button: for the first cell of a row that is a link.
+ * An id with a copy button. Shortened unless `full`, with the whole id as its title. `plain` omits the button, for
+ * cells that are links.
  */
 export const Id = (props: { readonly value: string; readonly full?: boolean; readonly plain?: boolean }) => {
   const { value } = props

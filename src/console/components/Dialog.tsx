@@ -11,7 +11,7 @@ interface DialogProps {
   readonly open: boolean
   readonly onClose: () => void
   readonly footer?: ComponentChildren
-  /** Stays open if one clicks beside it or presses Escape: for what is shown only once. */
+  /** Stays open on a click outside and on Escape, for content that is shown only once. */
   readonly keep?: boolean
   readonly children?: ComponentChildren
 }
@@ -33,7 +33,7 @@ const OpenDialog = (props: DialogProps) => {
         event.preventDefault()
         if (props.keep !== true) props.onClose()
       }}
-      // The dialog itself is what lies beside its content
+      // A click outside the content hits the dialog element itself
       onMouseDown={(event) => {
         if (event.target === dialog.current && props.keep !== true) props.onClose()
       }}
@@ -54,7 +54,7 @@ const OpenDialog = (props: DialogProps) => {
   )
 }
 
-/** A modal dialog: holds the focus, closes with Escape, and gives the focus back to where it was. */
+/** A modal dialog: traps the focus, closes on Escape, and restores the previous focus. */
 export const Dialog = (props: DialogProps) => (props.open ? <OpenDialog {...props} /> : null)
 
 interface ConfirmProps {
@@ -66,7 +66,7 @@ interface ConfirmProps {
   readonly danger?: boolean
   readonly busy?: boolean | undefined
   readonly error?: ApiError | undefined
-  /** A word that has to be typed first: only where money or secrets go. */
+  /** A word that must be typed first; only where money or secrets are involved. */
   readonly typed?: string | undefined
   readonly children?: ComponentChildren
 }
@@ -110,5 +110,5 @@ const OpenConfirm = (props: ConfirmProps) => {
   )
 }
 
-/** Asks before something is done that can't be undone. */
+/** Asks for confirmation of an action that can't be undone. */
 export const Confirm = (props: ConfirmProps) => (props.open ? <OpenConfirm {...props} /> : null)

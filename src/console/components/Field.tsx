@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from "preact"
 import { useId } from "preact/hooks"
 import { useRefusal } from "./Form.tsx"
 
-/** What a field gives its input. */
+/** The attributes that a field gives its input. */
 export interface FieldProps {
   readonly id: string
   readonly name: string
@@ -16,7 +16,7 @@ interface Described {
   readonly label: string
   readonly hint?: ComponentChildren
   readonly required?: boolean | undefined
-  /** What the page itself finds wrong, such as with a live check; the API's refusal comes first. */
+  /** A problem found by the page, such as by a live check; the API's refusal takes precedence. */
   readonly problem?: string | undefined
 }
 
@@ -43,7 +43,7 @@ const Hint = ({ id, children }: { readonly id: string | undefined; readonly chil
     </p>
   )
 
-/** A field with its label, hint and reason of refusal, around any input. */
+/** Wraps any input with its label, hint and refusal. */
 export const Field = (props: Described & { readonly children: (props: FieldProps) => ComponentChildren }) => {
   const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
   return (
@@ -77,7 +77,7 @@ export const TextField = (
     readonly type?: "text" | "email" | "url" | "search" | "date" | "datetime-local" | "number"
     readonly autocomplete?: string
     readonly inputMode?: "text" | "decimal" | "numeric" | "email" | "url" | "search"
-    /** For codes, ids and addresses. */
+    /** For codes, ids and URLs. */
     readonly monospace?: boolean
   }
 ) => (
@@ -99,7 +99,6 @@ export const TextField = (
   </Field>
 )
 
-/** Several lines of text. */
 export const TextArea = (props: TextProps & { readonly rows?: number; readonly monospace?: boolean }) => (
   <Field {...props}>
     {(field) => (
@@ -149,7 +148,6 @@ export const SelectField = <V extends string>(
   </Field>
 )
 
-/** Yes or no. */
 export const Checkbox = (
   props: Described & {
     readonly checked: boolean
@@ -179,7 +177,7 @@ export const Checkbox = (
   )
 }
 
-/** One of a few, all of them shown. */
+/** A choice among a few options, all visible. */
 export const RadioGroup = <V extends string>(
   props: Described & {
     readonly value: V | undefined
@@ -219,7 +217,7 @@ export const RadioGroup = <V extends string>(
   )
 }
 
-/** Fields that belong together, under one label; with a name, the API's refusal of that field is shown below them. */
+/** Groups related fields under one label. With a name, shows the API's refusal of that field below them. */
 export const FieldGroup = (
   props: Omit<Described, "name"> & { readonly name?: string; readonly children: ComponentChildren }
 ) => {

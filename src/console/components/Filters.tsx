@@ -5,11 +5,11 @@ import { Button } from "./Button.tsx"
 import { Icon } from "./Icon.tsx"
 
 /**
- * A row of filters above a table. On a narrow screen more than one are behind a button, so that the list begins on the
- * first screen.
+ * A row of filters above a table. On a narrow screen, two or more filters collapse behind a button, so that the list
+ * starts on the first screen.
  */
 export const Filters = (props: {
-  /** Empties all of them; left out while there is none to empty. */
+  /** Clears all filters; absent while none is set. */
   readonly onClear?: (() => void) | undefined
   readonly children: ComponentChildren
 }) => {

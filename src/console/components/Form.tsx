@@ -5,43 +5,42 @@ import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
 import { concerns, reasonFor } from "./Reasons.ts"
 
-/** What the fields of a form know of the refusal of its last submission. */
+/** The last refusal of a form, for its fields. */
 interface Refusal {
   readonly error: ApiError | undefined
   readonly labels: Readonly<Record<string, string>>
-  /** Notes that a field of this name is there to show its reason. */
+  /** Registers a field that shows its own refusal. */
   readonly register: (name: string) => () => void
 }
 
 const RefusalContext = createContext<Refusal>({ error: undefined, labels: {}, register: () => () => {} })
 
-/** Why the last submission refused a field; undefined if it did not. */
+/** The reason for which the last submission refused this field; undefined if it did not. */
 export const useRefusal = (name: string): string | undefined => {
   const { error, labels, register } = useContext(RefusalContext)
   useEffect(() => register(name), [register, name])
   return error === undefined ? undefined : reasonFor(error, name, labels)
 }
 
-/** Whether every refused field is one that shows its reason itself. */
+/** Whether every refused field shows its own reason. */
 const isCovered = ({ fields }: ApiError, names: ReadonlyMap<string, number>): boolean =>
   fields.length > 0 && fields.every((field) => [...names.keys()].some((name) => concerns(field, name)))
 
 /**
- * A form, which must not be inside of another one. A refusal of the API is shown at the fields that
- * it names, if they are there, and otherwise above the buttons, with the request id to quote; the first refused field
- * gets the focus.
+ * A form; forms must not be nested. Shows the API's refusal at the fields it names, if they are present, and above the
+ * buttons with the request id to quote; focuses the first refused field.
  */
 export const Form = (props: {
   readonly onSubmit: () => void
   readonly busy?: boolean | undefined
   readonly error?: ApiError | undefined
-  /** How to name fields in messages, by the API's names. */
+  /** Labels for messages, by the API's field names. */
   readonly labels?: Readonly<Record<string, string>>
-  /** The label of the button that submits it. */
+  /** The label of the submit button. */
   readonly submit?: string
-  /** Has a button before that one which leaves the form. */
+  /** Adds a cancel button before the submit button. */
   readonly onCancel?: () => void
-  /** Buttons in place of those. */
+  /** Replaces those buttons. */
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }) => {

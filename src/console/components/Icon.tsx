@@ -1,4 +1,4 @@
-/** Small drawings of one line width, in the colour of the text around them. */
+/** Icons of one line width, in the colour of the surrounding text. */
 
 const paths = {
   overview: "M3 13h4l3-8 4 14 3-6h4",
@@ -33,7 +33,7 @@ const paths = {
 
 export type IconName = keyof typeof paths
 
-/** A decoration: what it means is said by the text beside it or by the button's label. */
+/** A decorative icon; the adjacent text or the button's label carries the meaning. */
 export const Icon = ({ name }: { readonly name: IconName }) => (
   <svg class="icon" viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" focusable="false">
     <path

@@ -3,9 +3,9 @@ import type { ApiError } from "../api/ApiError.ts"
 import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
 
-/** What is shown while, and in place of what, something is read. */
+/** Shows a placeholder while data loads, and an error if it fails. */
 
-/** Grey lines where text will be. */
+/** Grey lines in place of text that is still loading. */
 export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
   <div class="skeleton" role="status">
     <span class="for-readers">Loading…</span>
@@ -15,7 +15,7 @@ export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
   </div>
 )
 
-/** A query's data once it is there; an error with a button to try again in its place, or above data that is older. */
+/** Shows a query's data once loaded, and an error with a retry button, above any older data. */
 export const Loaded = <A,>(props: {
   readonly query: {
     readonly data: A | undefined
@@ -38,7 +38,7 @@ export const Loaded = <A,>(props: {
   )
 }
 
-/** A list's items once they are there, what to do if there are none, and a button for the next page. */
+/** Shows a list's items once loaded, `empty` if there are none, and a button for the next page. */
 export const Pages = <A,>(props: {
   readonly list: {
     readonly items: ReadonlyArray<A>
@@ -73,7 +73,7 @@ export const Pages = <A,>(props: {
   )
 }
 
-/** Nothing is here yet: says what to do. */
+/** An empty state that says what to do. */
 export const Empty = (props: {
   readonly title: string
   readonly action?: ComponentChildren

@@ -3,15 +3,14 @@ import { formatAmount } from "./amounts.ts"
 export { digitsOf, formatAmount as formatMoney } from "./amounts.ts"
 export { MoneyField, type MoneyFieldProps } from "./MoneyField.tsx"
 
-/** What {@link Money} shows. */
 export interface MoneyProps {
-  /** In the smallest unit of the currency, as a whole number or its text; a dash is shown if there is none. */
+  /** In the smallest currency unit, as a number or as text; a dash is shown without it. */
   readonly amount: number | bigint | string | null | undefined
   /** An ISO 4217 code, in any case. */
   readonly currency: string | null | undefined
 }
 
-/** An amount with its currency and the digits that the currency has, which never breaks across lines. */
+/** An amount with its currency's symbol and digits, which never wraps. */
 export const Money = ({ amount, currency }: MoneyProps) =>
   amount === null || amount === undefined || currency === null || currency === undefined ? (
     <span class="quiet">–</span>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { amountToText, digitsOf, formatAmount, readAmount, type WrittenAmount } from "./amounts.ts"
 import { Field } from "./Field.tsx"
 
-/** What a {@link MoneyField} gives for text that is not an amount: neither an amount nor nothing. */
+/** The value of a {@link MoneyField} whose text is not an amount, as distinct from an empty field. */
 export const unreadableAmount = Number.NaN
 
 const valueOf = (written: WrittenAmount): number | undefined => {
@@ -17,27 +17,27 @@ const textOf = (amount: number | undefined, currency: string): string =>
 export interface MoneyFieldProps {
   readonly name: string
   readonly label: string
-  /** In the smallest unit of the currency; undefined if nothing is written, NaN for text that is not an amount. */
+  /** In the smallest currency unit; undefined if the field is empty, NaN if its text is not an amount. */
   readonly amount: number | undefined
-  /** An ISO 4217 code, which decides how many digits there are. */
+  /** An ISO 4217 code, which determines the number of digits. */
   readonly currency: string
   readonly onChange: (amount: number | undefined) => void
   readonly hint?: ComponentChildren
   readonly required?: boolean
-  /** What the page finds wrong with the amount; what can't be read is said by the field itself. */
+  /** A problem found by the page; the field itself reports unreadable text. */
   readonly problem?: string | undefined
 }
 
 /**
- * An amount as people write it, with the digits of its currency: `15.00`, `1500`, `1.500`. It shows how the amount was
- * understood, and reads the text anew if the currency changes.
+ * An amount field with the digits of its currency: `15.00`, `1500`, `1.500`. It shows the amount as understood, and
+ * parses the text again if the currency changes.
  */
 export const MoneyField = ({ amount, currency, hint, label, name, onChange, problem, required }: MoneyFieldProps) => {
   const [text, setText] = useState(() => textOf(amount, currency))
   const written = readAmount(text, currency)
   const value = valueOf(written)
 
-  // The page has set another amount, such as all that is left
+  // The page has set another amount, such as everything that is left
   const given = useRef(amount)
   useEffect(() => {
     if (!Object.is(given.current, amount) && !Object.is(amount, value)) setText(textOf(amount, currency))

@@ -6,7 +6,7 @@ import { inWords } from "./Reasons.ts"
 
 export type NoticeTone = "info" | "warning" | "problem" | "ok"
 
-/** A remark that stands out. */
+/** A highlighted note. */
 export const Notice = (props: {
   readonly tone: NoticeTone
   readonly title?: string | undefined
@@ -26,7 +26,7 @@ export const Notice = (props: {
 const waitInWords = (seconds: number): string =>
   seconds < 90 ? `${seconds} second${seconds === 1 ? "" : "s"}` : `${Math.ceil(seconds / 60)} minutes`
 
-/** A failed call: what the service said, when a repeat makes sense, and the request id to quote. */
+/** Shows a failed call: the service's message, when to retry, and the request id to quote. */
 export const ErrorNote = ({
   atFields = false,
   error,
@@ -35,9 +35,9 @@ export const ErrorNote = ({
 }: {
   readonly error: ApiError
   readonly retry?: (() => void) | undefined
-  /** How to name fields, by the API's names. */
+  /** Labels for messages, by the API's field names. */
   readonly labels?: Readonly<Record<string, string>> | undefined
-  /** Whether the fields themselves say what is wrong with them. */
+  /** Whether the fields themselves show their refusals. */
   readonly atFields?: boolean
 }) => (
   <div role="alert">

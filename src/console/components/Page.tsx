@@ -7,7 +7,7 @@ import { Icon } from "./Icon.tsx"
 
 const product = "connected-payments"
 
-/** The page whose heading had the focus last: the first page of a visit leaves the focus where the browser has it. */
+/** The page whose heading was focused last. On the first page of a visit, the browser's focus is left alone. */
 const focused: { path: string | undefined } = { path: undefined }
 
 /** Sets the tab's title, and moves the focus to the heading after a navigation. */
@@ -26,7 +26,7 @@ export const usePageHeading = (title: string) => {
   return heading
 }
 
-/** A page: its heading with the workspace's badge, what one can do on it, and its content. */
+/** A page: its heading with the workspace's badge, its actions, and its content. */
 export const Page = (props: {
   readonly title: string
   readonly actions?: ComponentChildren
@@ -60,7 +60,7 @@ export const Page = (props: {
   )
 }
 
-/** A part of a page, in a card with a heading. */
+/** A card with a heading within a page. */
 export const Section = (props: {
   readonly title: string
   readonly actions?: ComponentChildren
@@ -79,7 +79,7 @@ export const Section = (props: {
   </section>
 )
 
-/** Facts as a definition list; a fact without a value is left out. */
+/** Facts as a definition list; omits facts without a value. */
 export const Facts = ({
   items
 }: {

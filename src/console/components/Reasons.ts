@@ -1,18 +1,18 @@
 import type { ApiError } from "../api/ApiError.ts"
 
-/** The refusals of the API in the words of a form. */
+/** Rewords the API's refusals with a form's labels. */
 
-/** The sentences of a message, each of which begins with a field's name in backquotes. */
+/** Splits a message into sentences, each of which begins with a field name in backquotes. */
 const sentencesOf = (message: string): ReadonlyArray<string> => message.split(/(?<=[.?]) (?=`)/)
 
-/** The message with fields named as the form names them. */
+/** Replaces the API's field names in a message with the form's labels. */
 export const inWords = (message: string, labels: Readonly<Record<string, string>>): string =>
   message.replaceAll(/`([^`]*)`/g, (_, name: string) => (Object.hasOwn(labels, name) ? (labels[name] ?? name) : name))
 
-/** Whether a refused field is the one of this name or a part of it. */
+/** Whether a refused field is this field or a part of it. */
 export const concerns = (refused: string, name: string): boolean => refused === name || refused.startsWith(`${name}.`)
 
-/** Why the API refused a field; undefined if it did not name it. */
+/** The reason for which the API refused a field; undefined if it did not name it. */
 export const reasonFor = (
   { fields, message }: ApiError,
   name: string,
@@ -24,7 +24,7 @@ export const reasonFor = (
     refused.some((field) => sentence.includes(`\`${field}\``))
   )
   const said = sentences.length === 0 ? message : sentences.join(" ")
-  // "`name` must be …" at the field itself: "Must be …"
+  // At the field itself, "`name` must be …" becomes "Must be …"
   const own = new RegExp(`^\`${name.replaceAll(/[.*+?^$()[\]{}|\\]/g, "\\$&")}\` (\\w)`)
   return inWords(
     said.replace(own, (_, first: string) => first.toUpperCase()),

@@ -1,11 +1,10 @@
 import { scaleLinear } from "d3-scale"
 import { area, curveMonotoneX, line } from "d3-shape"
 
-/** What the line shows. */
 export interface SparklineProps {
-  /** From old to new, none negative. */
+  /** Oldest first, none negative. */
   readonly values: ReadonlyArray<number>
-  /** Says what the values are and how they ended, for those who don't see the line. */
+  /** Describes the values and the last one, for screen readers. */
   readonly label: string
 }
 
@@ -13,7 +12,7 @@ const width = 96
 const height = 28
 const inset = 3
 
-/** A small line without axes, as high as a row of text. Draws a flat line at the bottom if there is nothing to show. */
+/** A small line without axes, as high as a row of text; flat at the bottom without values. */
 export const Sparkline = ({ label, values }: SparklineProps) => {
   const shown = values.length > 1 ? values : [values[0] ?? 0, values[0] ?? 0]
   const x = scaleLinear()

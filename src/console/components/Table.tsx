@@ -3,7 +3,7 @@ import { Link } from "wouter-preact"
 
 export interface Row {
   readonly key: string
-  /** Where the row leads; its first cell becomes the link, and a click anywhere in the row follows it. */
+  /** The page of the row: its first cell becomes a link, and a click anywhere in the row follows it. */
   readonly href?: string | undefined
   readonly cells: ReadonlyArray<ComponentChildren>
 }
@@ -17,9 +17,9 @@ const labelOf = (heading: Heading | undefined): string =>
 const classOf = (heading: Heading | undefined): string | undefined =>
   typeof heading === "object" && heading.align === "end" ? "cell-end" : undefined
 
-/** A table; a list of cards on small screens, where each value has its column's name in front. */
+/** A table; on small screens a list of cards, where each value is labelled with its column. */
 export const Table = (props: {
-  /** What the table holds, for screen readers. */
+  /** Describes the table, for screen readers. */
   readonly caption: string
   readonly head: ReadonlyArray<Heading>
   readonly rows: ReadonlyArray<Row>

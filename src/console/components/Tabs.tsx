@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks"
 import { Link } from "wouter-preact"
 
-/** Views of one page. They are links: the view lives in the address. Where they don't fit, the current one is scrolled to. */
+/** Views of one page, as links: the address holds the view. Scrolls to the current tab if they don't all fit. */
 export const Tabs = (props: {
   readonly label: string
   readonly items: ReadonlyArray<{ readonly id: string; readonly label: string; readonly href: string }>
@@ -11,7 +11,7 @@ export const Tabs = (props: {
   useEffect(() => {
     const shown = nav.current
     const link = shown?.querySelector<HTMLElement>('[aria-current="page"]')
-    // By hand, since `scrollIntoView` would move the page as well
+    // Not `scrollIntoView`, which would also scroll the page
     if (shown && link)
       shown.scrollLeft = link.offsetLeft - shown.offsetLeft - (shown.clientWidth - link.offsetWidth) / 2
   }, [props.current])

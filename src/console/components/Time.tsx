@@ -24,7 +24,7 @@ const localExact = new Intl.DateTimeFormat(undefined, {
   second: "2-digit"
 })
 
-/** A time to the second, with its year if that is not the current one. */
+/** A time to the second, with the year unless it is the current one. */
 const withSeconds = (at: Date, now: Date): string =>
   (at.getFullYear() === now.getFullYear() ? localExact : local).format(at)
 
@@ -63,9 +63,9 @@ const useNow = (moving: boolean): Date => {
 export const Time = (props: {
   /** ISO 8601 text or Unix seconds. */
   readonly at: string | number | null | undefined
-  /** `2 minutes ago` in place of the time. */
+  /** Shows `2 minutes ago` instead of the time. */
   readonly relative?: boolean
-  /** Also the seconds. */
+  /** Also shows seconds. */
   readonly exact?: boolean
 }) => {
   const now = useNow(props.relative === true)

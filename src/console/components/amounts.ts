@@ -1,32 +1,32 @@
 /**
- * Amounts as people read and write them. Amounts are integers in the smallest unit that the provider counts in: 1500 is
- * R$15.00, ¥1500 or KWD 1.500. No DOM, so that it can be tested without a browser.
+ * Formats and parses amounts. Amounts are integers in the provider's smallest unit: 1500 is R$15.00, ¥1500 or KWD
+ * 1.500. Uses no DOM, so that tests need no browser.
  */
 
 /**
- * The currencies that the provider counts without a fraction, and those that it counts in thousandths; all others are
- * counted in hundredths (https://docs.stripe.com/currencies). Not left to `Intl`: it follows everyday use, in which the
- * Albanian lek and the Serbian dinar have no fraction either, and would show a hundred times what is charged. The
- * provider counts hundredths of ISK and UGX, although these have no fraction in ISO 4217.
+ * The currencies that the provider counts without a fraction, and in thousandths; all others are in hundredths
+ * (https://docs.stripe.com/currencies). Not taken from `Intl`, which follows everyday use: there the Albanian lek and
+ * the Serbian dinar have no fraction either, and it would show a hundred times the charged amount. The provider counts
+ * hundredths of ISK and UGX, although these have no fraction in ISO 4217.
  */
 const withoutFraction: ReadonlySet<string> = new Set(
   "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ")
 )
 const inThousandths: ReadonlySet<string> = new Set("bhd jod kwd omr tnd".split(" "))
 
-/** How many digits an amount in this currency has after the decimal point: 0, 2 or 3. The code's case does not matter. */
+/** The number of digits after the decimal point in this currency: 0, 2 or 3. Ignores the code's case. */
 export const digitsOf = (currency: string): 0 | 2 | 3 => {
   const code = currency.toLowerCase()
   if (withoutFraction.has(code)) return 0
   return inThousandths.has(code) ? 3 : 2
 }
 
-/** The most digits of an amount in its smallest unit, as the API accepts it. */
+/** The maximum digits of an amount in its smallest unit, as in the API. */
 const maximumDigits = 12
 
 const formats = new Map<string, Intl.NumberFormat>()
 
-/** Whether `Intl` accepts the code; one that it refuses is shown as it is. */
+/** Whether `Intl` accepts the code; other codes are shown unchanged. */
 const isCode = (currency: string): boolean => /^[a-zA-Z]{3}$/.test(currency)
 
 const formatOf = (currency: string, furtherDigits: number): Intl.NumberFormat => {
@@ -45,7 +45,7 @@ const formatOf = (currency: string, furtherDigits: number): Intl.NumberFormat =>
 const withCode = (formatted: string, currency: string): string =>
   isCode(currency) ? formatted : `${formatted} ${currency}`.trim()
 
-/** A whole number of smallest units as a decimal number: `15.00` for 1500 brl. Exact, however large it is. */
+/** Converts smallest units to a decimal: `15.00` for 1500 brl. Exact for any size. */
 const decimalOf = (amount: bigint, digits: number): `${number}` => {
   const sign = amount < 0n ? "-" : ""
   const all = String(amount < 0n ? -amount : amount).padStart(digits + 1, "0")
@@ -53,7 +53,7 @@ const decimalOf = (amount: bigint, digits: number): `${number}` => {
   return `${sign}${written}` as `${number}`
 }
 
-/** Reads a whole number of smallest units; undefined if it is none, which the provider never sends. */
+/** Parses a whole number of smallest units; undefined for anything else, which the provider never sends. */
 const wholeOf = (amount: number | bigint | string): bigint | undefined => {
   if (typeof amount === "bigint") return amount
   const text = String(amount)
@@ -61,8 +61,8 @@ const wholeOf = (amount: number | bigint | string): bigint | undefined => {
 }
 
 /**
- * A readable amount: `R$15.00` for 1500 brl, `¥1,500` for 1500 jpy, `KWD 1.500` for 1500 kwd. Sums that are too large for a
- * number come as text or as a bigint, and lose no digit.
+ * Formats an amount: `R$15.00` for 1500 brl, `¥1,500` for 1500 jpy, `KWD 1.500` for 1500 kwd. Sums too large for a
+ * number come as text or bigint and lose no digit.
  */
 export const formatAmount = (amount: number | bigint | string, currency: string): string => {
   const whole = wholeOf(amount)
@@ -72,8 +72,8 @@ export const formatAmount = (amount: number | bigint | string, currency: string)
 }
 
 /**
- * A readable amount given as a decimal of the smallest unit, which prices may have: `R$0.105` for "10.5" brl. Shows as
- * many digits as it has, up to the provider's twelve.
+ * Formats an amount given as a decimal of the smallest unit, as prices may have: `R$0.105` for "10.5" brl. Shows all of
+ * its digits, up to the provider's twelve.
  */
 export const formatDecimalAmount = (decimal: string, currency: string): string => {
   const amount = Number(decimal)
@@ -82,13 +82,13 @@ export const formatDecimalAmount = (decimal: string, currency: string): string =
     : decimal
 }
 
-/** An amount as it is written into a field: `15.00` for 1500 brl, without a symbol and without thousands separators. */
+/** An amount as a field's text: `15.00` for 1500 brl, without a symbol or thousands separators. */
 export const amountToText = (amount: number, currency: string): string => decimalOf(BigInt(amount), digitsOf(currency))
 
-/** An example of how an amount in this currency is written: `1500`, `15.00`, `1.500`. */
+/** An example amount in this currency: `1500`, `15.00`, `1.500`. */
 const exampleOf = (currency: string): string => amountToText(1500, currency)
 
-/** What a field's text means: an amount, nothing at all, or a problem in words that follow the field's name. */
+/** The result of parsing a field's text: an amount, nothing, or a problem, worded to follow the field's name. */
 export type WrittenAmount =
   | { readonly kind: "amount"; readonly amount: number }
   | { readonly kind: "empty" }
@@ -99,14 +99,14 @@ const problem = (words: string): WrittenAmount => ({ kind: "problem", problem: w
 const form = /^(\d+)(?:([.,])(\d*))?$/
 
 /**
- * Reads an amount that was typed or pasted. Takes a point, or a comma before one or two digits, as the decimal sign; a
- * comma before three digits could just as well separate thousands, so it is refused rather than guessed.
+ * Parses a typed or pasted amount. The decimal separator is a point, or a comma before one or two digits. A comma
+ * before three digits might separate thousands, so it is refused rather than guessed.
  */
 export const readAmount = (text: string, currency: string): WrittenAmount => {
   const written = text.trim()
   if (written === "") return { kind: "empty" }
   const digits = digitsOf(currency)
-  // Bounded before the pattern runs; no amount needs as much
+  // Bounded before the pattern runs; no amount is this long
   const [, whole, sign, fraction = ""] = (written.length <= 40 ? form.exec(written) : null) ?? []
   if (whole === undefined) return problem(`Write it in digits, such as ${exampleOf(currency)}.`)
   if (sign === "," && fraction.length > 2) {

@@ -1,8 +1,8 @@
 import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from "d3-scale"
 
-/** The pure part of the charts: sizes, stacks and which labels fit. All lengths are in CSS pixels. */
+/** The pure part of the charts: scales, stacks and which labels fit. All lengths are in CSS pixels. */
 
-/** Colours of a series: custom properties of the tokens. */
+/** Series colours, named after the design tokens' custom properties. */
 export type ChartTone = "accent" | "ok" | "warning" | "problem" | "info" | "neutral"
 
 /** One series of a stacked bar chart: a value per label, in the labels' order. */
@@ -12,18 +12,18 @@ export interface ChartSeries {
   readonly values: ReadonlyArray<number>
 }
 
-/** A bar's part: from `from` to `to` on the value axis. */
+/** One series' segment of a bar: `from` to `to` on the value axis. */
 export interface StackedPart {
   readonly series: number
   readonly from: number
   readonly to: number
 }
 
-/** A value as a chart draws it: no chart of ours has negative ones, and one that is missing is none. */
+/** The value to draw: negative and missing values count as 0. */
 const drawn = (value: number | undefined): number =>
   value !== undefined && Number.isFinite(value) && value > 0 ? value : 0
 
-/** The parts of each column, the first series at the bottom; parts without height are left out. */
+/** The segments of each column, the first series at the bottom; omits segments without height. */
 export const stackedParts = (
   series: ReadonlyArray<ChartSeries>,
   columns: number
@@ -40,18 +40,18 @@ export const stackedParts = (
     return parts
   })
 
-/** The greatest sum of a column. */
+/** The highest column's sum. */
 export const highest = (columns: ReadonlyArray<ReadonlyArray<StackedPart>>): number =>
   Math.max(0, ...columns.map((parts) => parts.at(-1)?.to ?? 0))
 
-/** A scale from 0 to a round number that is not below `top`; a chart without values still has an axis. */
+/** A scale from 0 to a round number of at least `top`; without values the axis still spans 0 to 1. */
 export const valueScale = (top: number, height: number): ScaleLinear<number, number> =>
   scaleLinear()
     .domain([0, Math.max(1, top)])
     .nice(4)
     .range([height, 0])
 
-/** The axis's ticks: whole numbers, since counts and amounts in the smallest unit are. */
+/** The axis's ticks, whole numbers only, like the counts and amounts they measure. */
 export const ticksOf = (scale: ScaleLinear<number, number>): ReadonlyArray<number> =>
   scale.ticks(4).filter(Number.isInteger)
 
@@ -62,10 +62,7 @@ export const columnScale = (columns: number, width: number): ScaleBand<number> =
     .paddingInner(0.25)
     .paddingOuter(0.1)
 
-/**
- * Which columns get a label below them: the last, and from there back as many as have `labelWidth` of room each, evenly
- * spaced.
- */
+/** The columns to label: the last one and, evenly spaced before it, as many as have `labelWidth` of room each. */
 export const labelledColumns = (columns: number, width: number, labelWidth: number): ReadonlySet<number> => {
   const fit = Math.max(1, Math.floor(width / labelWidth))
   const step = Math.max(1, Math.ceil(columns / fit))
@@ -74,7 +71,7 @@ export const labelledColumns = (columns: number, width: number, labelWidth: numb
   return labelled
 }
 
-/** The column that is shown after a key, or null if the key does not move. */
+/** The column to show after a key press, or null if the key does not move the selection. */
 export const columnAfterKey = (key: string, current: number | null, columns: number): number | null => {
   const last = columns - 1
   const at = current ?? last

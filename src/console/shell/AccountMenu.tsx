@@ -12,7 +12,7 @@ const themes: ReadonlyArray<readonly [theme: Theme, label: string, icon: IconNam
   ["system", "System", "system"]
 ]
 
-/** How the pages look: light, dark, or as the system does. */
+/** Switches between light, dark, and the system's appearance. */
 export const ThemeSwitch = () => (
   <fieldset class="theme-switch">
     <legend class="for-readers">Appearance</legend>
@@ -25,7 +25,7 @@ export const ThemeSwitch = () => (
   </fieldset>
 )
 
-/** Who is signed in; their sessions, the appearance, and the way out. */
+/** The account menu: the signed-in person, their sessions, the appearance, and signing out. */
 export const AccountMenu = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { organization, person } = useSession()
   const { path } = useWorkspace()

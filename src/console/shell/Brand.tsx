@@ -1,4 +1,3 @@
-/** The product's mark and name. */
 export const Brand = () => (
   <span class="brand">
     <svg class="brand-mark" viewBox="0 0 32 32" width="26" height="26" aria-hidden="true">

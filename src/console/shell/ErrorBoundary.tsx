@@ -6,7 +6,7 @@ interface Props {
   readonly children: ComponentChildren
 }
 
-/** Shows, in place of a page that has failed, that it has; the browser's console has the cause. */
+/** Shows an error message for a page that has failed; the browser console has the cause. */
 export class ErrorBoundary extends Component<Props, { readonly failed: boolean }> {
   override state = { failed: false }
 

@@ -7,8 +7,8 @@ import { Notice } from "../components/Notice.tsx"
 type Load = () => Promise<{ readonly default: ComponentType }>
 
 /**
- * A page whose code is loaded when it is first shown. If that fails, the service has most often been updated and no
- * longer has this version's files: reloading gets the new one.
+ * A page whose code is loaded on first display. A failure usually means that the service was updated and no longer has
+ * this version's files: reloading gets the new version.
  */
 export const lazyPage = (load: Load): ComponentType => {
   let loaded: ComponentType | undefined

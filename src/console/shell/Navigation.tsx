@@ -6,7 +6,7 @@ interface Entry {
   readonly path: string
   readonly label: string
   readonly icon: IconName
-  /** Left out for who lacks it. */
+  /** Hidden from people without this permission. */
   readonly needs?: string
 }
 
@@ -46,7 +46,7 @@ const groups: ReadonlyArray<{ readonly label: string; readonly entries: Readonly
   }
 ]
 
-/** The pages of the workspace that the person may see. */
+/** Links to the workspace's pages that the person may see. */
 export const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { can, path } = useWorkspace()
   const [location] = useLocation()

@@ -5,7 +5,7 @@ import { Empty } from "../components/Loaded.tsx"
 import { Page } from "../components/Page.tsx"
 import { type Environment, firstWorkspace, useSession } from "../state/Session.ts"
 
-/** For addresses that lead nowhere. */
+/** Page for unknown addresses. */
 export const NotFound = () => {
   const session = useSession()
   const [path] = useLocation()
@@ -25,7 +25,7 @@ export const NotFound = () => {
   )
 }
 
-/** For a workspace that the signed-in person may not enter. */
+/** Page for a workspace that the signed-in person may not enter. */
 export const NoAccess = ({ environment }: { readonly environment: Environment }) => {
   const { workspaces } = useSession()
   const [other] = workspaces

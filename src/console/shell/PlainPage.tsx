@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { usePageHeading } from "../components/Page.tsx"
 import { Brand } from "./Brand.tsx"
 
-/** A page outside of a workspace: one card in the middle. */
+/** A page outside a workspace: one centered card. */
 export const PlainPage = (props: {
   readonly title: string
   readonly children?: ComponentChildren

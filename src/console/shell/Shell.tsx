@@ -25,7 +25,7 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   )
 }
 
-/** The navigation on small screens: a modal drawer. */
+/** The navigation on small screens, as a modal drawer. */
 const Drawer = ({ onClose }: { readonly onClose: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -56,7 +56,7 @@ const Drawer = ({ onClose }: { readonly onClose: () => void }) => {
   )
 }
 
-/** Marks the sandbox, on every page and at every width. */
+/** Marks the sandbox on every page, at every width. */
 const SandboxBand = () => (
   <p class="sandbox-band">
     <strong>Sandbox</strong>
@@ -64,7 +64,7 @@ const SandboxBand = () => (
   </p>
 )
 
-/** What surrounds the pages of a workspace: navigation, workspace switch, account menu, and the sandbox's mark. */
+/** The frame of a workspace's pages: navigation, workspace switch, account menu, and the sandbox band. */
 export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
   const { environment } = useWorkspace()
   const [drawer, setDrawer] = useState(false)

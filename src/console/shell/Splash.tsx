@@ -1,6 +1,6 @@
 import { Brand } from "./Brand.tsx"
 
-/** Shown for the moment until it is known who is signed in. */
+/** Shown until it is known who is signed in. */
 export const Splash = () => (
   <main class="plain" id="main">
     <div class="splash" role="status">

@@ -1,7 +1,7 @@
 import { Icon } from "../components/Icon.tsx"
 import { dismissToast, toasts } from "../state/Toasts.ts"
 
-/** The messages of the moment. The region is always there, since readers announce what is added to it. */
+/** The current toasts. The live region is always present, since screen readers announce only what is added to it. */
 export const Toasts = () => (
   <section class="toasts" aria-label="Messages" aria-live="polite">
     {toasts.value.map(({ id, message, tone }) => (

@@ -3,13 +3,13 @@ import { useSession, useWorkspace } from "../state/Session.ts"
 
 const names = { sandbox: "Sandbox", production: "Production" } as const
 
-/** The page of the same kind in another workspace: an object of this one does not exist there. */
+/** The list page of the same kind in another workspace, where this workspace's objects do not exist. */
 const sameKind = (path: string): string => {
   const [, , kind = ""] = path.split("/")
   return kind === "" ? "" : `/${kind}`
 }
 
-/** Leads from one workspace to the other; shows only those that the person may enter. */
+/** Switches between workspaces; shows only those that the person may enter. */
 export const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { workspaces } = useSession()
   const { environment } = useWorkspace()

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { type ApiError, toApiError } from "../api/ApiError.ts"
 
-/** What pages have read, by key, so that going back shows it at once and a change can have it read again. */
+/** Query cache by key, so that going back shows data at once and a change can invalidate it. */
 
 interface Entry {
   value: unknown
@@ -10,7 +10,7 @@ interface Entry {
 
 const entries = new Map<string, Entry>()
 
-/** How many answers are kept without a page that shows them. */
+/** The number of cached responses beyond which unused ones are evicted. */
 const maxKept = 100
 
 const entryOf = (key: string): Entry => {
@@ -25,7 +25,7 @@ const entryOf = (key: string): Entry => {
   return made
 }
 
-/** Has the queries whose key starts so read again, after a change. What no page shows is forgotten. */
+/** Invalidates the queries whose key has this prefix, after a change: reloads those in use and drops the others. */
 export const invalidate = (keyPrefix: string): void => {
   for (const [key, entry] of [...entries]) {
     if (!key.startsWith(keyPrefix)) continue
@@ -34,7 +34,7 @@ export const invalidate = (keyPrefix: string): void => {
   }
 }
 
-/** Forgets everything that was read, as at the end of a session. */
+/** Clears the cache, as at the end of a session. */
 export const clearQueries = (): void => {
   for (const [key, { listeners }] of [...entries]) {
     if (listeners.size === 0) entries.delete(key)
@@ -52,8 +52,8 @@ interface Loaded<A> {
 }
 
 /**
- * Reads again every `millis` while the tab is shown, and at once when it is shown again. Never while something is still
- * being read: what takes longer than `millis` would be given up each time and never arrive.
+ * Reloads every `millis` while the tab is visible, and at once when it becomes visible again. Skips a turn while a load
+ * is running: otherwise a load longer than `millis` would be aborted each time and never finish.
  */
 const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: () => boolean): void => {
   const tick = () => {
@@ -88,14 +88,14 @@ const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: 
   }, [millis])
 }
 
-/** Reads the cached value of a key. The key's owner alone says what type it has: one key, one kind of answer. */
+/** The cached value of a key. The cast is safe because each key has one owner and one type. */
 const cached = <A>(key: string | null): A | undefined =>
   key === null ? undefined : (entries.get(key)?.value as A | undefined)
 
-/** A load that takes longer, such as one that a computer slept through, is no longer waited for by polling. */
+/** Polling replaces a load that takes longer, such as one interrupted by the computer's sleep. */
 const longestLoadMillis = 30_000
 
-/** One load at a time of what `key` names: a newer one ends the one before it. */
+/** Runs one load of `key` at a time: a newer one aborts the previous one. */
 const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
   const [state, setState] = useState<Loaded<A>>(() => ({
     key,
@@ -143,7 +143,7 @@ const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
     () => running.current !== undefined && performance.now() - running.current.since < longestLoadMillis,
     []
   )
-  // A page with another key shows nothing of the one before, not even until its effects have run
+  // A page with another key must not show the previous key's data, not even before its effects have run
   const shown: Loaded<A> =
     state.key === key || (keepPrevious && key !== null)
       ? state
@@ -163,15 +163,15 @@ const useInvalidation = (key: string | null, reload: () => void): void => {
 }
 
 export interface QueryOptions {
-  /** Reads again so often while the tab is shown. */
+  /** Polls at this interval while the tab is visible. */
   readonly pollMillis?: number
-  /** Keeps showing the previous key's data until the new one's has arrived. */
+  /** Keeps showing the previous key's data until the new data arrives. */
   readonly keepPrevious?: boolean
 }
 
 /**
- * Reads what a key names, which begins with the environment and the family: `sandbox/endpoints/…`. Shows what was read
- * before at once, and reads it again. With the key null it reads nothing.
+ * Reads the data for a key, which begins with the environment and the family: `sandbox/endpoints/…`. Shows cached data
+ * at once, and loads it again. A null key loads nothing.
  */
 export const useQuery = <A>(
   key: string | null,
@@ -201,12 +201,10 @@ interface PageOf<A> {
   readonly has_more: boolean
 }
 
-/** At most so many pages are read again by a reload: a list that was opened far is read again from its start. */
+/** A reload reads at most this many pages; a longer list is cut back to them. */
 const maxReloadedPages = 5
 
-/**
- * Reads a list page by page. `more` adds the next page; a reload and polling read the pages again that are shown.
- */
+/** Reads a list page by page. `more` appends the next page; a reload and polling read the shown pages again. */
 export const usePages = <A>(
   key: string | null,
   load: (after: string | undefined, signal: AbortSignal) => Promise<PageOf<A>>,
@@ -256,15 +254,15 @@ export const usePages = <A>(
   }
 }
 
-/** Refusals that come before the service looks the key up: they say nothing of an earlier try. */
+/** Refusals made before the service looks up the key; they reveal nothing about an earlier try. */
 const precedesKey = ({ code, status }: ApiError): boolean =>
   [401, 403, 408, 413, 429].includes(status) || code === "validation_failed"
 
 /**
- * Whether a failure says that nothing more will come of its key, so that the next try is another change. Without an answer,
- * or with a server's failure, it is the same one; and so it is while the first try is still running.
+ * Whether a failure is final for its idempotency key, so that the next try needs a new key. No response, a server error
+ * and a first try that is still running are not final.
  *
- * @param isOpen whether an earlier try under the key may have done the change
+ * @param isOpen whether an earlier try with this key may have made the change
  */
 const endsChange = (error: ApiError, isOpen: boolean): boolean =>
   error.status >= 400 &&
@@ -272,15 +270,15 @@ const endsChange = (error: ApiError, isOpen: boolean): boolean =>
   error.code !== "idempotency_request_in_progress" &&
   !(isOpen && precedesKey(error))
 
-/** The keys of changes that may have been done, by what they change. */
+/** The keys of changes whose outcome is unknown, by `of`. */
 const openChanges = new Map<string, string>()
 
 /**
- * A change that a form or a button makes. One idempotency key serves until the change is done or its input is refused,
- * so that neither a second click nor a try after a lost answer does it twice.
+ * A change made by a form or a button. It keeps one idempotency key until the change is made or refused, so that
+ * neither a second click nor a retry after a lost response makes it twice.
  *
- * @param of what is changed, for a change that must not be done twice: the key then outlives the form, so that who closes a
- * dialog and opens it again, or comes back to the page, goes on with the same change as long as it may have been done
+ * @param of names the change if it must never be made twice: the key then outlives the form, so that reopening the
+ * dialog or returning to the page continues the same change while its outcome is unknown
  */
 export const useSubmit = <A>(
   action: (idempotencyKey: string) => Promise<A>,
@@ -299,7 +297,7 @@ export const useSubmit = <A>(
   const latest = useRef({ action, onDone })
   latest.current = { action, onDone }
   const key = useRef(of === undefined ? undefined : openChanges.get(of))
-  // Whether a try under the key had an outcome that is not known
+  // Whether a try with this key has an unknown outcome
   const open = useRef(key.current !== undefined)
   const busy = useRef(false)
   const mounted = useRef(true)
@@ -313,7 +311,7 @@ export const useSubmit = <A>(
     if (busy.current) return
     busy.current = true
     key.current ??= crypto.randomUUID()
-    // From now on: the form may be gone when the answer comes
+    // Set before the response, when the form may be gone
     if (of !== undefined) openChanges.set(of, key.current)
     setState({ busy: true, error: undefined })
     latest.current
@@ -340,7 +338,7 @@ export const useSubmit = <A>(
       })
   }, [of])
   const reset = useCallback(() => {
-    // A dialog that is opened again asks for the same change, as long as it may have been done
+    // A reopened dialog retries the same change while its outcome is unknown
     if (!busy.current && !open.current) key.current = undefined
     setState({ busy: busy.current, error: undefined })
   }, [])

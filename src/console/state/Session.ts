@@ -6,13 +6,13 @@ import { currentPath, environmentIn, isOwnPath } from "../api/Base.ts"
 import { type AnswerOf, call, onSessionEnd, setOrganization } from "../api/Call.ts"
 import { clearQueries } from "./Query.ts"
 
-/** Who is signed in, and what they may do: one state for all pages. */
+/** The signed-in person and their permissions, shared by all pages. */
 
 export type Session = AnswerOf<"session", "get">
 export type Organization = NonNullable<Session["organization"]>
 export type Environment = Session["environment"]
 
-/** What is known of the session. `ended` keeps apart who was signed in a moment ago from who never was. */
+/** The state of the session. `ended` distinguishes a session that has just ended from none at all. */
 export type SessionState =
   | { readonly kind: "loading" }
   | { readonly kind: "unreachable"; readonly error: ApiError }
@@ -21,30 +21,30 @@ export type SessionState =
 
 export const sessionState = signal<SessionState>({ kind: "loading" })
 
-/** The session of who is signed in; undefined otherwise. */
+/** The session if someone is signed in. */
 const current = computed(() => (sessionState.value.kind === "signedIn" ? sessionState.value.session : undefined))
 
 effect(() => setOrganization(current.value?.organization?.id))
 
-/** Tells the other tabs of this browser, which share the session's cookie, that it is another or no longer. */
+/** Notifies the browser's other tabs, which share the session cookie, of a changed or ended session. */
 const otherTabs = new BroadcastChannel("connected-payments.session")
 
 const isSame = (one: Session | undefined, other: Session): boolean =>
   one?.person.id === other.person.id && one.organization?.id === other.organization?.id
 
-/** Notes who is signed in; what somebody else has read is forgotten. */
+/** Stores the session; clears the cache if the person or the organization has changed. */
 const note = (session: Session): void => {
   if (!isSame(current.value, session)) clearQueries()
   sessionState.value = { kind: "signedIn", session }
 }
 
-/** Notes who has just signed in, and tells the other tabs. */
+/** Stores a new session and notifies the other tabs. */
 export const signedIn = (session: Session): void => {
   note(session)
   otherTabs.postMessage("signed in")
 }
 
-/** Notes that nobody is signed in any more, and forgets what was read. */
+/** Clears the session and the cache. */
 const signedOut = (ended: boolean): void => {
   clearQueries()
   sessionState.value = { kind: "signedOut", ended }
@@ -55,30 +55,30 @@ onSessionEnd(() => {
   if (state.kind !== "signedOut") signedOut(state.kind === "signedIn")
 })
 
-/** Asks the service who is signed in. */
+/** Loads the session from the service. */
 export const loadSession = async (): Promise<void> => {
   try {
     note(await call("session", "get"))
   } catch (failure) {
     const error = toApiError(failure)
-    // `onSessionEnd` has noted a 401; a session that is known stays, whatever else went wrong
+    // `onSessionEnd` has handled a 401; after any other failure, a known session stays valid
     if (error.status !== 401 && sessionState.value.kind !== "signedIn") {
       sessionState.value = { kind: "unreachable", error }
     }
   }
 }
 
-/** Reads the session again after a change of it, here and in the other tabs. */
+/** Reloads a changed session here and in the other tabs. */
 export const sessionChanged = async (): Promise<void> => {
   await loadSession()
   otherTabs.postMessage("changed")
 }
 
-/** Makes a workspace the one that a new tab opens. */
+/** Selects the workspace that a new tab opens. */
 export const selectWorkspace = async (environment: Environment): Promise<void> =>
   note(await call("session", "selectWorkspace", { payload: { environment } }))
 
-/** Signs out on the service, here and in the other tabs. */
+/** Ends the session, or all of the person's sessions, and notifies the other tabs. */
 export const signOut = async (everywhere: boolean): Promise<void> => {
   await call("session", everywhere ? "endAll" : "end")
   signedOut(false)
@@ -90,7 +90,7 @@ otherTabs.addEventListener("message", ({ data }) => {
   else void loadSession()
 })
 
-/** The session of who is signed in. Only inside of signed-in pages. */
+/** The session, for signed-in pages only. */
 export const useSession = (): Session & { readonly organization: Organization } => {
   const session = current.value
   if (session === undefined || session.organization === null) {
@@ -99,14 +99,14 @@ export const useSession = (): Session & { readonly organization: Organization } 
   return { ...session, organization: session.organization }
 }
 
-/** The workspace that the page's address names, and what the signed-in person may do there. */
+/** The workspace in the page's address, and the person's permissions there. */
 export const useWorkspace = (): {
   readonly environment: Environment
   /** Whether the person has a permission in this workspace, such as `products:write`. */
   readonly can: (permission: string) => boolean
-  /** Whether the person is owner or admin. */
+  /** Whether the person is an owner or admin. */
   readonly mayManageOrganization: boolean
-  /** A path of this workspace for links: `path("/deliveries")` is `/sandbox/deliveries`. */
+  /** A path within this workspace, for links: `path("/deliveries")` is `/sandbox/deliveries`. */
   readonly path: (rest: string) => string
 } => {
   const session = useSession()
@@ -123,11 +123,10 @@ export const useWorkspace = (): {
   }
 }
 
-/** Whether a person may enter a workspace. */
 export const mayEnter = (workspaces: Session["workspaces"], environment: Environment | undefined): boolean =>
   workspaces.some((workspace) => workspace.environment === environment)
 
-/** The workspace that is opened if the address names none: the selected one, if the person may still enter it. */
+/** The default workspace: the selected one if the person may still enter it, otherwise the first. */
 export const firstWorkspace = ({
   environment,
   workspaces
@@ -135,8 +134,8 @@ export const firstWorkspace = ({
   mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
 /**
- * The page to open after signing in. It is kept for the tab that the mailed link opens, and for no longer than such a
- * link is valid.
+ * The page to open after signing in. Stored for the tab that the mailed link opens, for as long as such a link is
+ * valid.
  */
 const returnKey = "connected-payments.return-to"
 const returnMillis = 15 * 60 * 1000
@@ -145,7 +144,7 @@ export const rememberReturn = (path: string): void => {
   try {
     localStorage.setItem(returnKey, JSON.stringify({ path, until: Date.now() + returnMillis }))
   } catch {
-    // A browser that stores nothing opens the first page in place of the one that was asked for
+    // Without storage, the first page opens instead of the requested one
   }
 }
 
@@ -163,5 +162,5 @@ export const takeReturn = (): string | undefined => {
   }
 }
 
-/** The page that is open, with its filters, as a path below the console. */
+/** The current page with its filters, as a path below the console. */
 export const openPage = (): string => `${currentPath()}${location.search}`

@@ -1,13 +1,13 @@
 /**
- * Light, dark, or as the system says: how it is kept in this browser and shown. Without imports: it runs before the first
- * page is drawn.
+ * The appearance: light, dark, or the system's, as stored in this browser. Imports nothing, since it runs before the
+ * first paint.
  */
 
 export type Theme = "light" | "dark" | "system"
 
 const storageKey = "connected-payments.theme"
 
-/** The choice that this browser keeps. */
+/** The stored choice; "system" without one. */
 export const storedTheme = (): Theme => {
   try {
     const value = localStorage.getItem(storageKey)
@@ -17,21 +17,21 @@ export const storedTheme = (): Theme => {
   }
 }
 
-/** Keeps a choice in this browser. */
+/** Stores a choice. */
 export const storeTheme = (theme: Theme): void => {
   try {
     if (theme === "system") localStorage.removeItem(storageKey)
     else localStorage.setItem(storageKey, theme)
   } catch {
-    // A browser that stores nothing keeps the choice until the page is closed
+    // Without storage, the choice lasts until the page is closed
   }
 }
 
 export const systemIsDark = matchMedia("(prefers-color-scheme: dark)")
 
 /**
- * Shows the page so: the styles know light and dark alone. The browser's own blank page, before there are styles, follows
- * the scheme in the head.
+ * Applies the appearance: the styles know only light and dark. The browser's own blank page, before the styles load,
+ * follows the `color-scheme` in the head.
  */
 export const showTheme = (theme: Theme): void => {
   const shown = theme === "system" ? (systemIsDark.matches ? "dark" : "light") : theme

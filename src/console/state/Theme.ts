@@ -3,7 +3,7 @@ import { showTheme, storedTheme, storeTheme, systemIsDark, type Theme } from "./
 
 export type { Theme } from "./StoredTheme.ts"
 
-/** The chosen appearance. The page's head has shown it already. */
+/** The chosen appearance, already applied by a script in the page's head. */
 export const theme = signal<Theme>(storedTheme())
 
 systemIsDark.addEventListener("change", () => showTheme(theme.value))

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals"
 
-/** Short messages that say that something was done, or was not. */
+/** Short messages about the result of an action. */
 
 export interface ToastShown {
   readonly id: number
@@ -12,14 +12,14 @@ export const toasts = signal<ReadonlyArray<ToastShown>>([])
 
 let lastId = 0
 
-/** How long a message stays: long enough to read it twice. Problems stay until they are closed. */
+/** How long a message is shown: long enough to read it twice. Problems stay until closed. */
 const shownMillis = 6000
 
 export const dismissToast = (id: number): void => {
   toasts.value = toasts.value.filter((shown) => shown.id !== id)
 }
 
-/** Shows a message, which screen readers read out. */
+/** Shows a message, which screen readers announce. */
 export const toast = (message: string, tone: "ok" | "problem" = "ok"): void => {
   lastId += 1
   const id = lastId

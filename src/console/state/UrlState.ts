@@ -2,8 +2,8 @@ import { useCallback, useRef } from "preact/hooks"
 import { useLocation, useSearch } from "wouter-preact"
 
 /**
- * Filters that live in the address, so that a link, a reload and the way back keep them. An absent one is `""`. A
- * change replaces the page in the history: going back leaves the page, and doesn't undo filters one by one.
+ * Filters kept in the address, so that links, reloads and the back button preserve them. An absent one is `""`. A
+ * change replaces the history entry: going back leaves the page instead of undoing filters one by one.
  */
 export const useUrlState = <K extends string>(
   ...names: ReadonlyArray<K>

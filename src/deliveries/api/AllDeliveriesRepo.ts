@@ -9,12 +9,12 @@ import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRe
 import { makeEventDeliveries } from "./EventDeliveries.ts"
 import { isReadable } from "./Readable.ts"
 
-/** Up to so many failures are read and sorted; more than that are dense enough to be met on a walk. */
+/** Up to this many failures are sorted in memory; beyond it, scanning in order finds them quickly. */
 const fewFailures = 5000
 
 /**
- * The SQL of the deliveries of all endpoints; nobody outside the slice imports this. Nothing that ended longer ago than
- * `keepFor` is found.
+ * The SQL of all endpoints' deliveries, private to this slice. Deliveries that ended longer ago than `keepFor` are not
+ * found.
  */
 export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -26,8 +26,8 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
 
   /**
-   * Where ids begin of what was created at a time or later, in Unix seconds. An id has the time of its creation, give or
-   * take the clocks; only that of a replay's delivery has the time of the replay, which may have gone on for long.
+   * The lower bound of the ids of deliveries created at a time (Unix seconds) or later. Ids hold the creation time, by
+   * processes' clocks; only those of a replay's deliveries hold the time of the replay, which may have run for long.
    */
   const firstIdSince = (tenant: Tenant, seconds: number) =>
     Effect.map(
@@ -42,7 +42,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
       }
     )
 
-  /** The conditions on the delivery `d` alone, the event's and the state's left out. */
+  /** The conditions on the delivery `d` alone, without those on its event and state. */
   const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
     ofTenant(tenant),
     ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),
@@ -58,7 +58,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
         ])
   ]
 
-  /** Not a join: without statistics of the newest days, the planner would read all that could be joined. */
+  /** Not a join: without statistics of the newest days, the planner would read all rows that could be joined. */
   const ofType = (query: ListAllDeliveries) =>
     query.type === undefined
       ? []
@@ -69,7 +69,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
           ) = ${query.type}`
         ]
 
-  /** Where the ids of a page are found, newest first. */
+  /** Selects the ids of a page, newest first. */
   const idsIn = (
     rows: Statement.Fragment,
     query: ListAllDeliveries,
@@ -79,7 +79,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     SELECT d.id FROM ${rows} d WHERE ${sql.and([...conditions, ...ofType(query)])} ORDER BY d.id DESC LIMIT ${limit}`
 
   const pages = {
-    /** Backwards along the primary key, or along the index of an endpoint's deliveries. */
+    /** Scans backwards along the primary key, or along the index of an endpoint's deliveries. */
     walked: (query: ListAllDeliveries, conditions: ReadonlyArray<Statement.Fragment>, limit: number) =>
       idsIn(
         sql`payments.deliveries`,
@@ -88,16 +88,16 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
         limit
       ),
 
-    /** Those that wait: along the primary key of the queue, which holds nothing else. */
+    /** Scans waiting deliveries along the primary key of the queue, which holds nothing else. */
     waiting: (query: ListAllDeliveries, conditions: ReadonlyArray<Statement.Fragment>, limit: number) =>
       idsIn(sql`payments.delivery_queue`, query, conditions, limit),
 
-    /** Up to `fewFailures` failures and one more, from the index that holds nothing else. */
+    /** Reads up to `fewFailures` + 1 failures from the index that holds nothing else. */
     failures: (conditions: ReadonlyArray<Statement.Fragment>) => sql<{ readonly id: DeliveryId }>`
       SELECT d.id FROM payments.deliveries d
       WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL AND ${readable} LIMIT ${sql.literal(String(fewFailures + 1))}`,
 
-    /** Of these. */
+    /** Selects from these ids. */
     among: (
       ids: ReadonlyArray<DeliveryId>,
       query: ListAllDeliveries,
@@ -115,7 +115,10 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
         : pages.among(ids, query, conditions, limit)
     })
 
-  /** In a statement of its own: the planner would take the page for long, and read all that it could be joined with. */
+  /**
+   * A separate statement: otherwise the planner would overestimate the page, and read all rows that it could be joined
+   * with.
+   */
   const shown = (tenant: Tenant, ids: ReadonlyArray<DeliveryId>) =>
     Effect.map(
       sql<Delivery>`
@@ -149,7 +152,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     /** Newest first. Takes at most 3 seconds. */
     list: (tenant: Tenant, query: ListAllDeliveries, limit: number) => bounded(search(tenant, query, limit)),
 
-    /** The same of one event's deliveries. */
+    /** One event's deliveries, newest first. Takes at most 3 seconds. */
     listOfEvent: (tenant: Tenant, row: EventRow, query: ListAllDeliveries, limit: number) =>
       bounded(
         deliveriesOf(tenant, row, {

@@ -30,7 +30,7 @@ import {
 import { AttemptErrorCode } from "../Attempt.ts"
 import { EventIdText } from "./EventIdText.ts"
 
-/** A delivery: one event on its way to one endpoint. While an attempt is under way it is `queued`. */
+/** A delivery of one event to one endpoint. It is `queued` while an attempt is in progress, too. */
 export const Delivery = Schema.Struct({
   id: DeliveryId,
   endpointId: EndpointId,

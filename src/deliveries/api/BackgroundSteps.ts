@@ -1,23 +1,26 @@
 import type { SqlError } from "@effect/sql"
 import { type Duration, Effect, Layer, Option } from "effect"
 
-/** How often a process looks for work that others have left. */
+/** How often a process looks for work left over from others. */
 const pollInterval = "5 seconds"
 
-/** The pause between two steps: 100 deliveries in this time are as many as an endpoint should get. */
+/** The pause between two steps: an endpoint should not get more than 100 deliveries in this time. */
 export const stepPause: Duration.DurationInput = "200 millis"
 
-/** Work that goes on in small steps, whose progress is in the database: any process can take the next one. */
+/** Work done in small steps, whose progress is in the database: any process can take the next one. */
 export interface BackgroundSteps {
   /** For the log: "A recovery". */
   readonly name: string
-  /** Takes one step of what has waited longest. Returns how long to pause before the next; none if nothing is left. */
+  /**
+   * Takes one step of the work that has waited longest. Returns how long to pause before the next; none if nothing is
+   * left.
+   */
   readonly step: Effect.Effect<Option.Option<Duration.DurationInput>, SqlError.SqlError>
   /** Waits until some work is started in this process. */
   readonly await: Effect.Effect<void>
 }
 
-/** Takes steps in every process: of work that is started in it at once, and of what other processes have left. */
+/** Takes steps in every process: at once for work started in it, and for work left over from other processes. */
 export const backgroundStepsLayer = <R>(work: Effect.Effect<BackgroundSteps, never, R>): Layer.Layer<never, never, R> =>
   Layer.scopedDiscard(
     Effect.flatMap(work, ({ await: started, name, step }) =>

@@ -72,7 +72,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     (read, tenant) => inTurn(tenant)(read)
   )
 
-  // Read more often than anything else: no extra span, since the request has one
+  // The most frequent read: no extra span, since the request has one
   const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
     const { attempts, payload, ...delivery } = yield* Effect.flatMap(
       repo.findDetail(tenant, id),
@@ -139,9 +139,9 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
     /**
      * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
-     * secrets that it was bound to if any of them still signs, otherwise with the endpoint's current secret. A paused
-     * endpoint's deliveries can be re-sent: a pause only affects new events. The caller has to `announce` it after the
-     * commit.
+     * secrets that it was bound to if any of them may still sign, otherwise with the endpoint's current secret. A
+     * paused endpoint's deliveries can be re-sent: a pause only affects new events. The caller must `announce` it after
+     * the commit.
      */
     readonly queueAgain: (
       principal: PrincipalShape,
@@ -150,8 +150,8 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     /** Wakes the workers. */
     readonly announce: Effect.Effect<void>
     /**
-     * After a long outage, binds queued deliveries whose secrets have all ended to their endpoint's current secret. One
-     * statement, run from time to time.
+     * After a long outage, binds queued deliveries whose secrets have all expired to their endpoint's current secret.
+     * One statement, run periodically.
      */
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }

@@ -24,7 +24,7 @@ export interface StoredDetail extends Delivery {
 }
 
 /**
- * The state of a delivery when a re-send was requested, and whether the delivery was queued, as it is unless a rule
+ * The state of a delivery when a re-send was requested, and whether the delivery was queued. It is, unless a rule
  * refuses it.
  */
 export interface ResendOutcome extends ResendCandidate {
@@ -39,7 +39,7 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 
   const signing = sql`(${ofEndpoint} AND s.id = ANY (d.secret_ids) AND ${sql.literal(signsDelivery("s", "d"))})`
 
-  /** Whether none of the delivery's secrets signs any longer. */
+  /** Whether none of the delivery's secrets may sign any more. */
   const unsigned = sql`NOT EXISTS ${signing}`
 
   /** The endpoint's current secret, as an array; null if it has none. */
@@ -52,8 +52,8 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 
     /**
      * Queues a delivery for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with the
-     * endpoint's current one if none of those still signs. If there is no current one either, since its master key was
-     * lost, it waits until there is: see `Destinations`.
+     * endpoint's current one if none of those may still sign. If there is no current one either, since its master key
+     * was lost, it waits for one: see `Destinations`.
      */
     requeue: sql`state = 'queued', finished_at = NULL,
       secret_ids = CASE WHEN ${unsigned} THEN COALESCE(${currentSecret}, d.secret_ids) ELSE d.secret_ids END`,
@@ -73,19 +73,19 @@ export const deliveryColumns = `
   CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",
   d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`
 
-/** A delivery `d` with its event `e`, and its row in the queue `q` if it waits. */
+/** A delivery `d` with its event `e`, and its row in the queue `q` if it is waiting. */
 export const deliveryTables = `
   payments.deliveries d JOIN payments.events e
     ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
   LEFT JOIN payments.delivery_queue q
     ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`
 
-/** All secrets of a younger delivery sign it, in milliseconds. */
+/** The age, in milliseconds, below which all of a delivery's secrets still sign it. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
 
 /**
- * The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. Nothing that ended longer ago
- * than `keepFor` is found.
+ * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
+ * `keepFor` are not found.
  */
 export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -132,7 +132,7 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     Effect.map(statement, (rows) => rows.length > 0)
 
   return {
-    /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
+    /** Whether the endpoint exists or existed: the history of a deleted one stays readable. */
     hasEndpoint: (tenant: Tenant, id: EndpointId) =>
       exists(sql`
         SELECT 1 FROM payments.endpoints
@@ -158,7 +158,7 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
           ? []
           : [
               sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-              // Ids begin with a time from the processes' clocks, so the index skips newer deliveries
+              // Ids begin with a time from a process's clock, so the index skips newer deliveries
               sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
             ])
       ]
@@ -172,9 +172,9 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       ),
 
     /**
-     * The deliveries of an event, newest first, at most `limit`: of those that were created in a time, in Unix
-     * milliseconds, and of those with these ids. No index leads from an event to its deliveries. Further conditions are
-     * on the delivery `d` and its event `e`.
+     * An event's deliveries, newest first, at most `limit`: those created between `from` and `until` (Unix
+     * milliseconds), and those with the given ids. No index leads from an event to its deliveries. Further conditions
+     * apply to the delivery `d` and its event `e`.
      */
     ofEvent: (
       tenant: Tenant,
@@ -204,7 +204,7 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       transaction(sql)(
         Effect.gen(function* () {
           yield* lockForResend(tenant, id)
-          // A separate statement: the first one would still see other rows as they were before it waited for the lock
+          // A separate statement: the first would still see other rows as they were before it waited for the lock
           const [candidate] = yield* readForResend(tenant, id)
           if (candidate === undefined) return Option.none<ResendOutcome>()
           const requeued = Option.isNone(resendRefusal(candidate))
@@ -214,11 +214,12 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       ),
 
     /**
-     * Binds queued deliveries whose secrets have all ended to their endpoint's current secret, so that they can be
-     * signed: those that have waited longer than a rotated secret is kept (contract 8.6). Returns how many.
+     * Binds queued deliveries whose secrets have all expired to their endpoint's current secret, so that they can be
+     * signed. These are deliveries that have waited longer than a rotated secret is kept (contract 8.6). Returns how
+     * many.
      *
-     * Such a delivery is older than its endpoint's current secret. So this looks, for each endpoint, at what waits from
-     * before that and is old enough, and reads nothing else of a long queue.
+     * Such a delivery is older than its endpoint's current secret. So this checks, for each endpoint, only the waiting
+     * deliveries that precede the secret and are old enough, and reads nothing else of a long queue.
      */
     rebind: Effect.map(
       Effect.suspend(

@@ -4,7 +4,7 @@ import { canSign } from "../../endpoints/SecretLifetime.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 
-/** What decides whether something may be sent to an endpoint. */
+/** The state that decides whether something may be sent to an endpoint. */
 export interface LockedEndpoint {
   readonly deleted: boolean
   readonly active: boolean
@@ -13,7 +13,7 @@ export interface LockedEndpoint {
   readonly events: ReadonlyArray<string>
 }
 
-/** The SQL about endpoints that recoveries and replays share. */
+/** SQL on endpoints that recoveries and replays share. */
 export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofTenant = (tenant: Tenant, id: EndpointId) =>
     sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`
@@ -32,7 +32,7 @@ export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Whether there is or was such an endpoint. */
+    /** Whether the endpoint exists or existed. */
     has: (tenant: Tenant, id: EndpointId) =>
       Effect.map(sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(tenant, id)}`, (rows) => rows.length > 0)
   }

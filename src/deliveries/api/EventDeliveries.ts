@@ -7,23 +7,26 @@ import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 
-/** How many replays are looked at in one statement, and in how many statements: more replays of an event than anybody needs. */
+/**
+ * How many replays one statement processes, and the most statements: together more replays than anyone needs for one
+ * event.
+ */
 const replaysAtOnce = 200
 const mostLooks = 50
 
-/** After the id of every replay. */
+/** An id after those of all replays. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/** Replays whose deliveries of an event are to be found, all newer than those of the next ones. */
+/** A page of replays whose deliveries of an event are looked up, all newer than those of the next page. */
 interface Replays {
   readonly some: ReadonlyArray<CoveringReplay>
-  /** The id before which the next ones are; undefined if there are none. */
+  /** Cursor of the next page; undefined on the last. */
   readonly next: string | undefined
 }
 
 /**
- * The replays of a page. A delivery has the millisecond of its replay and then no order of theirs, so if there may be more,
- * those of the last millisecond are left to the next page.
+ * The replays of a page. A delivery's id has the millisecond of its replay but is not ordered within it, so if there
+ * may be more replays, those of the last millisecond are left to the next page.
  */
 const toReplays = (page: ReadonlyArray<CoveringReplay>): Replays => {
   const last = page.at(-1)
@@ -37,13 +40,12 @@ export interface WantedDeliveries {
   readonly limit: number
   /** Conditions on the delivery `d` and its event `e`. Default: none. */
   readonly conditions?: ReadonlyArray<Statement.Fragment>
-  /** The last delivery of the previous page, which the conditions leave out with all before it. */
+  /** The last delivery of the previous page. The conditions exclude it and all before it. */
   readonly after?: DeliveryId | undefined
 }
 
 /**
- * Finds the deliveries of one event, newest first, those of its 10,000 newest replays included; nobody outside the slice
- * imports this.
+ * Finds the deliveries of one event, newest first, including those of its 10,000 newest replays. Private to this slice.
  */
 export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const deliveries = yield* makeDeliveriesRepo(keepFor)
@@ -62,7 +64,8 @@ export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duratio
         const ids = some.map(({ endpointId, id }) =>
           replayedDeliveryId({ replayId: id, eventKey: row.key, endpointId })
         )
-        // The deliveries that it was published with have its millisecond in their ids, and are older than all replays
+        // The deliveries created at publication have the event's millisecond in their ids, and are older than all
+        // replays
         const among = { from: time, until: isLast ? time + 1 : time, ids }
         found.push(...(yield* deliveries.ofEvent(tenant, row.key, among, limit - found.length, conditions)))
         if (isLast || found.length >= limit) return found

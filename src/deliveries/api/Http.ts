@@ -16,8 +16,8 @@ export const deliveriesHandlers = Effect.gen(function* () {
     get: ({ path }) =>
       Effect.map(
         Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),
-        // Read more often than anything else, so not encoded by the schema. JSON writes times the same way; a test
-        // checks the answer against the schema
+        // The most frequent read, so not encoded by the schema. JSON writes times the same way; a test checks the
+        // answer against the schema
         (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
       ),
     retry: Effect.fnUntraced(function* ({ headers, path: { id } }) {

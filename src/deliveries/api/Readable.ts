@@ -1,11 +1,11 @@
 import { Duration } from "effect"
 
 /**
- * What may be read after its time: each delivery for as long as the retention says, whatever its day's table still holds. A
- * day goes as a whole, and anybody's replay or re-send keeps it for everybody.
+ * Which expired rows may be read: each delivery for as long as the retention says, even if its day's table still holds
+ * it. A day is removed as a whole, and any replay or re-send keeps it for all organizations.
  */
 
-/** SQL: the time since which something must have ended to be kept. */
+/** SQL: the earliest time at which something that is kept may have ended. */
 export const keptSince = (keepFor: Duration.Duration): string =>
   `now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
 

@@ -18,14 +18,15 @@ export class Retention extends Context.Tag("connected-payments/deliveries/Retent
   {
     /**
      * Removes everything whose retention has ended. Deliveries with their attempts, and events, are removed a day at a
-     * time, when all of that day has ended: a delivery that still waits, or is re-sent, keeps its day. Records of
-     * skipped and published events, finished recoveries and replays are removed in small batches. Any number of processes may run it at the same time. Queued deliveries and their events
-     * are never removed, however old they are.
+     * time, once the whole day has expired: a delivery that still waits, or is re-sent, keeps its day. Records of
+     * skipped and published events, finished recoveries and replays are removed in small batches. Any number of
+     * processes may run it at the same time. Queued deliveries and their events are never removed, however old they
+     * are.
      *
-     * Adds the tables for the next days, too.
+     * Also creates the tables for the next days.
      */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
-    /** Logs waiting deliveries that lack what they refer to. */
+    /** Logs waiting deliveries with dangling references. */
     readonly checkReferences: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -66,13 +67,13 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   }
 })
 
-/** How many of the waiting deliveries are looked at: those that have waited longest, where what is amiss stays. */
+/** How many waiting deliveries are checked: those that have waited longest, since broken ones stay. */
 const referencesLookedAt = 1000
 
 /** How many ids a log line names. */
 const idsNamed = 5
 
-/** A waiting delivery, and what is missing of what its row refers to. */
+/** A waiting delivery, and which of the rows that it refers to are missing. */
 interface Dangling {
   readonly id: string
   readonly delivery: boolean
@@ -81,8 +82,8 @@ interface Dangling {
 }
 
 /**
- * Reports waiting deliveries whose history, event or endpoint is missing: they can't be sent. The statements that store
- * and remove rows allow none, and there are no foreign keys to hold them to that. For operators.
+ * Reports, for operators, waiting deliveries whose history, event or endpoint is missing: they can't be sent. The
+ * statements that store and remove rows should prevent this, but no foreign keys enforce it.
  */
 const checkReferences: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -5,7 +5,7 @@ import { EndpointId, EventReplayId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
 import { optional, strict, uniqueArray } from "../../kit/Request.ts"
 
-/** A replay: events of a period sent to one endpoint, whatever happened to them before, and its progress. */
+/** A replay: sends the events of a period to one endpoint, whatever happened to them before; with its progress. */
 export const EventReplay = Schema.Struct({
   id: EventReplayId,
   endpointId: EndpointId,

@@ -26,14 +26,14 @@ import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
-/** How many deliveries one step creates: few, so that a new event waits for few. */
+/** The most deliveries that one step creates: few, so that a new event waits for few. */
 const deliveriesPerStep = 100
 
 /** The pause while all replays wait for room at their endpoints. */
 const waitingPause: Duration.DurationInput = "1 second"
 
 export interface EventReplaysOptions {
-  /** How long events can be replayed: as long as deliveries are kept. */
+  /** How old an event can be to be replayed: as long as deliveries are kept. */
   readonly keepFor: Duration.Duration
 }
 
@@ -50,7 +50,7 @@ export type StartReplayError =
 const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
 const noReplay = () => new ResourceNotFound({ message: "There is no such replay of this endpoint." })
 
-/** The range of a request, which ends now if it does not say when. */
+/** The range of a request; without `until`, it ends now. */
 const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEventReplay) {
   const now = new Date(yield* Clock.currentTimeMillis)
   const until = wanted ?? now
@@ -65,7 +65,7 @@ const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEven
   return { since, until }
 })
 
-/** Whether an event is sent: it is not synthetic, and passes the endpoint's filters. */
+/** Whether an event is sent: it is not synthetic and passes the endpoint's filters. */
 const isSent = (
   { filterSubjects, id }: LookedAtEvent,
   payload: string,
@@ -78,7 +78,7 @@ const isSent = (
   return passes(filters, { data, subjects: subjectsFor(keyedHash, id, filterSubjects, filters) })
 }
 
-/** What a step does with the next events. Pure. */
+/** Decides what a step does with the next events. Pure. */
 const stepOf = (
   replay: LockedReplay,
   events: ReadonlyArray<LookedAtEvent>,
@@ -123,8 +123,9 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     })
 
   /**
-   * The next events of a replay. None that is older than deliveries are kept, even if it is still there: its day would be
-   * kept for the replay's deliveries, and all that other organizations have of it, for as long as somebody replays it.
+   * The next events of a replay. Leaves out events older than the retention of deliveries, even if still stored: each
+   * replay's deliveries would keep the whole day, with all organizations' data of it, for as long as somebody replays
+   * it.
    */
   const nextOf = (replay: LockedReplay) =>
     Effect.gen(function* () {
@@ -135,7 +136,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
       return { events, last: last && end === replay.end }
     })
 
-  /** In a transaction. Returns how many deliveries it has created; none if there was nothing to do. */
+  /** Takes a step, in a transaction. Returns how many deliveries it created; none if there was nothing to do. */
   const takeStep = Effect.fnUntraced(function* (id: EventReplayId | null) {
     const locked = yield* repo.lock(id)
     if (Option.isNone(locked)) {
@@ -248,7 +249,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
 })
 
 /**
- * Replays: events of a period, sent to one endpoint as new deliveries, in the background.
+ * Replays: sends the events of a period to one endpoint as new deliveries, in the background.
  *
  * The progress of a replay is in the database: any process can take its next step.
  */
@@ -256,15 +257,15 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
   EventReplays,
   {
     /**
-     * Starts a replay, and takes its first step, so that a small one is finished in the answer. The caller has to `announce`
-     * it after the commit.
+     * Starts a replay and takes its first step, so that a small one is finished in the answer. The caller must
+     * `announce` it after the commit.
      */
     readonly queue: (
       principal: PrincipalShape,
       endpointId: EndpointId,
       params: StartEventReplay
     ) => Effect.Effect<EventReplay, StartReplayError>
-    /** Wakes the workers, and whoever takes the steps. */
+    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -283,9 +284,9 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
       endpointId: EndpointId,
       id: EventReplayId
     ) => Effect.Effect<EventReplay, ResourceNotFound | ServiceUnavailable>
-    /** Takes one step of a running replay, and returns how many deliveries it created; none if none has room. */
+    /** Takes one step of a running replay. Returns how many deliveries it created; none if no replay has room. */
     readonly step: Effect.Effect<Option.Option<number>, SqlError.SqlError>
-    /** Whether some replay of an active endpoint is running. */
+    /** Whether any replay of an active endpoint is running. */
     readonly hasRunning: Effect.Effect<boolean, SqlError.SqlError>
     /** Waits until a replay is started in this process. */
     readonly await: Effect.Effect<void>
@@ -297,7 +298,7 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
     Layer.effect(EventReplays, make(options))
 }
 
-/** Runs replays in every process: those started in it at once, and those that other processes have left. */
+/** Runs replays in every process: those started in it at once, and those left over from other processes. */
 export const eventReplaysLayer: Layer.Layer<never, never, EventReplays> = backgroundStepsLayer(
   Effect.map(EventReplays, (replays) => ({
     name: "A replay",

@@ -12,34 +12,39 @@ import { clockDifference } from "../api/DeliveriesRepo.ts"
 import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay } from "./EventReplay.ts"
 
-/** How many of an endpoint's deliveries may be due, or under way, for a step to add more: live traffic goes first. */
+/**
+ * The most deliveries of an endpoint that may be due or in progress for a step to add more: live traffic goes first.
+ */
 const mostDue = 20
 
-/** How many may wait in all, for an endpoint that is down: what is added to it only waits for its next attempts. */
+/** The most that may wait in all, for an endpoint that is down: more would only wait for its next attempts. */
 const mostWaiting = 500
 
 /** How many events a step looks at. */
 const eventsPerStep = 500
 
-/** How long an open transaction that may have stored events holds a replay up, at most. */
+/** The longest time for which an open transaction that may have stored events delays a replay. */
 const longestTransaction = "10 minutes"
 
-/** A running replay under its lock, with what decides about its events. */
+/** A running, locked replay, with the settings that decide about its events. */
 export interface LockedReplay extends Tenant {
   readonly id: EventReplayId
   readonly endpointId: EndpointId
   readonly deleted: boolean
-  /** The types that are wanted and still subscribed to. */
+  /** The requested types that are still subscribed to. */
   readonly types: ReadonlyArray<string>
   readonly filters: Filters
   /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
-  /** The last key that was looked at, and the first one after those that are wanted. */
+  /** The last key that was processed, and the first one after the replay's range. */
   readonly reached: string
   readonly end: string
 }
 
-/** An event that a step looks at. Without a payload if it is of another type, or of a day that is about to be removed. */
+/**
+ * An event that a step processes. The payload is null if it is of another type, or of a day that is about to be
+ * removed.
+ */
 export interface LookedAtEvent {
   readonly key: string
   readonly id: string
@@ -80,7 +85,7 @@ const toReplay = ({ queued, reached, skipped, ...row }: Row): EventReplay => ({
   finishedAt: row.finishedAt
 })
 
-/** The SQL of replays; nobody outside the slice imports this. */
+/** The SQL of replays, private to this slice. */
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued, r.skipped, r.reached,
@@ -92,7 +97,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
     sql`${ofTenant(tenant)} AND r.endpoint_id = ${endpointId}`
 
-  /** Whether at least so many rows of the queue are the endpoint's, out of those that a condition selects. */
+  /** Whether at least `count` rows of the queue are the endpoint's, among those that the condition selects. */
   const hasWaiting = (count: number, which: string) =>
     sql.literal(`(SELECT count(*) FROM (
       SELECT 1 FROM payments.delivery_queue q
@@ -100,8 +105,8 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ${which} LIMIT ${count}) AS waiting) >= ${count}`)
 
   /**
-   * Whether an event `e` is of these types, and of a day that can be kept. The table of a day whose removal has begun may
-   * still be there: it waits for who reads it.
+   * Whether an event `e` is of these types, and of a day that can be kept. A day's table may still exist after its
+   * removal began, until its readers have finished.
    */
   const isWanted = (types: ReadonlyArray<string>) => sql`
     e.type = ANY (${types}::text[]) AND payments.day_of(e.id::uuid) IN (SELECT day FROM payments.days)`
@@ -154,7 +159,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ${replay.since.toISOString()}::timestamptz, ${replay.until.toISOString()}::timestamptz, ${replay.types}::text[],
         ${firstIdAt(replay.since.getTime())}, clock_timestamp())`,
 
-    /** Cancels a running replay; whether it was running. */
+    /** Cancels a running replay. Returns whether it was running. */
     cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
       Effect.map(
         sql`
@@ -163,7 +168,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** Whether some replay is running: one that waits for room at its endpoint is. */
+    /** Whether any replay is running, including one that waits for room at its endpoint. */
     hasRunning: Effect.map(
       sql`
         SELECT 1 FROM payments.event_replays r
@@ -174,9 +179,9 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     ),
 
     /**
-     * Locks a running replay whose endpoint is active, can be signed for and has room for more: this one, or without an id
-     * the one that has waited longest. None if there is none, other processes have locked them all, or days are being
-     * removed just now. The endpoint's row is locked too, against a concurrent deletion. In a transaction.
+     * Locks a running replay whose endpoint is active, can be signed for and has room for more: the given one, or
+     * without an id the one that has waited longest. None if there is none, other processes have locked them all, or
+     * days are being removed. Also locks the endpoint's row, against a concurrent deletion. Requires a transaction.
      */
     lock: (id: EventReplayId | null) =>
       Effect.if(holdDays(sql), {
@@ -213,9 +218,10 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       }),
 
     /**
-     * Where what a replay looks at ends for now. Before its end only while a transaction is open that may have stored
-     * events before the replay was started: they are seen when it commits, and what it knows of the endpoint may be older
-     * than the replay, so nobody else would send them. Those of later transactions go to the endpoint by themselves.
+     * Where a replay must stop for now. Before its end only while a transaction is open that may have stored events
+     * before the replay was started. These become visible when it commits, and it may have read the endpoint's state
+     * from before the replay, so nothing else would send them. Events of later transactions are sent to the endpoint
+     * anyway.
      */
     settledEnd: ({ end, id, ...tenant }: LockedReplay) =>
       Effect.map(
@@ -234,7 +240,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         }
       ),
 
-    /** The next events of a replay, oldest first, of all types; whether they are the last ones. */
+    /** The next events of a replay, oldest first, of all types, and whether they are the last ones. */
     next: ({ end, environment, organizationId, reached, types }: LockedReplay) =>
       Effect.map(
         sql<LookedAtEvent>`
@@ -248,7 +254,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (events) => ({ events, last: events.length < eventsPerStep })
       ),
 
-    /** Stores what a step does, in the transaction of its lock. */
+    /** Stores the result of a step, in the transaction of its lock. */
     store: (replay: LockedReplay, { deliveries, reached, skipped, state }: ReplayStep) => {
       const keys = deliveries.map(({ eventKey }) => eventKey)
       const insert = sql`
@@ -265,7 +271,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       return Effect.asVoid(Effect.zipRight(keepDays(sql, keys, replay.id), insert))
     },
 
-    /** Removes ended replays that are older, and whose deliveries are gone. */
+    /** Removes ended replays older than the retention whose deliveries are gone. */
     removeOlderThan: (retentionMillis: number) =>
       removeOld(sql, {
         table: "event_replays",

@@ -23,7 +23,7 @@ const eventFields = {
   event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
 }
 
-/** An event as it is kept, whether or not it was delivered to anybody. */
+/** A stored event, whether or not it was delivered to anyone. */
 export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: "StoredEvent" })
 export type StoredEvent = typeof StoredEvent.Type
 

@@ -58,7 +58,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
       const row = yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound))
       const its = yield* repo.bounded(deliveriesOf(tenant, row, { limit: shownDeliveries }))
       const age = (yield* Clock.currentTimeMillis) - row.createdAt.getTime()
-      // A delivery that may still be read keeps its event, too
+      // A delivery that may still be read keeps its event readable, too
       if (its.length === 0 && age > Duration.toMillis(keepFor)) return yield* notFound()
       return { ...toStoredEvent(row), deliveries: its }
     },

@@ -16,7 +16,7 @@ export interface EventRow {
   readonly createdAt: Date
 }
 
-/** The SQL of stored events; nobody outside the slice imports this. None that was stored longer ago than `keepFor` is listed. */
+/** The SQL of stored events, private to this slice. Events stored longer ago than `keepFor` are not listed. */
 export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const kept = sql.literal(`e.created_at >= ${keptSince(keepFor)}`)
@@ -45,7 +45,8 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
     const rows = sql<EventRow>`
       SELECT ${columns} FROM ${events} e WHERE ${sql.and(conditions)} ORDER BY e.id DESC LIMIT ${limit}`
     if (paymentId === undefined) return rows
-    // First by the payment alone: until a day's table has statistics, the planner takes a tenant's events for as few
+    // First by the payment alone: until a day's table has statistics, the planner takes a tenant's events for just as
+    // few
     return sql<EventRow>`
       WITH of_payment AS MATERIALIZED (
         SELECT e.* FROM (SELECT ${paymentId}::text AS id) AS wanted
@@ -66,8 +67,8 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
     byId,
 
     /**
-     * Newest first, by the time in the key: backwards along the primary key. A payment's events are few, and found by an
-     * index of their own.
+     * Events, newest first by the time in the key: scans backwards along the primary key. A payment's events are few,
+     * and found by an index of their own.
      *
      * @param after the key of the last event of the previous page
      */

@@ -62,7 +62,7 @@ export type ListRecoveries = typeof ListRecoveries.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
-/** Recoveries of an endpoint that was down for a while (contract 9.4). */
+/** Recoveries of an endpoint after an outage (contract 9.4). */
 export class RecoveriesApi extends HttpApiGroup.make("recoveries")
   .add(
     HttpApiEndpoint.post("start", "/endpoints/:id/recover")

@@ -21,7 +21,10 @@ import { deliveryWindow } from "../RetryPolicy.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 
-/** Tolerance for a caller that counts 72 hours back from now: neither latency nor clocks should cause a refusal. */
+/**
+ * Tolerance for a caller that computes 72 hours before now: neither latency nor clock differences should cause a
+ * refusal.
+ */
 const grace = Duration.minutes(1)
 
 const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
@@ -106,7 +109,7 @@ const make = Effect.gen(function* () {
 })
 
 /**
- * Re-sends of everything that failed definitively at an endpoint, in the background (contract 9.4).
+ * Re-sends everything that failed definitively at an endpoint, in the background (contract 9.4).
  *
  * The progress of a recovery is in the database: any process can take its next step.
  */
@@ -114,9 +117,9 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
   Recoveries,
   {
     /**
-     * Starts a recovery of everything that failed between `since` and now, and takes its first step, so that a small
-     * one is finished in the answer. If a recovery is running that reaches back as far, that one is returned. The caller
-     * has to `announce` it after the commit.
+     * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
+     * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
+     * `announce` it after the commit.
      */
     readonly queue: (
       principal: PrincipalShape,
@@ -126,7 +129,7 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
       Recovery,
       ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
     >
-    /** Wakes the workers, and whoever takes the steps. */
+    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -148,7 +151,7 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
   static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Recoveries, make)
 }
 
-/** Runs recoveries in every process: those started in it at once, and those that other processes have left. */
+/** Runs recoveries in every process: those started in it at once, and those left over from other processes. */
 export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = backgroundStepsLayer(
   Effect.map(Recoveries, (recoveries) => ({
     name: "A recovery",

@@ -10,10 +10,12 @@ import { makeResendSql } from "../api/DeliveriesRepo.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
-/** How many deliveries one step handles: few, so that a step is short and the queue alternates between endpoints. */
+/**
+ * The most deliveries that one step handles: few, so that a step is short and the queue alternates between endpoints.
+ */
 const stepSize = 100
 
-/** The id before all others. */
+/** The lowest id. */
 const noId = "00000000-0000-0000-0000-000000000000"
 
 export interface Step {
@@ -21,7 +23,7 @@ export interface Step {
   readonly finished: boolean
 }
 
-/** The SQL of recoveries; nobody outside the slice imports this. */
+/** The SQL of recoveries, private to this slice. */
 export const makeRecoveriesRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const resendSql = yield* makeResendSql
@@ -34,7 +36,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
     sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
       AND r.endpoint_id = ${endpointId}`
 
-  /** The failures that recovery `r` covers. Tests are left out: they prove nothing, and a new one can be sent. */
+  /** The failures that recovery `r` covers. Excludes tests: a new one can be sent instead. */
   const failures = sql`
     d.organization_id = r.organization_id AND d.environment = r.environment AND d.endpoint_id = r.endpoint_id
       AND NOT d.test AND d.failed_at IS NOT NULL AND d.failed_at <= r.created_at
@@ -79,12 +81,12 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
       ),
 
     /**
-     * Takes one step of a running recovery: this one, or without an id the one that has waited longest. None if there
-     * is none, or other processes have locked them all. One statement: a step is done completely or not at all, and the
-     * next one begins after it.
+     * Takes one step of a running recovery: the given one, or without an id the one that has waited longest. None if
+     * there is none, or other processes have locked them all. One statement, so a step is atomic, and the next one
+     * continues after it.
      *
-     * A delivery that fails again ends after the recovery's start, and is not handled twice. The endpoint's row is
-     * locked too, against a concurrent deletion.
+     * A delivery that fails again does so after the recovery's start, and is not handled twice. Also locks the
+     * endpoint's row, against a concurrent deletion.
      */
     step: (id: RecoveryId | null) =>
       Effect.map(

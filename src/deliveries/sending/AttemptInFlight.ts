@@ -7,22 +7,22 @@ import { Expiring } from "./Deadlines.ts"
 import type { OutcomeReceiver } from "./Exchange.ts"
 import type { Transport, TransportRequest } from "./Transport.ts"
 
-/** An attempt that has a place. A class, since there are very many: closures would be an object each. */
+/** An attempt that has a place. A class, since there are very many: each closure would be a further object. */
 export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   readonly delivery: ClaimedDelivery
-  /** After this time, by `performance.now()`, it is no longer sent. */
+  /** The time after which it is no longer sent, by `performance.now()`. */
   readonly startBefore: number
   /** Whether it takes a place aside. */
   aside: boolean
-  /** By `performance.now()`. */
+  /** When it began, by `performance.now()`. */
   readonly begunAt = performance.now()
-  /** Whether its answer is taking long. */
+  /** Whether it has waited for its answer for longer than `slowAfterMillis`. */
   overdue = false
-  /** Whether its place is free again. */
+  /** Whether it has ended, and freed its place. */
   ended = false
-  /** Where it stands among those that were sent; -1 if it is not there. */
+  /** Its index among the attempts that were sent; -1 if it is not among them. */
   place = -1
-  /** Ends its exchange; null before it is sent. */
+  /** Aborts its exchange; null before it is sent. */
   abandon: (() => void) | null = null
   #resume: ((end: Effect.Effect<AttemptOutcome>) => void) | null = null
   readonly #onOverdue: (attempt: AttemptInFlight) => void
@@ -54,7 +54,7 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   }
 
   expire(): void {
-    // If this process itself was busy, the answer may have arrived and be waiting to be read: it goes first
+    // If this process was busy, the answer may already have arrived: let it be read first
     setImmediate(this.#onOverdue, this)
   }
 }

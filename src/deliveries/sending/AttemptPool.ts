@@ -2,11 +2,11 @@ import { Effect, Exit, FiberSet, type Scope } from "effect"
 import { sharedScheduler, suspend } from "../../fibers/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
-/** The work of a pool's fibers. */
+/** Options of an `AttemptPool`. */
 export interface AttemptPoolOptions<Attempt, End> {
   /** How many idle fibers are kept. */
   readonly keep: number
-  /** Makes one attempt. A bug in it ends the attempt, not its fiber. */
+  /** Makes one attempt. A defect ends the attempt, not its fiber. */
   readonly make: (attempt: Attempt) => Effect.Effect<End>
   /** Called once for each attempt, unless the pool is closed first. Returns at once and doesn't throw. */
   readonly onEnd: (attempt: Attempt, exit: Exit.Exit<End>) => void
@@ -14,16 +14,16 @@ export interface AttemptPoolOptions<Attempt, End> {
 
 /**
  * A supervised pool of long-lived fibers, each of which makes one attempt after another. There are as many as were ever
- * needed at once; some of the idle ones are kept. They end with the scope, and what they are doing is interrupted.
+ * needed at once; `keep` idle ones remain. They end with the scope, which interrupts their attempts.
  *
  * An attempt is handed over directly: to the fiber whose attempt has just ended, to an idle one, or to a new one.
- * Effect's `Queue` between them, or a fork for each, costs twice as much.
+ * Effect's `Queue` between them, or a fork for each attempt, costs twice as much.
  */
 export class AttemptPool<Attempt, End> {
   readonly #options: AttemptPoolOptions<Attempt, End>
   readonly #fork: (fiber: Effect.Effect<void>) => void
   readonly #idle: Array<(attempt: Effect.Effect<Attempt>) => void> = []
-  /** Whether a fiber's attempt is just ending, and what that fiber does next. */
+  /** Whether a fiber's attempt is just ending, and that fiber's next attempt. */
   #ending = false
   #next: Attempt | null = null
 
@@ -41,7 +41,7 @@ export class AttemptPool<Attempt, End> {
       (fork) => new AttemptPool(options, (fiber) => void fork(inPool(fiber)))
     )
 
-  /** Has a fiber make an attempt. Returns at once. */
+  /** Makes an attempt on a fiber of the pool. Returns at once. */
   run(attempt: Attempt): void {
     if (this.#ending && this.#next === null) {
       this.#next = attempt
@@ -52,7 +52,7 @@ export class AttemptPool<Attempt, End> {
     else hand(Effect.succeed(attempt))
   }
 
-  /** A fiber that makes this attempt first. All that it does again and again is created here, once. */
+  /** A fiber that makes this attempt first. Everything that it repeats is created here, once. */
   #fiber(first: Attempt): Effect.Effect<void> {
     let attempt = first
     const end = (exit: Exit.Exit<End>): Effect.Effect<void> => {
@@ -75,7 +75,7 @@ export class AttemptPool<Attempt, End> {
       this.#next = null
       return next === null ? idling : live(next)
     }
-    // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
+    // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does so anyway
     const rounds = Effect.whileLoop({
       while: () => this.#next !== null || this.#idle.length < this.#options.keep,
       body: round,

@@ -4,8 +4,8 @@ import { Metrics, type MetricsWriter } from "../../telemetry/Metrics.ts"
 import { attemptSpans, type EndedAttempt } from "./AttemptSpans.ts"
 
 /**
- * What operators see of an attempt: its span, its metrics and its log line, made when it is over. While it is under way
- * it costs nothing, and afterwards only what is switched on.
+ * Reports attempts to operators: a span, metrics and a log line, created when the attempt has ended. This costs nothing
+ * during the attempt, and afterwards only the parts that are switched on.
  */
 
 /** Reports each attempt that has ended, with the calling fiber's tracer, metrics and log. */

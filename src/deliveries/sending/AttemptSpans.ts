@@ -12,12 +12,11 @@ const kept = Context.make(KeptSpan, true)
 const sampled = Context.empty()
 
 /**
- * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery, and
- * returns it; null if nothing is traced. It is made when the attempt is over and everything about it is known: while the
- * attempt is under way, it costs nothing.
+ * Creates the span of an attempt, in a separate trace linked to the notification that led to the delivery, and returns
+ * it; null if nothing is traced. It is created once the attempt has ended, so it costs nothing during the attempt.
  *
- * A failed attempt is always kept, whatever the sampler says. A successful one is kept if its notification was, so that
- * the story of a payment is complete or absent; the sampler decides if no trace is known.
+ * Failed attempts are always kept, whatever the sampler says. A successful one is kept if its notification was, so that
+ * a payment is traced completely or not at all; the sampler decides if the delivery has no trace.
  *
  * With the default tracer, which keeps nothing, there are no spans.
  */
@@ -27,7 +26,7 @@ export const attemptSpans = (
   if (tracer === discardingTracer) return () => null
   return ({ delivery, next, outcome, startedAt, url }) => {
     const failed = outcome.errorCode !== null
-    // The common case, without parsing the header
+    // The common case, decided without parsing the header
     if (!failed && delivery.traceparent?.endsWith("-00") === true) return "not sampled"
     const origin = spanOfTraceparent(delivery.traceparent)
     if (!failed && Option.isSome(origin) && !origin.value.sampled) return "not sampled"

@@ -1,10 +1,11 @@
 /**
- * Which attempts are in flight, and which wait for a place. The worker starts attempts here and takes from here what
- * has ended; fibers of a pool make them.
+ * Tracks attempts in flight and those waiting for a place. The worker starts attempts here and collects the finished
+ * ones; the fibers of a pool make them.
  *
- * `concurrency` bounds the attempts that are young: those keep the processor busy. One that waits for its answer for
- * longer than `slowAfterMillis` costs no more than a socket, so it gives up its place and goes on *aside*, where there
- * are `placesAside` further places. So attempts that hang, of however many endpoints, hold a place only for a moment.
+ * `concurrency` bounds the young attempts: those keep the processor busy. An attempt that waits for its answer for
+ * longer than `slowAfterMillis` costs only a socket, so it gives up its place and continues *aside*, where there are
+ * `placesAside` further places. Attempts that hang, to however many endpoints, therefore hold a place only for a
+ * moment.
  */
 import { performance } from "node:perf_hooks"
 import { Cause, type Context, Effect, Exit } from "effect"
@@ -25,24 +26,24 @@ import { firstAttempts, mostMovedAside, mostToSlow, usualCap } from "./Shares.ts
 import type { Transport } from "./Transport.ts"
 
 export interface AttemptsOptions extends DestinationSettings {
-  /** Attempts in flight that are not aside; what is started beyond that waits here for its turn. */
+  /** Maximum attempts in flight that are not aside; further ones wait here for their turn. */
   readonly concurrency: number
-  /** The most attempts in flight per endpoint, likewise. */
+  /** Maximum attempts in flight per endpoint; further ones wait likewise. */
   readonly concurrencyPerEndpoint: number
   readonly userAgent: string
 }
 
-/** What becomes of attempts. The methods return at once and don't throw. */
+/** Receives the results of attempts. The methods return at once and don't throw. */
 export interface AttemptsListener {
-  /** An attempt was made; it is to be recorded. */
+  /** An attempt was made and must be recorded. */
   readonly onFinished: (attempt: FinishedAttempt) => void
   /** No attempt was made: the delivery can't be signed. */
   readonly onUnsignable: (delivery: ClaimedDelivery, error: DecryptionFailed) => void
-  /** No attempt was made: its turn came too late. */
+  /** No attempt was made: its `startBefore` had passed. */
   readonly onTooLate: (delivery: ClaimedDelivery) => void
-  /** A bug: how the attempt ended is unknown, and the lease will run out. */
+  /** A bug: the attempt's outcome is unknown, and the lease will expire. */
   readonly onDefect: (delivery: ClaimedDelivery, cause: Cause.Cause<never>) => void
-  /** An endpoint has become slow: there may be room for others. What waited for it here is to be given back. */
+  /** An endpoint has become slow: there may be room for others. Its `waiting` deliveries must be released. */
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
   /** An endpoint is no longer slow. */
   readonly onQuickAgain: () => void
@@ -53,7 +54,7 @@ export interface AttemptsServices {
   readonly destinations: Destinations
 }
 
-/** A delivery that waits until its endpoint has room. A class for the same reason as an exchange's parameters. */
+/** A delivery that waits until its endpoint has room. A class rather than an object literal, for V8: see `Exchange`. */
 class Waiting {
   readonly delivery: ClaimedDelivery
   readonly startBefore: number
@@ -66,39 +67,42 @@ class Waiting {
   }
 }
 
-/** What is under way to one endpoint. */
+/** One endpoint's attempts, in flight and waiting. */
 interface Lane {
   readonly organizationId: OrganizationId
-  /** Those in flight and those waiting. */
+  /** Attempts in flight plus those waiting. */
   held: number
   inFlight: number
-  /** Those in flight that have not been answered quickly. */
+  /** Attempts in flight for longer than `slowAfterMillis`. */
   overdue: number
-  /** Attempts that were answered 2xx since `takeCounts`. */
+  /** Attempts answered 2xx since the last `takeCounts`. */
   delivered: number
-  /** Those held back by this endpoint's cap; while there are any, some of its attempts are in flight or about to be. */
+  /**
+   * Deliveries held back by this endpoint's cap; while there are any, some of its attempts are in flight or about to
+   * be.
+   */
   readonly waiting: Array<Waiting>
 }
 
-/** How many more of an endpoint's deliveries than its cap may be held, as a multiple of the usual cap. */
+/** The most deliveries held beyond an endpoint's cap, as a multiple of the usual cap. */
 const maxAhead = 4
 
 /**
- * An endpoint that keeps up gets this many times as many ahead as were delivered since the previous claim: more than once,
- * so that claims become larger and fewer while there is enough for them.
+ * An endpoint that keeps up may hold ahead this multiple of what it was delivered since the previous claim: more than
+ * 1, so that claims become larger and fewer while there is enough to claim.
  */
 const aheadFactor = 2
 
-/** The attempts of one worker that are in flight or wait until their endpoint has room. */
+/** One worker's attempts: in flight, or waiting for room. */
 export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
-  /** Those that wait for any place, the longest wait first. */
+  /** Deliveries waiting for any place, the longest wait first. */
   readonly #waiting: Array<Waiting> = []
   #size = 0
-  /** Those aside, and those not. */
+  /** Counts of attempts aside, and of attempts in flight that are not aside. */
   #aside = 0
   #inFlight = 0
-  /** Attempts that were answered 2xx since `takeCounts`, and between its two previous calls. */
+  /** Attempts answered 2xx since the last `takeCounts`, and between its two previous calls. */
   #delivered = 0
   #deliveredBefore = 0
   readonly #young = new Deadlines(slowAfterMillis)
@@ -107,7 +111,7 @@ export class Attempts {
   readonly #listener: AttemptsListener
   readonly #report: (attempt: EndedAttempt) => void
   readonly #pool: AttemptPool<AttemptInFlight, AttemptEnd>
-  /** Those whose exchange is under way, in any order. */
+  /** Attempts whose exchange is in progress, in any order. */
   readonly #sent: Array<AttemptInFlight> = []
 
   private constructor(
@@ -124,8 +128,8 @@ export class Attempts {
   }
 
   /**
-   * Creates an instance with none in flight; clock, randomness, tracer, metrics and log are the calling fiber's. What
-   * is in flight when the scope ends is broken off, and the listener is not called.
+   * Creates an instance with no attempts. Uses the calling fiber's clock, randomness, tracer, metrics and log. When the
+   * scope closes, attempts in flight are aborted without calling the listener.
    */
   static readonly make = Effect.fnUntraced(function* (
     options: AttemptsOptions,
@@ -144,50 +148,50 @@ export class Attempts {
     return attempts
   })
 
-  /** How many there are, including those that wait. */
+  /** Attempts in flight and waiting. */
   get size(): number {
     return this.#size
   }
 
-  /** How many of them are aside. */
+  /** Attempts aside, in flight and waiting. */
   get aside(): number {
     return this.#aside
   }
 
   /**
-   * How many more may be started: the free places, plus as many ahead as were delivered between the last claims, but no
-   * more than there are places. If nothing is delivered, nothing is held that others could send.
+   * How many more may be started: the free places, plus as many ahead as were delivered between the last claims, at
+   * most `concurrency`. If nothing is delivered, nothing is held that other workers could send.
    */
   get room(): number {
     const ahead = Math.min(Math.max(this.#delivered, this.#deliveredBefore), this.#options.concurrency)
     return this.#options.concurrency + ahead - (this.#size - this.#aside)
   }
 
-  /** How many there are to an endpoint, including those that wait. */
+  /** Attempts to an endpoint, in flight and waiting. */
   held(endpointId: EndpointId): number {
     return this.#lanes.get(endpointId)?.held ?? 0
   }
 
-  /** How many there are to each endpoint that has any. */
+  /** The endpoints that have attempts here, with how many. */
   *lanes(): Generator<readonly [EndpointId, { readonly held: number; readonly organizationId: OrganizationId }]> {
     for (const entry of this.#lanes) if (entry[1].held > 0) yield entry
   }
 
-  /** How many attempts at once are allowed to each of these endpoints; by default, to each that has any here. */
+  /** The concurrency caps of these endpoints; by default, of all that have attempts here. */
   caps(endpointIds: Iterable<EndpointId> = this.#lanes.keys()): ReadonlyMap<EndpointId, number> {
     const caps = new Map<EndpointId, number>()
     for (const endpointId of endpointIds) caps.set(endpointId, this.capOf(endpointId))
     return caps
   }
 
-  /** How many attempts at once are allowed to an endpoint. The claims limit a slow one to its share. */
+  /** The concurrency cap of an endpoint. Claims limit a slow one further, to its share. */
   capOf(endpointId: EndpointId): number {
     return this.pace.isSlow(endpointId) ? mostToSlow(this.#options) : this.pace.allowed(endpointId)
   }
 
   /**
-   * How many of an endpoint's deliveries may be held, in flight and waiting: one that keeps up gets more than are sent at
-   * once, since what this process stores comes in batches. If it turns slow, what waits is given back.
+   * How many of an endpoint's deliveries may be held, in flight and waiting. One that keeps up gets more than its cap,
+   * since this process stores deliveries in batches. If it turns slow, the waiting ones are released.
    */
   mayHold(endpointId: EndpointId): number {
     const lane = this.#lanes.get(endpointId)
@@ -199,9 +203,9 @@ export class Attempts {
   }
 
   /**
-   * How many a claim has to count, by endpoint: those that are held, less a multiple of those delivered since the previous
-   * call. So an endpoint that keeps up gets more ahead than it takes while a claim is under way, and is not held up by
-   * the database. Slow ones are left out: there may be hundreds, and they are claimed apart.
+   * The counts for a claim, by endpoint: attempts held, less a multiple of those delivered since the previous call. An
+   * endpoint that keeps up thus gets more ahead than it takes while a claim is running, and is not held up by the
+   * database. Slow endpoints are left out: there may be hundreds, and they are claimed separately.
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
@@ -217,8 +221,9 @@ export class Attempts {
   }
 
   /**
-   * Makes an attempt, at once or as soon as its endpoint has room for it. Its destination has been loaded. After
-   * `startBefore` (by `performance.now()`) it is no longer begun. `aside`: it takes no place of the `concurrency`.
+   * Makes an attempt, at once or as soon as there is room for it. Its destination must have been loaded. After
+   * `startBefore` (by `performance.now()`) the attempt is no longer begun. With `aside`, it takes none of the
+   * `concurrency` places.
    */
   start(delivery: ClaimedDelivery, startBefore: number, aside = false): void {
     this.#size += 1
@@ -239,7 +244,7 @@ export class Attempts {
     else this.#begin(waiting, lane)
   }
 
-  /** Takes back those that wait: no attempt of theirs is made. */
+  /** Removes and returns all waiting deliveries; no attempt is made for them. */
   takeWaiting(): ReadonlyArray<ClaimedDelivery> {
     const waiting = [...this.#waiting.splice(0), ...[...this.#lanes.values()].flatMap((lane) => lane.waiting.splice(0))]
     return this.#takeBack(waiting)
@@ -368,7 +373,7 @@ export class Attempts {
     this.#goOn()
   }
 
-  /** Lets as many as there is room for, of those that waited for this endpoint, wait for any place now. */
+  /** Moves this endpoint's waiting deliveries, as far as its cap allows, to the queue for any place. */
   #takeNext(endpointId: EndpointId, lane: Lane): void {
     const room = this.capOf(endpointId) - lane.inFlight
     for (const next of lane.waiting.splice(0, Math.max(0, room))) {

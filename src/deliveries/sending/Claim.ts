@@ -5,13 +5,16 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
 import type { LeasedDelivery } from "../../publishing/LocalHandOff.ts"
 
-/** The queue's requests and answers, and their form in the database. */
+/** Claims: their options and results, and the form of these in the database. */
 
-/** A claimed delivery, with all that its attempt needs except what it shares with others: see `Destination`. */
+/** A claimed delivery, with everything its attempt needs except the data shared by endpoint: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly lease: string
-  /** Where its row was in the queue when it was leased: PostgreSQL's `ctid`. It stays there, unless the table is rewritten. */
+  /**
+   * The place of its row in the queue when it was leased: PostgreSQL's `ctid`. It is valid unless the table is
+   * rewritten.
+   */
   readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
@@ -30,10 +33,10 @@ export interface ClaimedDelivery extends Tenant {
   readonly traceparent: string | null
 }
 
-/** What all deliveries to an endpoint share. */
+/** The data shared by all deliveries to an endpoint. */
 export interface Destination {
   readonly url: string
-  /** Its secrets are erased, and nothing is sent to it any more. */
+  /** Deleted: its secrets are erased, and nothing more is sent to it. */
   readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<StoredSecret>
 }
@@ -45,16 +48,16 @@ export interface StoredSecret {
   readonly retiredAt: number | null
 }
 
-/** What a claim took, and where the queue stands. */
+/** The result of a claim, and the state of the queue. */
 export interface Claim {
   readonly deliveries: ReadonlyArray<ClaimedDelivery>
-  /** Time until the next delivery comes due that is not due yet, in milliseconds; null if none waits. */
+  /** Milliseconds until the next delivery comes due that is not due yet; null if there is none. */
   readonly nextDueInMillis: number | null
-  /** Whether more was due than the claim looked at: the next one, with these attempts in flight, sees others. */
+  /** Whether more was due than the claim looked at. The next claim, with these attempts in flight, sees others. */
   readonly more: boolean
-  /** All that was due before this place belongs to the endpoints that were left out or asked for. */
+  /** Everything due before this place belongs to endpoints that were left out or asked for. */
   readonly place: QueuePlace
-  /** For each endpoint that was asked for and has something due: where its due deliveries begin. */
+  /** For each endpoint asked for that has due deliveries: where they begin. */
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
 }
 
@@ -64,10 +67,10 @@ export type QueuePlace = string
 /** The place before all others. */
 export const queueStart: QueuePlace = "-infinity"
 
-/** One endpoint's deliveries, to be claimed in addition to what comes next. */
+/** A request to claim one endpoint's deliveries, besides those next in the queue. */
 export interface AskedFor {
   readonly endpointId: EndpointId
-  /** Where to begin to look: none of its due deliveries stands before that. */
+  /** Where to start the search: none of its due deliveries is before that. */
   readonly from: QueuePlace
   readonly room: number
 }
@@ -84,18 +87,18 @@ export interface ClaimOptions {
   /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
   readonly perNewcomer?: number
   /**
-   * What to look at, in addition to the endpoints that are asked for: what is due, the longest due first (the default);
-   * what came due in the last few seconds, the newest first; or nothing else.
+   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); those that
+   * came due in the last few seconds, the newest first; or none.
    */
   readonly look?: "oldest" | "newest" | "asked"
-  /** Where to begin to look for the oldest. Default `queueStart`. */
+  /** Where to start the search for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   readonly leftOut?: ReadonlyArray<EndpointId>
   /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** A claim's own summary, the first row of its answer. */
+/** A claim's summary, the first row of its result. */
 interface ClaimSummary {
   readonly claimedAt: number
   /** Of today's table of deliveries. */
@@ -118,7 +121,7 @@ interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secr
 /** A row of a claim: the first is about the claim itself, then there is one for each delivery. */
 export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
-/** A class for the same reason as an exchange's parameters. */
+/** A class rather than an object literal, for V8: see `Exchange`. */
 export class DeliveryUnderLease implements ClaimedDelivery {
   readonly organizationId
   readonly environment

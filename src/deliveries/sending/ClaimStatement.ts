@@ -9,13 +9,13 @@ import type { Plans } from "./Plans.ts"
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
-/** How many rows a claim of the newest looks at, whatever its limit, and how far back it looks. */
+/** How many rows a claim of the newest looks at, whatever its limit, and their maximum age. */
 const newestWindow = 1024
 const newestAge = "5 seconds"
 
 /**
- * How long a delivery of the queue rests, in milliseconds, if its claim was abandoned: after the first, the second and so on;
- * and if its endpoint was deleted: until the housekeeping ends it. Null if it does not rest.
+ * How long, in milliseconds, a delivery waits after its claim was abandoned, for the first time, the second and so on,
+ * and, if its endpoint was deleted, until the housekeeping ends it. Null if it does not wait.
  */
 const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
 const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
@@ -23,14 +23,14 @@ const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
 
 const itself = <A>(value: A): A => value
 
-/** What is due and may be taken, in addition to the endpoints that are asked for; at most `window` rows. */
+/** Due rows that may be claimed besides those of the endpoints asked for; at most `window` rows. */
 const lookedAt = (
   sql: SqlClient.SqlClient,
   { from = queueStart, look }: ClaimOptions,
   out: ReadonlyArray<EndpointId>,
   window: number
 ) => {
-  // Not `= ANY`, which compares with one after another: there may be thousands
+  // Not `= ANY`, which compares one by one: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
     THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
   return look === "newest"
@@ -49,10 +49,10 @@ const lookedAt = (
 }
 
 /**
- * The statement that claims: it takes what is due under a lease, and returns all that the attempts need. What workers held
- * that have died it takes again, lets rest as long as before the automatic attempt of the same number, or gives up after
- * `maxAbandoned` of them: such a claim takes none of the automatic attempts, nor does it end a manual one. Nothing is taken of an endpoint that was
- * deleted.
+ * The claim statement: leases due deliveries, and returns everything their attempts need. Deliveries of dead workers
+ * are claimed again, delayed as long as before the automatic attempt of the same number, or given up after
+ * `maxAbandoned` abandoned claims. Abandoned claims use up none of the automatic attempts, and don't end a manual one.
+ * Deliveries of deleted endpoints are not claimed.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
@@ -67,7 +67,8 @@ export const makeClaim =
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
     for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
-    // Nothing is found of endpoints that are left out and not asked for. There may be hundreds, and as many claims a second
+    // Endpoints left out and not asked for can't be found. There may be hundreds of them, and hundreds of claims a
+    // second
     const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
     const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor

@@ -14,27 +14,32 @@ import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
-/** While more is due than there is room for, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
+/**
+ * While more is due than there is room for, a claim waits until it is worthwhile, for at most this many milliseconds.
+ */
 const gatherRoomFor = 15
 
-/** A claim for endpoints at their caps is worthwhile once this share of what waits for them here has been sent. */
+/** A claim for endpoints at their caps is worthwhile once this share of their deliveries waiting here has been sent. */
 const worthwhileShare = 0.5
 
-/** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
+/** How long to pause, in milliseconds, after a claim that found all the rows it looked at held by other workers. */
 const passedOver = 5
 
-/** The longest sleep of a worker that finds nothing again and again, as a multiple of the poll interval. */
+/** The longest sleep of a worker that repeatedly finds nothing, as a multiple of the poll interval. */
 const maxIdleFactor = 4
 
-/** How often it is looked again whether there is room, in milliseconds, although each change is told. */
+/** How often to check again for room, in milliseconds, although each change is signalled. */
 const roomAgain = 5000
 
-/** How often, at most, other processes are notified that this one has no room for what is due, in milliseconds. */
+/**
+ * The shortest interval, in milliseconds, between notifying other processes that this one has no room for due
+ * deliveries.
+ */
 const passOnEvery = 100
 
 interface Claimed {
   readonly found: number
-  /** Whether it found as many as there was room for. */
+  /** Whether it filled the room. */
   readonly full: boolean
   readonly more: boolean
   readonly nextDueInMillis: number | null
@@ -50,7 +55,7 @@ const nothing: Claimed = {
 }
 const nothingAsFailed: Claimed = { ...nothing, failed: true }
 
-/** The result of a claim for which there was no room: more may be due. */
+/** The result if there is no room to claim: more may be due. */
 const noRoom: Claimed = { ...nothing, full: true }
 
 interface ClaimingParts {
@@ -68,7 +73,7 @@ interface ClaimingParts {
 
 const unanswered = "can't claim: the database does not answer"
 
-/** What a claim that failed is taken for, after a rest. */
+/** Treats a failed claim as one that found `nothing`, after a pause. */
 export const orRest =
   <A>(nothing: A) =>
   (claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A> =>
@@ -79,22 +84,22 @@ export const orRest =
       )
     )
 
-/** Claims what is due, as far as there is room, and begins its attempts. */
+/** Claims due deliveries while there is room, and begins their attempts. */
 export class Claiming {
   readonly #parts: ClaimingParts
   readonly #turns: Turns
-  /** Raised when something may be due or there may be room for it. */
+  /** Raised when something may be due, or when there may be room for it. */
   readonly #news = new Signal()
-  /** Raised when a claim need not wait for more room: there is enough, or something other than room is new. */
+  /** Raised when a claim need not wait for more room: there is enough, or a reason other than room came up. */
   readonly #worthwhile = new Signal()
   readonly #known: Known
   readonly #perNewcomer: number
-  /** Whether the last claim left something that was due: for lack of room, or because of an endpoint's cap. */
+  /** Whether the last claim left due deliveries, for lack of room or because of an endpoint's cap. */
   #leftSome = false
-  /** How many attempts have to end before a claim for what was left is worthwhile, if all of it was left because of caps. */
+  /** How many attempts must end before claiming the rest is worthwhile, if all of it was left because of caps. */
   #toEnd = 0
   #behind = false
-  /** The room that is waited for; null while other news is waited for. */
+  /** The room being waited for; null while waiting for something else. */
   #roomWanted: number | null = null
   #idleRounds = 0
   #passedOnAt = 0
@@ -118,46 +123,47 @@ export class Claiming {
     return this.#behind
   }
 
-  /** There may be more room than before. May be called from anywhere; returns at once. */
+  /** Signals that there may be more room. Can be called from anywhere; returns at once. */
   noteRoom(): void {
     if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
   }
 
-  /** An attempt has ended. May be called from anywhere; returns at once. */
+  /** Signals that an attempt has ended. Can be called from anywhere; returns at once. */
   noteEnded(): void {
     this.#toEnd -= 1
     if (this.#toEnd === 0) this.#worthwhile.raise()
     this.noteRoom()
   }
 
-  /** Something other than room is new. */
+  /** Signals a reason to claim other than room. */
   #raise(): void {
     this.#news.raise()
     this.#worthwhile.raise()
   }
 
-  /**
-   * An endpoint is no longer slow: what was left out so far is looked for again.
-   */
+  /** Signals that an endpoint is no longer slow: its deliveries, left out so far, are searched for again. */
   noteLeftOutBefore(): void {
     this.#turns.startAfresh()
     this.#raise()
   }
 
-  /** How many more may be held, given the places for attempts and for records: recording must not hold up sending. */
+  /**
+   * How many more deliveries may be held, given the places for attempts and for records: recording must not hold up
+   * sending.
+   */
   get room(): number {
     const { attempts, held, options } = this.#parts
     return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
   }
 
-  /** Claims, and waits until there is a reason to claim again. */
+  /** Claims once, then waits until there is a reason to claim again. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     yield* this.#parts.recording.caughtUp(this.#parts.health)
     const claimed = yield* this.#claim
     if (claimed.full || claimed.more) {
       if (this.room < 1) yield* this.#passOn
       yield* this.#waitForRoom
-      // Everything it looked at is held by other workers
+      // All rows that it looked at are held by other workers
       if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else {
       const idleMillis = this.#idleMillis(claimed)
@@ -168,7 +174,9 @@ export class Claiming {
     }
   })
 
-  /** Waits for announcements while there is room for what they announce: otherwise it is left to other processes. */
+  /**
+   * Waits for announcements while there is room for the announced deliveries; without room, other processes take them.
+   */
   readonly listening: Effect.Effect<void> = Effect.suspend(() =>
     this.room < 1
       ? Effect.sleep("10 millis")
@@ -178,11 +186,11 @@ export class Claiming {
         )
   )
 
-  // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
+  // Uninterruptible: a claim whose attempts do not follow would stay leased until the lease expires
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
     const { attempts, begin, options, health, queue } = this.#parts
     const limit = this.room
-    // Since the last look at it, while claiming rested, others have taken it
+    // Others may have taken the room while claiming paused
     if (limit < 1) return Effect.succeed(noRoom)
     health.begin("claims")
     const claimedAt = performance.now()
@@ -205,7 +213,10 @@ export class Claiming {
     )
   }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
 
-  /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
+  /**
+   * The endpoints that may have deliveries left after a claim: those at their cap, counting the claim and what was in
+   * flight.
+   */
   #atCap(
     before: ReadonlyMap<EndpointId, number>,
     caps: ReadonlyMap<EndpointId, number>,
@@ -218,7 +229,7 @@ export class Claiming {
       .map(([endpointId]) => endpointId)
   }
 
-  /** Notes what a claim left; if there is room for it by now, the next claim need not wait for news. */
+  /** Records what a claim left. If there is room for it by now, the next claim starts without waiting. */
   #noteLeft(capped: ReadonlyArray<EndpointId>, full: boolean, more: boolean): void {
     const { attempts, onNewsAside } = this.#parts
     this.#leftSome = full || this.#turns.apart.size > 0 || capped.length > 0
@@ -232,7 +243,7 @@ export class Claiming {
     if (this.#behind || attempts.pace.slow.size > 0) onNewsAside()
   }
 
-  /** How long to sleep if nothing more can be claimed now. */
+  /** Milliseconds to sleep if nothing more can be claimed now. */
   #idleMillis({ found, nextDueInMillis }: Claimed): number {
     const { held, options } = this.#parts
     const rests = found === 0 && held.count === 0
@@ -241,7 +252,7 @@ export class Claiming {
     return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 
-  /** More is due than there is room for: another process's worker may have room. */
+  /** Notifies other processes when more is due than there is room for: their workers may have room. */
   readonly #passOn = Effect.suspend(() => {
     if (performance.now() - this.#passedOnAt < passOnEvery) return Effect.void
     this.#passedOnAt = performance.now()

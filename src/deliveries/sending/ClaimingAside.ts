@@ -13,12 +13,12 @@ import { newestPerEndpoint, newestRoom, slowRooms, usualCap } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
 /**
- * The rest between two claims of a kind, in milliseconds, and as a multiple of the time the previous one took. After
- * claims that found nothing it doubles, up to `most`.
+ * The pause between two claims of a kind: in milliseconds, and as a multiple of the previous claim's duration. It
+ * doubles, up to `most`, after claims that found nothing.
  */
 const every = {
   slow: { millis: 200, most: 200, cost: 5 },
-  // A new delivery of an endpoint that keeps up waits for nothing else while the worker is behind
+  // While the worker is behind, this is the only wait of a new delivery to an endpoint that keeps up
   newest: { millis: 15, most: 60, cost: 1 }
 } as const
 
@@ -34,13 +34,13 @@ interface ClaimingAsideParts {
 }
 
 /**
- * Claims whose attempts take no place of the `concurrency`: what slow endpoints have due, as far as their shares go,
- * at most five times per second; and, while the worker is behind, what came due just now, at most some sixty times.
+ * Claims whose attempts take no place of the `concurrency`: due deliveries of slow endpoints, within their shares, at
+ * most five times per second; and, while the worker is behind, newly due ones, at most some sixty times per second.
  */
 export class ClaimingAside {
   readonly #parts: ClaimingAsideParts
   readonly #news = new Signal()
-  /** When the next claims of each kind may be, by `performance.now()`, and the rest before them. */
+  /** The earliest time of the next claim of each kind, by `performance.now()`, and the pause before it. */
   readonly #notBefore = { slow: 0, newest: 0 }
   readonly #rest: Record<keyof typeof every, number> = { slow: every.slow.millis, newest: every.newest.millis }
 
@@ -48,18 +48,18 @@ export class ClaimingAside {
     this.#parts = parts
   }
 
-  /** There may be something to do. May be called from anywhere; returns at once. */
+  /** Signals that there may be something to claim. Can be called from anywhere; returns at once. */
   noteNews(): void {
     this.#news.raise()
   }
 
-  /** Waits for news, claims, and rests. */
+  /** Waits for a signal, claims, and pauses. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     this.#parts.health.rest("has nothing to claim aside")
     yield* this.#news.wait()
     yield* this.#parts.recording.caughtUp(this.#parts.health)
     const leavesSlow = performance.now() < this.#notBefore.slow
-    // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
+    // Uninterruptible: a claim whose attempts do not follow would stay leased until the lease expires
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
       Effect.uninterruptible,
       orRest(0)
@@ -92,7 +92,7 @@ export class ClaimingAside {
       : Effect.succeed(0)
   )
 
-  /** Returns how many deliveries. */
+  /** Claims and begins deliveries. Returns how many. */
   #claim(
     kind: keyof typeof every,
     wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,

@@ -1,17 +1,17 @@
-/** The way to a connection if a name has several addresses. */
+/** Connects to a name that may have several addresses. */
 import type { Socket } from "node:net"
 import type { ResolvedAddress } from "../../endpoints/DestinationUrl.ts"
 
-/** How long one address is waited for before the next is tried beside it, in milliseconds. */
+/** How long to wait for one address before also trying the next, in milliseconds. */
 const nextAddressAfterMillis = 500
 
-/** How many addresses of a name are tried: it may be a stranger who says how many there are. */
+/** The most addresses of a name that are tried: strangers control how many there are. */
 const maxAddresses = 16
 
 /**
- * Connects to whichever address answers first (as RFC 8305 has it): the next one is tried when one has failed, or has been
- * silent for a while, which then goes on beside it. So neither does a dead address hold up the others, nor is a slow one
- * given up for one that is dead. How long it may take in total is for the caller to limit.
+ * Connects to whichever address answers first (RFC 8305): the next one is tried when one has failed, or has been silent
+ * for a while; the silent one continues in parallel. So a dead address does not hold up the others, and a slow one is
+ * not given up for a dead one. The caller must limit the total time.
  */
 export class Connecting {
   readonly #connect: (address: ResolvedAddress) => Socket
@@ -61,7 +61,7 @@ export class Connecting {
   }
 
   #failed(socket: Socket, error: unknown): void {
-    // Not one that was cancelled, or that has connected
+    // Ignore sockets that were cancelled or have connected
     if (!this.#tried.delete(socket)) return
     this.#errors.push(error)
     if (this.#untried.length > 0) this.#tryNext()
@@ -69,7 +69,7 @@ export class Connecting {
   }
 }
 
-/** The families in turns, that of the first address first: all of one may be out of reach. */
+/** Alternates the address families, beginning with the first address's: all of one family may be unreachable. */
 const inTurns = (addresses: ReadonlyArray<ResolvedAddress>): Array<ResolvedAddress> => {
   const first = addresses.filter(({ family }) => family === addresses[0]?.family)
   const second = addresses.filter(({ family }) => family !== addresses[0]?.family)

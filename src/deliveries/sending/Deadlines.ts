@@ -1,36 +1,35 @@
 /**
- * One timer for all attempts in flight. They all have the same time-out, so they run out in the order in which they
+ * One timer for all attempts in flight. They all have the same timeout, so they expire in the order in which they
  * started, and only the oldest needs a timer. A timer (or an abort signal) for each would cost half of the sending
  * rate.
  */
 import { performance } from "node:perf_hooks"
 
 /**
- * How many expire before the event loop goes on to other work. A thousand attempts that hang have begun together and
- * expire together, and ending each of them costs half a millisecond.
+ * How many expire before the event loop gets to other work. A thousand hanging attempts that began together expire
+ * together, and ending each of them costs half a millisecond.
  */
 const expireAtOnce = 4
 
-/** The longest pause between two such turns, in milliseconds, if what expires together may be spread over a time. */
+/** The longest pause between two such batches, in milliseconds, if simultaneous deadlines may be spread over time. */
 const longestPause = 10
 
 /**
- * Something that must end in time. It holds its own place in the list of those that share a time-out: a `Map` of all
- * would be copied again and again as they come and go, and V8 keeps what an old copy held until the whole heap is
- * collected.
+ * Something with a deadline: a node in the linked list of those that share a timeout. A `Map` of all would be copied
+ * again and again as they come and go, and V8 keeps an old copy's contents until a full garbage collection.
  */
 export abstract class Expiring {
-  /** The deadlines that it is in, those before and after it there, and when it expires, by `performance.now()`. */
+  /** Its list, its neighbours there, and when it expires, by `performance.now()`. */
   deadlines: Deadlines | null = null
   sooner: Expiring | null = null
   later: Expiring | null = null
   endsAt = 0
 
-  /** Called once, when the time-out has passed since it was added; must not throw. */
+  /** Called once, when the timeout has passed since it was added; must not throw. */
   abstract expire(): void
 }
 
-/** The things in progress that share a time-out. Each is in one such list at a time. */
+/** Things in progress that share a timeout. Each is in at most one such list. */
 export class Deadlines {
   readonly #timeoutMillis: number
   readonly #spreadMillis: number
@@ -40,8 +39,8 @@ export class Deadlines {
   #timer: NodeJS.Timeout | null = null
 
   /**
-   * `timeoutMillis`: how long each may take, in milliseconds, greater than 0. `spreadMillis`: how much later some may expire if
-   * many would at once, so that ending them leaves time for other work.
+   * `timeoutMillis`: how long each may take, in milliseconds, greater than 0. `spreadMillis`: how much later some may
+   * expire if many would expire at once, so that ending them leaves time for other work.
    */
   constructor(timeoutMillis: number, spreadMillis = 0) {
     this.#timeoutMillis = timeoutMillis
@@ -57,7 +56,7 @@ export class Deadlines {
     return this.#first
   }
 
-  /** Starts the time-out of one. */
+  /** Starts the timeout of one. */
   add(expiring: Expiring): void {
     expiring.deadlines = this
     expiring.endsAt = performance.now() + this.#timeoutMillis
@@ -69,7 +68,7 @@ export class Deadlines {
     if (this.#timer === null) this.#arm(this.#timeoutMillis)
   }
 
-  /** Notes that one has ended by itself; no effect if it has already expired. */
+  /** Removes one that has ended before its deadline; no effect if it has already expired. */
   delete(expiring: Expiring): void {
     if (expiring.deadlines !== this) return
     const { later, sooner } = expiring
@@ -84,7 +83,8 @@ export class Deadlines {
   }
 
   #arm(millis: number): void {
-    // Timers run before what has arrived is read: after a pause of this process, answers that came in time would be late
+    // Timers run before arrived data is read: after a pause of this process, answers that came in time would count as
+    // late
     this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), Math.ceil(millis))
     this.#timer.unref()
   }
@@ -103,13 +103,13 @@ export class Deadlines {
       }
       expired += 1
       this.delete(expiring)
-      // This may add another at once, which then comes last
+      // This may add another, which then comes last
       expiring.expire()
     }
     this.#timer = null
   }
 
-  /** How long to wait before the next turn, so that all that is due by now has expired once the spread is over. */
+  /** How long to wait before the next batch, so that all that are due by now have expired when the spread ends. */
   #pauseAt(now: number, first: Expiring): number {
     const left = first.endsAt + this.#spreadMillis - now
     if (left <= 0) return 0

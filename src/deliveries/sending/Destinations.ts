@@ -1,6 +1,6 @@
 /**
- * Where the deliveries of a process go and what signs them, kept in memory: the URL of an endpoint never changes, and a
- * secret is decrypted once rather than for each attempt.
+ * In-memory cache of the destinations and signing secrets of a process's deliveries: an endpoint's URL never changes,
+ * and a secret is decrypted once rather than for each attempt.
  */
 import type { SqlError } from "@effect/sql"
 import { type Context, Effect, Either, type Redacted } from "effect"
@@ -12,13 +12,13 @@ import type { EndpointId } from "../../kit/Ids.ts"
 import type { ClaimedDelivery, Destination, StoredSecret } from "./Claim.ts"
 import type { Queue } from "./Queue.ts"
 
-/** How long what was read is trusted, in milliseconds: far below the 24 hours that a rotation leaves. */
+/** How long cached data is used, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
 
 /** The most endpoints kept in memory. */
 const maxKnown = 10_000
 
-/** The most erased secrets that are remembered of one endpoint. */
+/** The most erased secrets remembered per endpoint. */
 const maxErased = 1000
 
 type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
@@ -29,12 +29,12 @@ interface Known {
   readonly url: string
   readonly isDeleted: boolean
   readonly secrets: ReadonlyArray<Decrypted>
-  /** Ids of secrets that deliveries are bound to and that were not there: none is made again under an erased one's id. */
+  /** Ids of secrets that deliveries are bound to but that no longer exist: an erased id is never reused. */
   readonly erased: ReadonlySet<string>
   readonly readAt: number
 }
 
-/** The secrets of deliveries that are no longer there, and those that were found to be gone before, unless they are very many. */
+/** The deliveries' secrets that no longer exist, plus those found missing before, unless there are very many. */
 const erasedOf = (
   deliveries: ReadonlyArray<ClaimedDelivery>,
   { secrets }: Destination,
@@ -45,14 +45,14 @@ const erasedOf = (
   return erased.length === 0 ? before : new Set([...(before.size < maxErased ? before : []), ...erased])
 }
 
-/** What an attempt is sent to and signed with. */
+/** The URL and secrets of an attempt. */
 export interface SigningDestination {
   readonly url: string
   /** Newest first. */
   readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
-/** The destinations that a worker knows; at most 10,000. */
+/** A worker's cache of destinations; at most 10,000. */
 export class Destinations {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #cipher: Context.Tag.Service<Cipher>
@@ -63,7 +63,7 @@ export class Destinations {
     this.#cipher = cipher
   }
 
-  /** Reads what is not yet known about these deliveries' destinations, in one statement; in most cases, nothing. */
+  /** Reads missing destinations of these deliveries in one statement; usually, none is missing. */
   load(deliveries: ReadonlyArray<ClaimedDelivery>): Effect.Effect<void, SqlError.SqlError> {
     const now = performance.now()
     const missing = new Map<EndpointId, [ClaimedDelivery, ...Array<ClaimedDelivery>]>()
@@ -76,21 +76,21 @@ export class Destinations {
     return missing.size === 0 ? Effect.void : this.#read(missing, now)
   }
 
-  /** Whether a delivery's endpoint was deleted, as far as is known here. */
+  /** Whether a delivery's endpoint was deleted, according to the cache. */
   isDeleted({ endpointId }: ClaimedDelivery): boolean {
     return this.#known.get(endpointId)?.isDeleted === true
   }
 
   /**
-   * Where a delivery goes now. If all of its secrets are erased, as after very many rotations, the endpoint's current one
-   * signs it. Fails if one of its secrets can't be decrypted, or if none is left to sign with.
+   * The current destination of a delivery. If all of its secrets are erased, such as after very many rotations, the
+   * endpoint's current one signs it. Fails if one of its secrets can't be decrypted, or if none is left to sign with.
    */
   of(delivery: ClaimedDelivery): Either.Either<SigningDestination, DecryptionFailed> {
     const known = this.#known.get(delivery.endpointId)
     if (known === undefined) return Either.left(new DecryptionFailed({ message: "The delivery's endpoint is gone" }))
     const secrets: Array<Redacted.Redacted> = []
     let isErased = true
-    // In the order of the delivery's own list: the one that was current comes first
+    // In the order of the delivery's own list: the secret that was current comes first
     for (const id of delivery.secretIds) {
       const stored = known.secrets.find((candidate) => candidate.id === id)
       if (stored === undefined) continue

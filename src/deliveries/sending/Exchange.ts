@@ -24,29 +24,29 @@ export interface ExchangeRoute {
   readonly origin: Origin
 }
 
-/** What all exchanges have in common. */
+/** The bounds common to all exchanges. */
 export interface ExchangeBounds {
   readonly deadlines: Deadlines
   readonly maxResponseBytes: number
 }
 
-/** In the form in which Node gives header names. */
+/** In lower case, as Node reports header names. */
 const refusedHeader = refusedHeaderName.toLowerCase()
 
 /**
- * How soon after a request a kept connection has to close so that the two are taken to have crossed, in milliseconds: longer
- * than any way there and back.
+ * If a kept-alive connection closes within this time after a request, in milliseconds, the two are taken to have
+ * crossed. Longer than any round trip.
  */
 const crossingMillis = 1000
 
-/** An exchange on a kept connection, which the consumer may have closed without this being known yet. */
+/** An exchange on a kept-alive connection, which the consumer may already have closed unnoticed. */
 type Waiting = readonly [Exchange, Connection]
 
 let waiting: Array<Waiting> = []
 
 /**
- * Has the request written after the event loop has read, once, all that there is to read. Within a socket's event, the
- * next immediate comes before that, so it takes two.
+ * Defers writing the request until the event loop has polled all sockets once. The first immediate after a socket event
+ * runs before the next poll, so this takes two.
  */
 const writeAfterReading = (exchange: Exchange, connection: Connection): void => {
   if (waiting.length === 0) setImmediate(letRead)
@@ -62,7 +62,7 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
   for (const [exchange, connection] of all) exchange.writeTo(connection)
 }
 
-/** One request and its answer. It ends once; what happens after that is ignored. */
+/** One request and its answer. It ends once; later events are ignored. */
 export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver {
   readonly #route: ExchangeRoute
   readonly #bounds: ExchangeBounds
@@ -77,7 +77,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   #ended = false
   #plain: PlainAnswer | null = new PlainAnswer()
   #strict: StrictAnswer | null = null
-  /** The answer so far, a character for each byte, as long as it may turn out not to be plain. */
+  /** The answer so far, one character per byte, kept while it may still turn out not to be plain. */
   #text = ""
   #status: number | null = null
   #retryAfter: Duration.Duration | null = null
@@ -86,8 +86,9 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   #bytes = 0
 
   /**
-   * `head`: of the request, followed by its body unless that is given as bytes. The parameters are not an object: V8 would
-   * come to put such objects into the old space, where each keeps what it holds until the whole heap is collected.
+   * `head` is the request's head, followed by its body unless that is given as bytes. The parameters are not an object:
+   * V8 would come to put such objects into the old space, where each keeps its references alive until a full garbage
+   * collection.
    */
   constructor(
     route: ExchangeRoute,
@@ -109,12 +110,12 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     this.#connect()
   }
 
-  /** The attempt was interrupted. */
+  /** Aborts the exchange without an outcome: the attempt was interrupted. */
   abandon(): void {
     if (this.#end()) this.#discard()
   }
 
-  /** The deadline has passed. */
+  /** Ends the exchange as timed out. */
   expire(): void {
     this.#fail("timeout")
   }
@@ -131,7 +132,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     if (this.#connection !== null) this.writeTo(this.#connection)
   }
 
-  /** Writes the request, unless the connection has broken meanwhile: then another has taken its place. */
+  /** Writes the request, unless the connection broke meanwhile and was replaced. */
   writeTo(connection: Connection): void {
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
@@ -140,7 +141,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     else this.#forgetRequest()
   }
 
-  /** Once it can't be sent again: thousands may wait for their answers. */
+  /** Frees the request once it can't be sent again: thousands of exchanges may be waiting for answers. */
   #forgetRequest(): void {
     this.#head = ""
     this.#body = null
@@ -165,30 +166,30 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   }
 
   onBroken(error: Error): void {
-    // Nothing was sent, and the connection itself was good
+    // Nothing was sent, and the error is not one of connecting
     if (!this.#written && this.#connection?.reused === true && !(error instanceof ConnectError)) this.#connectAgain()
     else if (attemptErrorCode(error) === "connection_reset" && this.#mayRepeat()) this.#repeat()
     else if (this.#strict !== null) this.#strict.break(error)
     else this.onRefused(error)
   }
 
-  /** The kept connection was none any more, and nothing had been sent. */
+  /** Retries on another connection: the kept-alive one is unusable, and nothing was sent on it. */
   #connectAgain(): void {
     this.#discard()
     if (!this.#ended) this.#connect()
   }
 
   /**
-   * Whether the request has crossed with the close of a connection that was kept open, which a server may close whenever it
-   * likes. Most likely nobody has read it. That can't be proved, but a consumer has to expect an event twice, and the next
-   * attempt would send it anyway, half a minute later.
+   * Whether the request crossed with the close of a kept-alive connection, which a server may close at any time. Most
+   * likely the server never read it. That can't be proved, but consumers must expect duplicates, and the next attempt
+   * would send it anyway, half a minute later.
    */
   #mayRepeat(): boolean {
     const reused = this.#connection?.reused === true
     return reused && this.#bytes === 0 && performance.now() - this.#writtenAt < crossingMillis
   }
 
-  /** On a new connection, so only once: others that were kept open may have been closed as well. */
+  /** Repeats once, on a new connection: other kept-alive connections may have been closed as well. */
   #repeat(): void {
     this.#repeated = true
     this.#written = false
@@ -272,19 +273,19 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     if (status >= 400 && status < 500) this.#refused = refusedCode(refused)
   }
 
-  // Also bytes that are not part of a body: chunk extensions, endless informational answers
+  // Counts all bytes, including those outside a body: chunk extensions, endless informational answers
   #checkSize(): void {
     if (this.#bytes > this.#bounds.maxResponseBytes + maxHeaderBytes) this.#cutOff()
   }
 
-  /** Too much arrived: the status, if there is one, decides. */
+  /** Ends an exchange whose answer is too long: its status, if known, decides. */
   #cutOff(): void {
     if (!this.#end()) return
     this.#discard()
     this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
   }
 
-  /** The exchange broke off. A status that is a failure in itself stays; a 2xx counts only once it is complete. */
+  /** Ends an exchange that broke off. A failure status is kept; a 2xx counts only once the answer is complete. */
   #fail(errorCode: AttemptErrorCode): void {
     if (!this.#end()) return
     this.#discard()
@@ -313,7 +314,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   }
 }
 
-/** The outcome of a complete answer (contract 9.1): only 2xx is a success, and 3xx is not followed. */
+/** The error code of a complete answer (contract 9.1): only 2xx is a success, and 3xx is not followed. */
 const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
   if (status === null) return "network_error"
   if (status >= 200 && status < 300) return null

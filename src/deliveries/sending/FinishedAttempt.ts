@@ -2,7 +2,7 @@ import type { Duration } from "effect"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 
-/** What becomes of a delivery after an attempt. */
+/** The next state of a delivery after an attempt. */
 export type NextStep =
   | { readonly state: "delivered" | "failed" }
   | { readonly state: "queued"; readonly delay: Duration.Duration }

@@ -18,9 +18,9 @@ interface HandOffParts {
 }
 
 /**
- * Takes over new deliveries as this process stores them. The rules are those of claims: as many as there is room for,
- * and as many of an endpoint's as it is allowed, or some more if it keeps up; but none of slow endpoints, and none while
- * more is due than claims have reached.
+ * Takes over new deliveries as this process stores them, by the rules of claims: as many as there is room for, and as
+ * many of an endpoint as its cap allows, or some more if it keeps up; but none of slow endpoints, and none while more
+ * is due than claims have reached.
  */
 export const handOffRecipient = ({ attempts, begin, claiming, held, options, run }: HandOffParts): Recipient => {
   const kept = new Map<EndpointId, number>()
@@ -40,12 +40,12 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
       const count = kept.get(endpointId) ?? 0
       const room = claiming.room - keptInAll
       if (claiming.isBehind || room < 1 || attempts.pace.isSlow(endpointId)) return false
-      // What comes in batches may wait here for its turn, as long as half of the places are left to other endpoints
+      // Batches may wait here for their turn, as long as half of the places are left to other endpoints
       const most = room > options.concurrency / 2 ? attempts.mayHold(endpointId) : attempts.capOf(endpointId)
       if (attempts.held(endpointId) + count >= most) return false
       kept.set(endpointId, count + 1)
       keptInAll += 1
-      // Held from now on: a shutdown waits for the statement that stores it
+      // Counted as held from now on, so that a shutdown waits for the statement that stores it
       held.add(1)
       return true
     },
@@ -54,7 +54,7 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
       const first = { attempt: 1, abandoned: 0, trigger: "automatic", createdAt: storedAt } as const
       const claim = { lease, claimedAt: storedAt }
       const claimed = deliveries.map((delivery) => new DeliveryUnderLease(delivery, delivery.secretIds, first, claim))
-      // Until the attempts are counted, the places reserved for them are: their destination may have to be loaded
+      // Places stay reserved until the attempts are counted: their destination may have to be loaded first
       const releaseAll = Effect.sync(() => {
         for (const { endpointId } of deliveries) release(endpointId)
       })

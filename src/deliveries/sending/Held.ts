@@ -8,29 +8,31 @@ import type { Destinations } from "./Destinations.ts"
 import type { NextStep } from "./FinishedAttempt.ts"
 import type { Queue } from "./Queue.ts"
 
-/** How long deliveries rest that were claimed but could not be begun. */
+/** How long a delivery that was claimed but could not be begun waits. */
 const notBegunDelay = Duration.seconds(1)
 
 /**
- * How attempts begin: in places of the `concurrency`, or aside, because their endpoint is slow or because they are new. See
- * `Attempts`.
+ * How attempts begin: in places of the `concurrency`, or aside, because their endpoint is slow or they are newly due.
+ * See `Attempts`.
  */
 export type BegunAs = "usual" | "slow" | "newest"
 
 /**
- * How many attempts begin before the event loop goes on to other work. Claims aside find hundreds due at once, most of
- * them to endpoints that hang, and what has just come due to others must not wait for them.
+ * How many attempts begin before the event loop gets to other work. Claims aside find hundreds due at once, most to
+ * hanging endpoints, and newly due deliveries to others must not wait for them.
  */
 const beginAtOnce: Readonly<Record<BegunAs, number>> = { usual: Number.POSITIVE_INFINITY, slow: 8, newest: 32 }
 
-/** The deliveries that a worker has claimed and not yet written back, whether their attempts have begun or not. */
+/**
+ * The deliveries that a worker has claimed and not yet recorded or released, whether or not their attempts have begun.
+ */
 export class Held {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #onSettled: () => void
   #count = 0
   #movedAt = 0
 
-  /** `onSettled`: called when some have been written back. */
+  /** `onSettled` is called when some have been recorded or released. */
   constructor(queue: Context.Tag.Service<Queue>, onSettled: () => void) {
     this.#queue = queue
     this.#onSettled = onSettled
@@ -51,14 +53,14 @@ export class Held {
     this.#movedAt = performance.now()
   }
 
-  /** Removes deliveries that were written back, or are left until their leases run out. */
+  /** Removes deliveries that were recorded or released, or whose leases are left to expire. */
   settle(count: number): void {
     this.#count -= count
     this.#movedAt = performance.now()
     this.#onSettled()
   }
 
-  /** Puts deliveries without an attempt back into the queue, due after the delay. */
+  /** Releases deliveries without an attempt into the queue, due after the delay. */
   giveBack(deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void> {
     return (deliveries.length === 0 ? Effect.void : this.#queue.release(deliveries, delay)).pipe(
       Effect.catchAll((error) => Effect.logWarning("Deliveries could not be given back; their leases will end", error)),
@@ -67,7 +69,7 @@ export class Held {
   }
 }
 
-/** Begins what was claimed at that time (by `performance.now()`), or gives it back. */
+/** Begins the deliveries claimed at `claimedAt` (by `performance.now()`), or releases them. */
 export type Begin = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, as: BegunAs) => Effect.Effect<void>
 
 interface BeginParts {
@@ -82,7 +84,7 @@ interface BeginParts {
   readonly startWithin: Duration.Duration
 }
 
-/** See `Begin`. What this process has just sent, and not yet recorded, it gives back. */
+/** See `Begin`. Releases deliveries that this process has already sent but not yet recorded. */
 export const makeBegin =
   ({ attempts, destinations, held, recording, startWithin }: BeginParts): Begin =>
   (claimed, claimedAt, as) => {

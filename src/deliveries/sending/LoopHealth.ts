@@ -1,12 +1,12 @@
 import { performance } from "node:perf_hooks"
 
 /**
- * How long a step of a loop may take that is bounded by itself, in milliseconds: two statements, each with its wait for a
- * connection. Longer than their own time limits together, so that a slow database is never taken for a stuck loop.
+ * How long a bounded step of a loop may take, in milliseconds: two statements, each with its wait for a connection.
+ * Longer than their own time limits together, so that a slow database is never taken for a stuck loop.
  */
 export const patience = 60_000
 
-/** What a loop of the worker does, and by when it must have gone on: whether it turns can be asked from outside. */
+/** The health of a worker's loop: what it is doing, and by when it must make progress. */
 export class LoopHealth {
   #doing: string
   #goesOnBy = performance.now() + patience
@@ -15,18 +15,18 @@ export class LoopHealth {
     this.#doing = doing
   }
 
-  /** What the loop does now, to complete "the worker …". */
+  /** What the loop is doing, to complete "the worker …". */
   get doing(): string {
     return this.#doing
   }
 
-  /** The loop begins something that is bounded, or a wait of so many milliseconds. */
+  /** Begins a bounded step, or a wait of `millis`. */
   begin(doing: string, millis = 0): void {
     this.#doing = doing
     this.#goesOnBy = performance.now() + millis + patience
   }
 
-  /** The loop waits for as long as there is nothing to do. */
+  /** Begins a wait of any length, for something to do. */
   rest(doing: string): void {
     this.#doing = doing
     this.#goesOnBy = Number.POSITIVE_INFINITY
@@ -36,7 +36,7 @@ export class LoopHealth {
     return this.#goesOnBy === Number.POSITIVE_INFINITY
   }
 
-  /** Whether the loop should have gone on before this time, by `performance.now()`. */
+  /** Whether the loop should have made progress before `now`, by `performance.now()`. */
   isStuck(now: number): boolean {
     return now > this.#goesOnBy
   }

@@ -16,11 +16,11 @@ export interface AttemptParts {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
   readonly settings: DestinationSettings & { readonly userAgent: string }
-  /** The fiber's own clock, read without an effect. */
+  /** The fiber's clock, read without an effect. */
   readonly clock: Clock.Clock
 }
 
-/** A class for the same reason as an exchange's parameters. */
+/** A class rather than an object literal, for V8: see `Exchange`. */
 class Made implements EndedAttempt {
   readonly _tag = "Made"
   readonly delivery: ClaimedDelivery
@@ -40,18 +40,18 @@ class Made implements EndedAttempt {
 
 export type AttemptEnd =
   | Made
-  /** None was made: its turn came too late. */
+  /** No attempt was made: its `startBefore` had passed. */
   | { readonly _tag: "TooLate" }
-  /** None was made: the delivery can't be signed. */
+  /** No attempt was made: the delivery can't be signed. */
   | { readonly _tag: "Unsignable"; readonly error: DecryptionFailed }
 
 const tooLate: AttemptEnd = { _tag: "TooLate" }
 
-/** The step after a success, which needs no policy. */
+/** The step after a success, which needs no retry policy. */
 const delivered: NextStep = { state: "delivered" }
 
 /**
- * One attempt: signed, sent, and followed by the step that the retry policy's `Schedule` gives. Its destination has
+ * Makes one attempt: signs, sends, and asks the retry policy's `Schedule` for the next step. Its destination must have
  * been loaded. `onSent` is called as the request goes out. Whoever interrupts the fiber must abandon the attempt as
  * well.
  */
@@ -59,7 +59,8 @@ export const makeAttempt =
   ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
   (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
     const { delivery, startBefore } = attempt
-    // After a pause of the machine, the lease may be about to run out: another worker's attempt could then meet ours
+    // After a pause of the machine, the lease may be about to expire: another worker's attempt could then overlap with
+    // this one
     if (performance.now() > startBefore) return Effect.succeed(tooLate)
     const destination = destinations.of(delivery)
     if (Either.isLeft(destination)) return Effect.succeed({ _tag: "Unsignable", error: destination.left })

@@ -1,13 +1,13 @@
 /**
- * Reads the answers that consumers usually give. They are in a narrow part of HTTP/1.1 that all parsers read alike:
- * one final answer whose head is printable ASCII in lines of the strict form, with one `Content-Length` or plain chunks.
+ * Parses the answers that consumers usually give. They use a narrow part of HTTP/1.1 that all parsers read alike: one
+ * final answer whose head is printable ASCII in lines of the strict form, with one `Content-Length` or plain chunks.
  *
- * Anything else is not judged here, but by the parser of `StrictAnswer.ts`, which reads the same bytes from the first. So
- * this reader needs to know nothing about odd answers, only what is not odd.
+ * Anything else is left to the parser of `StrictAnswer.ts`, which reads the same bytes from the first. So this one only
+ * has to recognize usual answers.
  */
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 
-/** What is known after some bytes; after `complete` and `unusual` there are no more to be read. */
+/** The state after some bytes; nothing may be read after `complete` or `unusual`. */
 export type Reading = "more" | "complete" | "unusual"
 
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
@@ -15,13 +15,16 @@ const lines = `HTTP/1\\.1 [2-5][0-9]{2} [\\x20-\\x7e]*\\r\\n(?:${token}:[\\t\\x2
 const wholeHead = new RegExp(`^${lines}\\r\\n`)
 const startOfHead = new RegExp(`^${lines}(?:\\r|${token}(?::[\\t\\x20-\\x7e]*\\r?)?)?$`)
 
-/** A longer head is unusual, in bytes, and one in more pieces: each piece costs another look at all before it. */
+/**
+ * Heads longer than this, in bytes, or in more pieces than this, are unusual: each piece costs another scan of all
+ * before it.
+ */
 const maxHeadBytes = 8 * 1024
 const maxHeadPieces = 8
 
 const refusedHeader = refusedHeaderName.toLowerCase()
 
-/** The headers that mean something here. What parsers give a meaning to beyond that makes an answer unusual. */
+/** The headers with a meaning here. Any other header that parsers interpret makes an answer unusual. */
 const knownHeader = new RegExp(
   `\\r\\n(connection|content-length|keep-alive|proxy-connection|retry-after|${refusedHeader}|transfer-encoding|upgrade):([^\\r]*)`,
   "gi"
@@ -32,7 +35,7 @@ const lengthBit = 1
 const wholeLength = /^[0-9]{1,9}$/
 const keepAliveSeconds = /timeout=([0-9]{1,9})/
 
-/** The size of a chunk, and what may be its beginning. All but the first follow on the line break after the data. */
+/** A chunk's size, complete or in part. All but the first follow the line break after the previous chunk's data. */
 const firstSize = { whole: /^([0-9a-f]{1,6})\r\n/i, start: /^(?:[0-9a-f]{1,6}\r?)?$/i }
 const nextSize = { whole: /^\r\n([0-9a-f]{1,6})\r\n/i, start: /^(?:\r(?:\n(?:[0-9a-f]{1,6}\r?)?)?)?$/i }
 const longestSize = 2 + 6 + 2
@@ -43,29 +46,29 @@ export class PlainAnswer {
   status: number | null = null
   /** How much of the body has arrived, in bytes. */
   bodyBytes = 0
-  /** Whether the connection may be used again after this answer. */
+  /** Whether the connection may be reused after this answer. */
   keepsAlive = true
-  /** For how many seconds the consumer keeps the connection open, if it said so. */
+  /** How many seconds the consumer keeps the connection open; null if not announced. */
   keepAliveSeconds: number | null = null
-  /** The header of this name. */
+  /** The `Retry-After` header. */
   retryAfter: string | undefined
   /** The header of `refusedHeaderName`. */
   refused: string | undefined
   #length: number | null = null
   #chunked = false
-  /** What is not yet read: the beginning of the head, or of a chunk's size. */
+  /** The unparsed beginning of the head or of a chunk's size. */
   #start = ""
-  /** Bytes to come: of the body, or of the chunk. */
+  /** Bytes left of the body or chunk. */
   #left = 0
   #size: typeof firstSize | null = firstSize
   #headPieces = 0
 
-  /** Whether nothing that comes can be unusual. */
+  /** Whether no further bytes can make the answer unusual. */
   get isSettled(): boolean {
     return this.status !== null && !this.#chunked
   }
 
-  /** Reads on. Each character of `text` is a byte. */
+  /** Reads further bytes, one per character of `text`. */
   read(text: string): Reading {
     if (this.status === null) return this.#readHead(text)
     return this.#chunked ? this.#readChunks(text) : this.#readBody(text.length)
@@ -76,7 +79,7 @@ export class PlainAnswer {
     const head = wholeHead.exec(start)?.[0]
     if (head === undefined) {
       this.#start = start
-      // A header that is only half there is judged as well: what parsers refuse at once must not wait for the rest
+      // Incomplete headers are checked as well: bytes that parsers refuse at once must not wait for the rest
       this.#headPieces += 1
       const short = start.length < maxHeadBytes && this.#headPieces < maxHeadPieces
       const plain = short && startOfHead.test(start) && this.#readHeaders(start)
@@ -90,7 +93,9 @@ export class PlainAnswer {
     return this.#chunked ? this.#readChunks(start.slice(head.length)) : this.#readBody(start.length - head.length)
   }
 
-  /** Whether each has a plain value and occurs once, and the body has one length at most, be it said twice. */
+  /**
+   * Whether every header has a plain value and occurs once, and the body has at most one length, even if stated twice.
+   */
   #readHeaders(head: string): boolean {
     let seen = 0
     let again = false
@@ -110,7 +115,7 @@ export class PlainAnswer {
     return !this.#chunked || this.#length === null
   }
 
-  /** A bit for the header, 0 if it is unusual. */
+  /** Returns a bit for the header; 0 if it is unusual. */
   #readHeader(name: string, value: string): number {
     switch (name) {
       case "content-length":
@@ -133,7 +138,7 @@ export class PlainAnswer {
       case refusedHeader:
         this.refused = value
         return 32
-      // An offer, since the answer is final and nothing else was asked for
+      // Only an offer: the answer is final, and no upgrade was requested
       case "upgrade":
         return 64
       default:
@@ -141,7 +146,7 @@ export class PlainAnswer {
     }
   }
 
-  /** Whether it is clear where the body ends. */
+  /** Determines the end of the body; false if that is not clear. */
   #frame(status: number): boolean {
     if (status === 304) return false
     if (status === 204) {
@@ -153,7 +158,7 @@ export class PlainAnswer {
   }
 
   #readBody(bytes: number): Reading {
-    // What comes after the end is no part of it, and nothing that a connection could be used after
+    // Bytes after the end don't belong to the answer, and make the connection unusable
     if (bytes > this.#left) this.keepsAlive = false
     const read = Math.min(bytes, this.#left)
     this.bodyBytes += read

@@ -2,13 +2,16 @@ import type { SqlClient, Statement } from "@effect/sql"
 
 const millisPerDay = 24 * 3600 * 1000
 
-/** By then a plan has been made anew in any case: adding a day's tables invalidates all plans that use them. */
+/**
+ * Days repeat after this many: by then, every plan has been renewed anyway, since adding a day's tables invalidates all
+ * plans that use them.
+ */
 const daysApart = 8
 
 /**
- * The age of the queue's statement plans. PostgreSQL keeps the plan of a prepared statement, and a plan made while a
- * table was empty would read all of it every time. So each statement says how far the day's table of deliveries and the
- * queue have grown, and is planned anew when that changes.
+ * Renews the queue's statement plans. PostgreSQL keeps the plan of a prepared statement, and a plan made while a table
+ * was empty would read all of it every time. So each statement's text states how far the day's table of deliveries and
+ * the queue have grown, and it is planned anew when that changes.
  */
 export class Plans {
   readonly #sql: SqlClient.SqlClient
@@ -18,12 +21,12 @@ export class Plans {
     this.#sql = sql
   }
 
-  /** Goes into each statement. */
+  /** A comment to include in each statement. */
   get mark(): Statement.Fragment {
     return this.#sql.literal(`/* ${this.#mark} */`)
   }
 
-  /** Notes how many pages the tables had, as a claim saw them: a mark counts how many times each has grown fourfold. */
+  /** Records the tables' sizes in pages at a claim. The mark counts how many times each has grown fourfold. */
   note({ claimedAt, pages, queuePages }: Sizes): void {
     const day = Math.floor(claimedAt / millisPerDay) % daysApart
     this.#mark = `${day}.${fourfolds(pages)}.${fourfolds(queuePages)}`

@@ -19,19 +19,19 @@ import { Plans } from "./Plans.ts"
 import { makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**
- * The queue of deliveries, in PostgreSQL: this module, the statements that it combines, and the code that fills it.
+ * The delivery queue, in PostgreSQL: this module, the statements that it combines, and the code that fills it.
  *
  * Waiting deliveries are in a small table of their own, beside the history. A delivery that is due is claimed with a
- * lease: if a worker dies, the row comes due again when the lease runs out. The attempt is counted at the claim, so
- * that one that a crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim
- * that finds the abandoned lease.
+ * lease: if a worker dies, the row comes due again when the lease expires. The attempt is counted at the claim, so that
+ * one cut off by a crash is counted too; the claim that finds the abandoned lease writes its record in the history,
+ * `interrupted`.
  *
- * A claim names its rows by their place (`ctid`), within one statement that has locked them: naming them by key costs
- * more. Places are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only
- * what waits.
+ * A claim identifies its rows by their place (`ctid`), within one statement that has locked them, since keys cost more.
+ * Places are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only
+ * waiting deliveries.
  */
 
-/** One for claims and one for records, both of which go on all the time, and one for the rest. */
+/** One for claims and one for records, both of which run all the time, and one for the rest. */
 const connections = 3
 
 export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
@@ -44,11 +44,11 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
       deliveries: ReadonlyArray<Pick<ClaimedDelivery, keyof Tenant | "endpointId">>
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
-     * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in
-     * a second one, and ends its delivery if it was a success. Repeating it changes nothing more.
+     * Records attempts and advances their deliveries, in one statement. An attempt whose lease was lost is recorded in
+     * a second one, and ends its delivery if it was a success. Idempotent.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
-    /** Gives claimed deliveries back without an attempt; they come due after the delay. */
+    /** Releases claimed deliveries without an attempt; they come due after the delay. */
     readonly release: (
       deliveries: ReadonlyArray<ClaimedDelivery>,
       delay: Duration.Duration

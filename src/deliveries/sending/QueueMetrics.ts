@@ -4,8 +4,8 @@ import { type Environment, environments } from "../../events/Environment.ts"
 import { type MetricsWriter, observeMetrics } from "../../telemetry/Metrics.ts"
 
 /**
- * How many of the queue's deliveries are looked at, the first to come due: some milliseconds' work, however many wait.
- * Beyond them, the depth is an estimate.
+ * How many deliveries of the queue are read, the first to come due: a few milliseconds' work, however many wait. Beyond
+ * them, the depth is an estimate.
  */
 const usualWindow = 10_000
 
@@ -18,13 +18,13 @@ interface Row {
 }
 
 /**
- * How deep the queue is in each environment and how long its oldest due delivery has waited. Every process looks before
- * each export: the numbers are the whole installation's, so any one process's numbers are valid. There are none while
- * the database can't be queried: the previous ones would suggest that all is well.
+ * The depth of the queue in each environment, and the age of its oldest due delivery. Every process queries them before
+ * each export; they cover the whole installation, so those of any one process are valid. None are exported while the
+ * database can't be queried: stale ones would suggest that all is well.
  *
  * Exact while fewer than `window` deliveries wait. Beyond that, PostgreSQL's own estimate of the index's size is split
- * in the proportions of those looked at; an environment that is not among them has an age of 0, since none of its
- * deliveries is older than theirs.
+ * in the proportions of those read; an environment that is not among them has an age of 0, since none of its deliveries
+ * came due earlier.
  */
 export const observeQueueWithin = (window: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {

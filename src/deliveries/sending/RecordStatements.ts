@@ -7,7 +7,7 @@ import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Plans } from "./Plans.ts"
 
-/** Attempts as rows of a statement: `result`, each with the values of `row`, then with those of the attempt. */
+/** The part `result` of a statement: one row per attempt, with the columns of `row`, then those of the attempt. */
 const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>, row: RowValues) => sql`
   result AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -23,19 +23,19 @@ const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAtte
     ) AS r (${sql.literal(row.names)}, id, lease, started_at, duration_ms, http_status, error_code, state, delay_ms)
   )`
 
-/** The values by which a statement finds the rows of attempts: arrays as its parameters, and the columns they become. */
+/** The values by which a statement finds the attempts' rows: its array parameters, and the columns they become. */
 interface RowValues {
   readonly values: Statement.Fragment
   readonly names: string
 }
 
-/** Where the rows are in the queue. */
+/** The rows' places in the queue. */
 const placesOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
   values: sql`${arrayOf(attempts, ({ delivery }) => `"${delivery.ctid}"`)}::tid[]`,
   names: "place"
 })
 
-/** The rows' keys, here and in the history, with what else the history says of an attempt. */
+/** The rows' keys, in the queue and in the history, with the other columns of an attempt that the history stores. */
 const keysOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
   values: sql`
       ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
@@ -52,44 +52,45 @@ const attempt = `
     ::payments.delivery_attempt`
 
 /**
- * The condition that a row of a table is the delivery of a row `r`. `= ANY` of one value means `=`, but can't be merged by: an
- * index read from end to end is then never worth its order. The planner would otherwise take that for the cheapest way into a
- * table that was empty when PostgreSQL last looked, and read all of it for each `r` for as long as it keeps that plan.
+ * The condition that a row of a table is the delivery of a row `r`. `= ANY` of one value means `=`, but rules out a
+ * merge join, so that reading an index from end to end is never worth its order. The planner would otherwise choose
+ * that for a table that was empty when PostgreSQL last analyzed it, and read all of it for each `r` for as long as it
+ * keeps the plan.
  */
 const ofDelivery = (table: string) =>
   `${table}.organization_id = ANY (ARRAY[r.organization_id]) AND ${table}.environment = r.environment AND ${table}.id = r.id`
 
 /**
- * The same in the history. With the endpoint, the index of an endpoint's deliveries finds the row as well as the primary
- * key does: while a day's table has no statistics, the planner takes one for as good as the other, and without the
- * endpoint would read all of the organization's deliveries of that day for each row.
+ * The same in the history. With the endpoint, the index of an endpoint's deliveries finds the row as well as the
+ * primary key does. While a day's table has no statistics, the planner rates the two alike; without the endpoint, it
+ * might choose that index and read all of the organization's deliveries of that day for each row.
  */
 const inHistory = `${ofDelivery("d")} AND d.endpoint_id = r.endpoint_id`
 
 /**
- * Whether the queue's row at a place is the delivery of a row `r`, under its lease. In a form that no index serves: the place
- * alone finds the row.
+ * Whether the queue's row at a place is the delivery of a row `r`, under its lease. Written so that no index can be
+ * used: the place alone finds the row.
  */
 const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
 
 /**
- * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those
- * whose leases were lost meanwhile. Repeating them changes nothing more.
+ * The statements that record attempts: one records a batch and advances its deliveries, the other is for attempts whose
+ * leases were lost meanwhile. Both are idempotent.
  *
- * A batch's rows are looked for where they were when they were leased, which costs a third as much as to find them by their
- * keys. Those that are not there, because the table was rewritten meanwhile, are looked for by their keys.
+ * A batch's rows are found by their place when they were leased, which costs a third as much as by key. Rows that are
+ * no longer there, because the table was rewritten meanwhile, are found by key.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) => {
   const delivered = sql.literal("d.state <> 'delivered' AND r.state = 'delivered'")
 
-  // The queue's row says which delivery it is, and which attempt was under way
+  // The queue's row identifies the delivery and the attempt in progress
   const returningMoved = sql.literal(`
         RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count AS number,
           q.next_trigger AS trigger, r.lease, r.started_at, r.duration_ms, r.http_status, r.error_code, r.state`)
 
-  /** Returns those whose row was not found under its lease. */
+  /** Returns the attempts whose row was not found under its lease. */
   const move = (attempts: ReadonlyArray<FinishedAttempt>, by: "place" | "key") => {
-    // Fenced by the lease: a newer claim's work is never overwritten
+    // Fenced by the lease, so that a newer claim's work is never overwritten
     const isRow = sql.literal(
       by === "place" ? `q.ctid = r.place AND ${leasedAs}` : `${ofDelivery("q")} AND q.lease = r.lease`
     )
@@ -125,16 +126,17 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
     )
   }
 
-  /** Takes deliveries out of the queue, whoever holds them. */
+  /** Removes deliveries from the queue, whoever holds their leases. */
   const endWaiting = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
       ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
       DELETE FROM payments.delivery_queue q USING result r WHERE ${sql.literal(ofDelivery("q"))}`
 
   /**
-   * Records attempts whose leases were lost: if another worker has assumed one to be lost, what is known replaces what
-   * was assumed. A success ends the delivery as delivered, in whichever order the answers are recorded: an attempt that waits
-   * is not made, and the outcome of one that is under way changes nothing more. Other outcomes move nothing.
+   * Records attempts whose leases were lost. If another worker has recorded one as interrupted, the actual outcome
+   * replaces that. A success ends the delivery as delivered, in whichever order the answers are recorded: a waiting
+   * attempt is not made, and the outcome of one in progress has no further effect. Other outcomes don't change the
+   * delivery's state.
    */
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) => {
     const successes = attempts.filter(({ next }) => next.state === "delivered")
@@ -143,7 +145,7 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
       : transaction(sql)(
           endWaiting(successes).pipe(
             Effect.zipRight(updateLate(attempts)),
-            // Again: before the history's row was locked, a re-send may have queued it
+            // Repeated because a re-send may have queued it before the history's row was locked
             Effect.zipRight(endWaiting(successes))
           )
         )
@@ -176,7 +178,9 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
 /** A claim has one lease for all that it takes. */
 const leaseOf = ({ id, lease }: Pick<ClaimedDelivery, "id" | "lease">): string => `${id} ${lease}`
 
-/** Attempts in their order, none of a delivery together with another of the same: a statement changes a row once. */
+/**
+ * Splits attempts, in order, into groups with at most one attempt per delivery: a statement updates a row only once.
+ */
 const oncePerDelivery = (attempts: ReadonlyArray<FinishedAttempt>): ReadonlyArray<ReadonlyArray<FinishedAttempt>> => {
   const groups: Array<Array<FinishedAttempt>> = []
   const counts = new Map<DeliveryId, number>()
@@ -190,7 +194,7 @@ const oncePerDelivery = (attempts: ReadonlyArray<FinishedAttempt>): ReadonlyArra
   return groups
 }
 
-/** The statement that gives claimed deliveries back: no attempt was made. */
+/** The statement that releases claimed deliveries for which no attempt was made. */
 export const makeRelease =
   (sql: SqlClient.SqlClient, plans: Plans) =>
   (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void, SqlError.SqlError> =>

@@ -12,9 +12,9 @@ import type { Queue } from "./Queue.ts"
 const maxFlush = 512
 
 /**
- * While many attempts end, a flush waits until enough have gathered to be worthwhile, but no longer than this, in
- * milliseconds: the fixed cost of a statement, and of waking two processes, is then shared by more. While few end, and the
- * process has time, nothing waits.
+ * While many attempts end, a flush waits until enough have gathered, for at most this many milliseconds: the fixed cost
+ * of a statement, and of waking two processes, is then shared by more. While few end, and the process is idle, nothing
+ * waits.
  */
 const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
 
@@ -23,14 +23,14 @@ const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.union(Schedule.spaced("2 seconds"))
 )
 
-/** Writes down the outcomes of attempts, in batches: what ends while one batch is under way gathers for the next. */
+/** Records the outcomes of attempts in batches: attempts that end during one batch go into the next. */
 export class Recording {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #held: Held
   readonly #health: LoopHealth
   readonly #finished: Array<FinishedAttempt> = []
   #flushing: ReadonlyArray<FinishedAttempt> = []
-  /** Closed from a flush that failed until all that had ended by then is recorded. */
+  /** Closed when a flush fails, until all attempts that had ended by then are recorded. */
   readonly #caughtUp = Effect.unsafeMakeLatch(true)
   #isBehind = false
   readonly #news = new Signal()
@@ -44,21 +44,21 @@ export class Recording {
     this.#health = health
   }
 
-  /** An attempt was made. May be called from anywhere; returns at once. */
+  /** Adds an attempt to record. Can be called from anywhere; returns at once. */
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
     this.#news.raise()
     if (this.#finished.length === gather.enough) this.#enough.raise()
   }
 
-  /** From now on, what the database refuses is not tried again: its leases will run out. */
+  /** Stops retrying failed flushes from now on: the leases of their deliveries will expire. */
   close(): void {
     this.#closing = true
   }
 
   /**
-   * Waits until claims may go on: not while the database has refused what this process knows. Deliveries whose leases have
-   * run out meanwhile would be claimed, and sent, again.
+   * Waits until claiming may continue. It pauses while outcomes can't be recorded: deliveries whose leases expired
+   * meanwhile would be claimed, and sent, again.
    */
   readonly caughtUp = (claiming: LoopHealth): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -68,7 +68,7 @@ export class Recording {
     })
 
   /**
-   * What is to become of those of these deliveries whose outcome is not recorded yet, by id: their leases have run out, and
+   * The next steps, by id, of those of these deliveries whose outcome is not recorded yet: their leases expired, and
    * they were claimed again.
    */
   unrecorded(deliveries: ReadonlyArray<ClaimedDelivery>): ReadonlyMap<DeliveryId, NextStep> {
@@ -80,7 +80,7 @@ export class Recording {
     return found
   }
 
-  /** Waits for attempts that were made and records a batch of them. */
+  /** Waits for finished attempts and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
       this.#health.rest("has nothing to record")
@@ -121,7 +121,7 @@ export class Recording {
       Effect.zipRight(
         Effect.sync(() => {
           this.#flushing = []
-          // While it was tried again, others gathered: they are in the next one
+          // Attempts that gathered during the retries are in the next batch
           if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
           this.#held.settle(batch.length)
         })

@@ -1,11 +1,11 @@
-/** The head of a request, as text. Whatever could change where it ends, or the body, is refused. */
+/** Builds the head of a request, as text. Refuses anything that could change where it, or the body, ends. */
 import { TransportBug } from "./TransportError.ts"
 
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const headerValue = /^[\t\x20-\x7e]*$/
 const requestTarget = /^\/[\x21-\x7e]*$/
 
-/** What says where a request ends and what becomes of the connection: set here and nowhere else. */
+/** The headers that determine where a request ends and what happens to the connection: set here and nowhere else. */
 const ownHeaders: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -19,7 +19,10 @@ const ownHeaders: ReadonlySet<string> = new Set([
   "upgrade"
 ])
 
-/** The part that all POSTs to a destination have in common. Dies if the URL could not have been parsed to this. */
+/**
+ * The common beginning of all POSTs to a destination. Throws a `TransportBug` if the host or path can't be part of a
+ * request.
+ */
 export const startOfHead = ({ host, pathname }: URL): string => {
   if (!requestTarget.test(pathname) || !headerValue.test(host)) {
     throw new TransportBug({ cause: "a destination that can't be put into a request" })
@@ -27,7 +30,7 @@ export const startOfHead = ({ host, pathname }: URL): string => {
   return `POST ${pathname} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`
 }
 
-/** Names that were found good; the service sends a handful. */
+/** Cache of names that were found valid; the service sends only a few. */
 const goodNames = new Set<string>()
 
 const isGoodName = (name: string): boolean => {

@@ -3,34 +3,36 @@ import { type AskedFor, queueStart } from "./Claim.ts"
 import { type SlowEndpoint, usualMost } from "./EndpointPace.ts"
 
 /**
- * Who gets how many of a worker's places. The `concurrency` is for attempts that are young; in addition there are
- * places for those that wait for a slow answer. A slow endpoint, or an organization with many of them, gets a fraction
- * of the free ones: so the more there are, the less each gets, and something is always left.
+ * How a worker's places are shared. The `concurrency` is for young attempts; there are further places for those that
+ * wait for a slow answer. A slow endpoint, or an organization with many of them, gets a fraction of the free ones: the
+ * more there are, the less each gets, and some places always stay free.
  */
 
-/** Attempts in flight in addition to the `concurrency`: each costs a socket, and the memory of its exchange. */
+/** Attempts in flight beyond the `concurrency`: each costs a socket, and the memory of its exchange. */
 export const placesAside = 2048
 
-/** Attempts that turn out slow go aside while fewer are there: the last eighth is for what has just come due. */
+/**
+ * Attempts that turn out slow move aside while fewer than this are there: the last eighth is for newly due deliveries.
+ */
 export const mostMovedAside = (placesAside * 7) / 8
 
-/** Slow endpoints are given more attempts while they have fewer than this in flight, all together. */
+/** Slow endpoints get more attempts while fewer than this many, for all together, are in flight. */
 const placesOfSlow = placesAside / 2
 
-/** The fractions of what is free that one slow endpoint, and all of one organization's together, may hold. */
+/** The fractions of the free places that one slow endpoint, and all of one organization's together, may hold. */
 const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
 
 /**
- * The fraction of what is free that endpoints that hang are given at a time, and the fewest for each that gets any. What
- * begins together times out together, and a thousand ends at once would hold up everybody else's attempts: this way,
- * beginnings and ends spread over the time-out.
+ * The fraction of the free places that hanging endpoints get at a time, and the fewest for each that gets any. Attempts
+ * that begin together time out together, and ending a thousand at once would hold up all other attempts; this spreads
+ * their beginnings and ends over the timeout.
  */
 const hangingAtOnce = { share: 1 / 20, fewest: 2 }
 
-/** How many slow endpoints are asked for at a time. */
+/** The most slow endpoints that one claim asks for. */
 const maxAsked = 128
 
-/** How many of what has just come due are taken at a time, and how many of one endpoint's may be in flight then. */
+/** How many newly due deliveries are taken at a time, and how many of one endpoint may then be in flight. */
 const maxNewest = 256
 export const newestPerEndpoint = 2
 
@@ -39,7 +41,7 @@ interface Caps {
   readonly concurrencyPerEndpoint: number
 }
 
-/** How many attempts at once an endpoint about which nothing is known gets: the fewer places, the fewer attempts. */
+/** The first concurrency cap of an unknown endpoint: the fewer places, the fewer attempts. */
 export const firstAttempts = ({ concurrency, concurrencyPerEndpoint }: Caps): number =>
   Math.min(concurrencyPerEndpoint, Math.max(1, Math.min(4, Math.floor(concurrency / 16))))
 
@@ -50,23 +52,23 @@ export const usualCap = ({ concurrencyPerEndpoint }: Pick<Caps, "concurrencyPerE
 /** The most attempts at once to a slow endpoint. */
 export const mostToSlow = (caps: Caps): number => Math.min(caps.concurrency, usualCap(caps))
 
-/** How many of what has just come due may be taken, given this many attempts aside. */
+/** How many newly due deliveries may be taken, given this many attempts aside. */
 export const newestRoom = (aside: number): number =>
   Math.min(maxNewest, Math.max(0, Math.ceil((placesAside - aside) / 8)))
 
-/** What is held of an endpoint's deliveries. */
+/** The number of an endpoint's deliveries held. */
 interface Held {
   readonly held: number
   readonly organizationId: OrganizationId
 }
 
 /**
- * What to ask for of slow endpoints, in their order, as far as there is room. Those that hang come last, a few attempts
- * at a time; one that does not, and has nothing in flight, always gets an attempt out of what is kept for what has just
- * come due.
+ * What to claim for slow endpoints, in their order, as far as there is room. Hanging ones come last, a few attempts at
+ * a time; one that does not hang, and has nothing in flight, always gets an attempt from the places for newly due
+ * deliveries.
  *
  * @param slow the slow endpoints; those whose turn it is come first
- * @param lanes what is held of each endpoint's deliveries
+ * @param lanes how many deliveries of each endpoint are held
  * @param aside how many attempts are aside
  */
 export const slowRooms = (
@@ -108,7 +110,7 @@ export const slowRooms = (
   return asked
 }
 
-/** How many attempts endpoints that hang may be given at once: all together, and each of them. */
+/** How many attempts hanging endpoints may get at a time: all together, and each of them. */
 const hangingLimits = (slow: ReadonlyMap<EndpointId, SlowEndpoint>, free: number) => {
   let count = 0
   for (const { hangs } of slow.values()) if (hangs) count += 1

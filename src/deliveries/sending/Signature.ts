@@ -1,4 +1,4 @@
-/** The service's side of the signatures that consumers verify (contract 8): its own, and that of Standard Webhooks. */
+/** Creates the signatures that consumers verify (contract 8): the service's own form, and that of Standard Webhooks. */
 import { type Array as Arr, Redacted } from "effect"
 import {
   signatureHeaderName,
@@ -8,7 +8,7 @@ import {
 } from "../../events/DeliveryHeaders.ts"
 import { HmacKey, HmacSha256 } from "../../kit/HmacSha256.ts"
 
-/** What is signed, and with what secrets. */
+/** The input of `signatureHeaders`. */
 export interface SignatureInput {
   /** The id of the event in the body, the same in each attempt. */
   readonly eventId: string
@@ -32,7 +32,7 @@ export interface SignatureHeaders extends Readonly<Record<string, string>> {
 
 const hmac = new HmacSha256()
 
-/** Prepared for as long as the secrets themselves are held. */
+/** Prepared keys, cached for as long as the secrets themselves are held. */
 const keys = new WeakMap<Redacted.Redacted, HmacKey>()
 
 const keyOf = (secret: Redacted.Redacted): HmacKey => {
@@ -46,8 +46,8 @@ const keyOf = (secret: Redacted.Redacted): HmacKey => {
 
 /**
  * Signs a delivery in both forms. Each signature is HMAC-SHA256, keyed by the bytes of the full secret, including its
- * prefix: over `<t>.<body>` in `Service-Signature`, and over `<event id>.<t>.<body>` in `webhook-signature`. The one can't
- * be taken for the other: an event's id is no time, and no body begins with digits and a dot.
+ * prefix: over `<t>.<body>` in `Service-Signature`, and over `<event id>.<t>.<body>` in `webhook-signature`. The two
+ * can't be confused: an event's id is not a time, and no body begins with digits and a dot.
  *
  * Throws a `RangeError` if the timestamp is not a whole, non-negative number: no consumer could verify such headers.
  */

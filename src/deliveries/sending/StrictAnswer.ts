@@ -1,10 +1,10 @@
 /**
- * Reads the answers that are not plain: Node's own client judges them, from their first byte. It takes what other common
- * clients take (a bare line feed, a folded header, a length beside chunks), since the consumer has the event by then.
+ * Reads the answers that are not plain: Node's own client parses them, from their first byte. It accepts what other
+ * common clients accept (a bare line feed, a folded header, a length beside chunks), since the consumer has the event
+ * by then.
  *
- * It gets a connection that it takes for the real one. What it writes on that is discarded, since the request is on the
- * wire already; what it reads are the bytes that came from the consumer. The real connection is not used again, so
- * whatever follows the answer belongs to nobody.
+ * The client gets a fake connection: its writes are discarded, since the request is already on the wire, and its reads
+ * return the consumer's bytes. The real connection is not reused, so any bytes after the answer are ignored.
  */
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 import { Duplex } from "node:stream"
@@ -15,16 +15,16 @@ export const maxHeaderBytes = 64 * 1024
 
 /** Receives an answer. The methods must not throw. */
 export interface AnswerReceiver {
-  /** The head of the final answer; informational ones before it are left out. */
+  /** The head of the final answer; informational answers before it are skipped. */
   readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
   readonly onBody: (bytes: number) => void
-  /** Some bytes were read, whatever they were. */
+  /** Bytes of any kind were read. */
   readonly onRead: () => void
   readonly onComplete: () => void
   readonly onRefused: (error: unknown) => void
 }
 
-/** One answer, judged by Node. */
+/** One answer, parsed by Node. */
 export class StrictAnswer {
   readonly #receiver: AnswerReceiver
   readonly #request: ClientRequest
@@ -49,17 +49,17 @@ export class StrictAnswer {
       .end()
   }
 
-  /** Some bytes came; they are not changed afterwards. */
+  /** Reads bytes, which must not change afterwards. */
   read(bytes: Uint8Array): void {
     if (!this.#connection.destroyed) this.#connection.push(bytes)
   }
 
-  /** The consumer sends no more. */
+  /** Signals that the consumer sends no more. */
   end(): void {
     if (!this.#connection.destroyed) this.#connection.push(null)
   }
 
-  /** The connection broke. */
+  /** Signals that the connection broke. */
   break(error: Error): void {
     this.#connection.destroy(error)
   }
@@ -71,7 +71,7 @@ export class StrictAnswer {
 
   #readFinal(response: IncomingMessage): void {
     const { headers, headersDistinct, httpVersionMajor, statusCode = 0 } = response
-    // An empty `Transfer-Encoding` leaves open where the body ends; not all versions of the parser refuse it
+    // An empty `Transfer-Encoding` leaves the end of the body undefined; not all versions of the parser refuse it
     if (httpVersionMajor > 2 || headersDistinct["transfer-encoding"]?.includes("")) {
       this.#receiver.onRefused(new UnreadableAnswer({ cause: "a version or a framing that nobody has" }))
       return
@@ -84,7 +84,7 @@ export class StrictAnswer {
       .on("error", (error) => this.#refuse(error))
   }
 
-  /** What follows on a complete answer is no fault of it; its end is reported by itself. */
+  /** Bytes after a complete answer are not its error; its end is reported separately. */
   #refuse(error: unknown): void {
     if (this.#response?.complete !== true) this.#receiver.onRefused(error)
   }

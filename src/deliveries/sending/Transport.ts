@@ -2,8 +2,8 @@ import type { BlockList } from "node:net"
 /**
  * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
  *
- * What it guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request
- * on the wire, or two if the first met the close of a connection that was kept open; redirects are not followed; the whole
+ * Guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request on the
+ * wire, or two if the first crossed with the close of a kept-alive connection; redirects are not followed; the whole
  * exchange ends within one deadline; only a bounded part of the answer is read, and none of it is kept.
  */
 import { createSecureContext } from "node:tls"
@@ -36,8 +36,8 @@ export interface TransportOptions {
   /** How long an exchange may take in total: look-up, connecting, sending, the whole answer. Default 10 seconds. */
   readonly timeout?: Duration.DurationInput
   /**
-   * How much later than its time-out an exchange may end if hundreds would end at once, as after many endpoints that hang
-   * were tried together: else ending them would hold up everybody else's attempts. Default 0.
+   * How much later than its timeout an exchange may end if hundreds would end at once, such as after a burst of
+   * attempts to endpoints that hang: ending them all at once would hold up other attempts. Default 0.
    */
   readonly timeoutSpread?: Duration.DurationInput
   /** How much of an answer's body is read before the connection is dropped. Default 64 KiB. */
@@ -48,7 +48,7 @@ export interface TransportOptions {
   readonly idleConnections?: number
   /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
   readonly idleTimeout?: Duration.DurationInput
-  /** For how long after the look-up of its name a connection is used for further attempts. Default 1 minute. */
+  /** How long after its DNS look-up a connection may be reused. Default 1 minute. */
   readonly maxConnectionAge?: Duration.DurationInput
   /** PEM certificates of the authorities to trust, instead of the usual ones. */
   readonly certificateAuthorities?: ReadonlyArray<string>
@@ -59,9 +59,9 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
   Transport,
   {
     /**
-     * Makes one attempt. Never fails: whatever goes wrong is an outcome. The deadline and `durationMs` follow the
-     * machine's monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (a header
-     * with a line break in it).
+     * Makes one attempt. Never fails: every failure is an outcome. The deadline and `durationMs` follow the machine's
+     * monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (such as a header
+     * with a line break).
      */
     readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
     /**
@@ -139,14 +139,14 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
 interface Route {
   readonly connections: Connections
   readonly origin: Origin
-  /** What the heads of all requests to it begin with. */
+  /** The beginning of the head of every request to it. */
   readonly start: string
 }
 
-/** How many destinations' routes are remembered. */
+/** The most routes that are cached, per set of rules. */
 const maxRoutes = 10_000
 
-/** What a destination was judged by. */
+/** A set of rules for destinations, with its cached routes. */
 interface Judgement {
   readonly allowLocal: boolean
   readonly networks: BlockList | undefined
@@ -154,12 +154,14 @@ interface Judgement {
   readonly toNetworks: Connections | undefined
 }
 
-/** Routes by destination and rules, so that each URL is judged only once; `null` for those that are refused. */
+/**
+ * Cache of routes by destination and rules, so that each URL is checked only once; `null` for those that are refused.
+ */
 class Routes {
   readonly #connectionsUnder: (policy: AddressPolicy) => Connections
   readonly #toPublic: Connections
   readonly #toLocal: Connections
-  /** As many as there are environments with rules of their own. */
+  /** One for each environment with rules of its own. */
   readonly #judgements: Array<Judgement> = []
 
   constructor(connectionsUnder: (policy: AddressPolicy) => Connections) {

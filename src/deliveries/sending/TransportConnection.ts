@@ -24,16 +24,16 @@ export interface ConnectionSettings {
   readonly secureContext: SecureContext
 }
 
-/** A consumer's scheme, host and port, and the connections to it that serve nobody. */
+/** A consumer's scheme, host and port, with its idle connections. */
 export interface Origin {
   readonly name: string
   /** The longest idle first. */
   readonly idle: Array<Connection>
 }
 
-/** Whom a connection serves. The methods must not throw. */
+/** The user of a connection. The methods must not throw. */
 export interface ConnectionUser {
-  /** The connection is made, and the request can be written. */
+  /** The connection is established, and the request can be written. */
   readonly onReady: () => void
   /** Bytes arrived. They are overwritten after the call. */
   readonly onBytes: (bytes: Buffer) => void
@@ -43,7 +43,7 @@ export interface ConnectionUser {
   readonly onBroken: (error: Error) => void
 }
 
-/** All sockets read into this, one after another: what a socket read is taken out before the next one reads. */
+/** The read buffer of all sockets: its contents are consumed before the next socket reads. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** One connection. It serves one user at a time, and none while it is kept open for reuse. */
@@ -52,7 +52,7 @@ export class Connection extends Expiring {
   /** Whether it has served an attempt before. */
   reused = false
   user: ConnectionUser | null
-  /** Until when it may be used again, by `performance.now()`; the other side may close it after that. */
+  /** When it stops being reusable, by `performance.now()`; the other side may close it after that. */
   keptUntil = 0
   readonly #settings: ConnectionSettings
   readonly #policy: AddressPolicy
@@ -63,10 +63,7 @@ export class Connection extends Expiring {
   #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
   #lookedUpAt = performance.now()
 
-  /**
-   * Does nothing before `open`. `onUnused` is called if anything happens to it while it serves nobody: then it can't be
-   * used again.
-   */
+  /** Does nothing before `open`. `onUnused` is called if anything happens to it while idle: it can't be reused then. */
   constructor(
     origin: Origin,
     settings: ConnectionSettings,
@@ -89,7 +86,7 @@ export class Connection extends Expiring {
     return performance.now() - this.#lookedUpAt
   }
 
-  /** Whether all that was written has left this process. */
+  /** Whether everything written has left this process. */
   get isWritten(): boolean {
     return this.#socket?.writableLength === 0
   }
@@ -111,11 +108,11 @@ export class Connection extends Expiring {
         }
       }
     )
-    // An address is looked up at once
+    // An IP address resolves synchronously
     if (!isLookedUp) this.#cancelLookup = cancel
   }
 
-  /** Writes a request: its head and, unless it is in there as well, its body. */
+  /** Writes a request: its head, and its body unless that is part of `head`. */
   write(head: string, body: Uint8Array | null): void {
     const socket = this.#socket
     if (socket === null) return
@@ -129,7 +126,7 @@ export class Connection extends Expiring {
     socket.uncork()
   }
 
-  /** Ends the look-up, the connecting or the exchange that is under way, and closes. Its user hears no more of it. */
+  /** Ends the look-up, the connecting or the exchange in progress, and closes. Its user receives no more calls. */
   destroy(): void {
     this.user = null
     this.#destroyed = true
@@ -138,7 +135,7 @@ export class Connection extends Expiring {
     this.#socket?.destroy()
   }
 
-  /** It was not used in time. */
+  /** Called when it has been idle for too long. */
   expire(): void {
     this.#onUnused()
   }
@@ -165,7 +162,7 @@ export class Connection extends Expiring {
     )
   }
 
-  /** Before the first byte: nothing is sent to an address that is not allowed. */
+  /** Checks the address before the first byte: nothing is sent to one that is not allowed. */
   #refusalOf(remoteAddress: string | undefined): ConnectError | null {
     if (remoteAddress === undefined) {
       return new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" })
@@ -196,7 +193,7 @@ export class Connection extends Expiring {
   }
 
   readonly #onRead = (count: number, buffer: Uint8Array): boolean => {
-    // Nobody asked for what comes now
+    // Unsolicited data
     if (this.user === null) this.#onUnused()
     else this.user.onBytes(Buffer.from(buffer.buffer, buffer.byteOffset, count))
     return true

@@ -1,9 +1,9 @@
 /**
- * Guarded connections to consumers: a connection goes to an address that was checked, and to no other.
+ * Guarded connections to consumers: they connect only to addresses that were checked.
  *
  * There is no queue for connections: attempts to one origin, which may be shared by many customers (a common receiving
- * service), never wait for one another. How many are in flight is for the caller to limit; how many stay open afterwards
- * is limited here.
+ * service), never wait for one another. How many are in flight is for the caller to limit; how many stay open
+ * afterwards is limited here.
  */
 import { performance } from "node:perf_hooks"
 import type { AddressPolicy } from "../../endpoints/AddressPolicy.ts"
@@ -16,16 +16,19 @@ export interface ConnectionsSettings extends ConnectionSettings {
   readonly idlePerOrigin: number
   /** How many connections stay open for reuse, for all origins together. */
   readonly idleInAll: number
-  /** How long one stays open unused, in milliseconds. */
+  /** How long a connection stays open unused, in milliseconds. */
   readonly idleMillis: number
-  /** For how long after its look-up one is used for further attempts, in milliseconds. */
+  /** How long after its DNS look-up a connection may be reused, in milliseconds. */
   readonly maxAgeMillis: number
 }
 
-/** How much sooner than the consumer said a connection is given up, in milliseconds: what is sent then may meet its close. */
+/**
+ * How much earlier than the consumer announced a connection is dropped, in milliseconds: a later request may cross with
+ * its close.
+ */
 const sooner = 2000
 
-/** How many origins are remembered. */
+/** The most origins that are cached. */
 const maxOrigins = 10_000
 
 /** Connections under one address policy; they are never shared with those of another policy. */
@@ -34,7 +37,7 @@ export class Connections {
   readonly #policy: AddressPolicy
   readonly #origins = new Map<string, Origin>()
   readonly #open = new Set<Connection>()
-  /** Those that serve nobody, the longest idle first. */
+  /** Idle connections, the longest idle first. */
   readonly #unused: Deadlines
 
   constructor(settings: ConnectionsSettings, policy: AddressPolicy) {
@@ -43,20 +46,20 @@ export class Connections {
     this.#unused = new Deadlines(settings.idleMillis)
   }
 
-  /** An origin, for `acquire`. Keep it: what it has is shared by all who got the same one. */
+  /** Returns an origin for `acquire`. Keep it: its idle connections are shared by all holders of the same object. */
   originOf(name: string): Origin {
     const known = this.#origins.get(name)
     if (known !== undefined) return known
     const origin: Origin = { name, idle: [] }
-    // What is forgotten goes on to serve those who have it
+    // Forgotten origins keep serving their holders
     if (this.#origins.size >= maxOrigins) this.#origins.clear()
     this.#origins.set(name, origin)
     return origin
   }
 
   /**
-   * A connection to the origin for one attempt: one that was kept open, or otherwise a new one, which is not opened
-   * yet. The other side may have closed a kept one, without this being known.
+   * Returns a connection to the origin for one attempt: a kept-alive one, or else a new one that is not opened yet. The
+   * other side may have closed a kept-alive one unnoticed.
    */
   acquire(origin: Origin, user: ConnectionUser): Connection {
     for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
@@ -69,7 +72,7 @@ export class Connections {
     return this.create(origin, user)
   }
 
-  /** A new connection to the origin for one attempt, which is not opened yet. */
+  /** Creates a connection to the origin for one attempt, without opening it. */
   create(origin: Origin, user: ConnectionUser): Connection {
     const connection = new Connection(origin, this.#settings, {
       policy: this.#policy,
@@ -81,8 +84,8 @@ export class Connections {
   }
 
   /**
-   * Gives back a connection whose answer was read to its end. The consumer said that it keeps it for so many seconds,
-   * or nothing about it.
+   * Returns a connection to the pool after its answer was read completely. `keepAliveSeconds`: how long the consumer
+   * announced to keep it open; null if it did not.
    */
   release(connection: Connection, keepAliveSeconds: number | null): void {
     const { idleInAll, idleMillis, idlePerOrigin } = this.#settings
@@ -108,7 +111,7 @@ export class Connections {
     connection.destroy()
   }
 
-  /** Closes all of them. What they serve is interrupted. */
+  /** Closes all connections and interrupts their exchanges. */
   discardAll(): void {
     for (const connection of [...this.#open]) {
       const { user } = connection
@@ -117,7 +120,7 @@ export class Connections {
     }
   }
 
-  // The youngest first: if there are too many, the oldest becomes idle and closes
+  // The youngest first, so that surplus connections go idle and close
   #takeIdle({ idle }: Origin): Connection | undefined {
     const connection = idle.pop()
     if (connection !== undefined) this.#unused.delete(connection)

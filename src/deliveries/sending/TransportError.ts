@@ -1,6 +1,6 @@
 /**
- * Maps what went wrong on the network to the sanitized code that the history shows (contract 9.8). The codes say what
- * the integrator can act on, and nothing about the inside of our network.
+ * Maps network errors to the sanitized codes that the history shows (contract 9.8). The codes tell integrators what
+ * they can act on, and nothing about the inside of our network.
  */
 import { Data } from "effect"
 import { errorCode } from "../../errors/ErrorCode.ts"
@@ -12,7 +12,7 @@ export class ConnectError extends Data.TaggedError("ConnectError")<{
   readonly cause: unknown
 }> {}
 
-/** What came is not an HTTP answer to a request of ours. */
+/** The bytes received are not an HTTP answer to the request. */
 export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{ readonly cause: string }> {}
 
 const codes: Readonly<Record<string, AttemptErrorCode>> = {
@@ -38,15 +38,15 @@ export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
   return codes[code] ?? (tlsCode.test(code) ? "tls_failure" : "network_error")
 }
 
-/** The code for the errors of all addresses that were tried: the most telling one counts. */
+/** The code for the errors of all addresses that were tried: the first specific one. */
 export const connectErrorCode = (errors: ReadonlyArray<unknown>): AttemptErrorCode =>
   errors.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
 
-/** Once TCP is connected, anything that is neither a reset nor a time-out is a certificate or protocol that was refused. */
+/** Once TCP is connected, any error that is neither a reset nor a timeout is a refused certificate or protocol. */
 export const handshakeErrorCode = (error: unknown): AttemptErrorCode => {
   const code = attemptErrorCode(error)
   return code === "network_error" ? "tls_failure" : code
 }
 
-/** A fault of our own on the way to the network: not an outcome of an attempt, but a defect. */
+/** A fault of the service itself, before the network: a defect, not the outcome of an attempt. */
 export class TransportBug extends Data.TaggedError("TransportBug")<{ readonly cause: unknown }> {}

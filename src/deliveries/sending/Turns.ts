@@ -1,44 +1,45 @@
 /**
- * Whose turn it is: what a worker remembers from claim to claim, so that an endpoint that is dead or slow, however much
- * of its own is due, costs the others neither places nor time.
+ * Fairness between endpoints across claims: the state that keeps an endpoint that is down or slow, however long its
+ * backlog, from costing the others places or time.
  *
- * A claim takes what is due in order of time and leaves out endpoints at their cap. That rule by itself would step over
- * all rows of a busy endpoint in every claim. So an endpoint that stays at its cap is set apart: the others are looked
- * for from where theirs begin, and each of those set apart from where its own begin. Slow ones are left out as well.
+ * A claim takes due deliveries in order of time and leaves out endpoints at their cap. That rule alone would step over
+ * all rows of a busy endpoint in every claim. So an endpoint that stays at its cap is set apart: the search for the
+ * others starts where theirs begin, and each endpoint set apart is searched from where its own begin. Slow ones are
+ * left out as well.
  */
 import type { EndpointId } from "../../kit/Ids.ts"
 import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Claim.ts"
 
-/** How long an endpoint is at its cap before it is set apart, in milliseconds. */
+/** How long an endpoint stays at its cap before it is set apart, in milliseconds. */
 const patience = 250
 
-/** The most endpoints that are set apart: each costs a claim a search of its own. */
+/** The most endpoints that are set apart: each costs every claim a separate search. */
 const maxApart = 64
 
 /**
- * How often a claim starts again from the beginning of the queue, in milliseconds: while some endpoints are set apart,
- * and otherwise. That finds what was stored by a transaction that took longer than the time a claim looks back, and
- * what a worker that died had claimed. In between, a claim need not step over rows that are done but not yet cleared
- * away by PostgreSQL.
+ * How often a claim restarts from the beginning of the queue, in milliseconds: while some endpoints are set apart, and
+ * otherwise. A restart finds rows stored by a transaction that took longer than the time a claim looks back, and rows
+ * that a dead worker had claimed. In between, claims need not step over finished rows that PostgreSQL has not vacuumed
+ * yet.
  */
 const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
 /**
- * The time to the next such start is this many times as long as the last two took longer than other claims, but at most
- * as long as while some are set apart. At the beginning may be slow endpoints' rows, and all that was done since the
- * beginning of the oldest transaction: while `pg_dump` runs, PostgreSQL can't clear that away.
+ * The wait before the next restart, as a multiple of the extra time that the last two took compared with other claims;
+ * at most as long as while some are set apart. Rows of slow endpoints may be at the beginning, and all rows finished
+ * since the oldest transaction began: while `pg_dump` runs, PostgreSQL can't vacuum those.
  */
 const startAfreshFactor = 200
 
-/** The share of the latest claim in how long claims take on average. */
+/** The weight of the latest claim in the moving average of claim times. */
 const latestShare = 0.1
 
-/** What is known about endpoints at a claim. */
+/** The state of endpoints at a claim. */
 export interface Known {
-  /** Those that are slow: claims for the others leave them out, and they are claimed separately. */
+  /** Slow endpoints: claims for the others leave them out, and they are claimed separately. */
   readonly slow: Iterable<EndpointId>
   readonly isSlow: (endpointId: EndpointId) => boolean
-  /** How many attempts at once an endpoint in flight is allowed. */
+  /** The concurrency cap of an endpoint in flight. */
   readonly capOf: (endpointId: EndpointId) => number
 }
 
@@ -53,9 +54,9 @@ export class Turns {
   readonly #apart = new Map<EndpointId, QueuePlace>()
   #from: QueuePlace = queueStart
   #startedAfreshAt = Number.NEGATIVE_INFINITY
-  /** Whether it is to start afresh soon. */
+  /** Whether to restart soon. */
   #afresh = false
-  /** How much longer the last two claims that did so took than others do: one may have been held up by chance. */
+  /** The extra time of the last two restarts compared with other claims: one may have been delayed by chance. */
   #extraMillis: readonly [last: number, before: number] = [0, 0]
   #usualMillis = 0
 
@@ -69,12 +70,12 @@ export class Turns {
     return this.#apart
   }
 
-  /** Rows that were left out so far no longer are: where they begin is not known. */
+  /** Requests a restart soon: rows left out so far no longer are, and their place is not known. */
   startAfresh(): void {
     this.#afresh = true
   }
 
-  /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
+  /** Options for the next claim. `now` is in milliseconds of a monotonic clock. */
   next(inFlight: ReadonlyMap<EndpointId, number>, now: number, known: Known): Turn {
     for (const endpointId of this.#apart.keys()) if (known.isSlow(endpointId)) this.#apart.delete(endpointId)
     this.#noteCaps(inFlight, now, known)
@@ -93,13 +94,14 @@ export class Turns {
     return { from: this.#from, leftOut: [...this.#apart.keys(), ...known.slow], askedFor }
   }
 
-  /** Notes what the claim of that turn found, and how long it took, in milliseconds. */
+  /** Records the result of that turn's claim, and its duration in milliseconds. */
   learn(turn: Turn, claim: Pick<Claim, "askedFor" | "place">, tookMillis = 0): void {
     if (turn.from === queueStart)
       this.#extraMillis = [Math.max(0, tookMillis - this.#usualMillis), this.#extraMillis[0]]
     else this.#usualMillis += latestShare * (tookMillis - this.#usualMillis)
     this.#learnApart(turn, claim)
-    // Rows of endpoints that are at their cap, but not set apart, were stepped over too: they would be lost from view
+    // Otherwise the claim also stepped over rows of endpoints at their cap but not set apart: advancing would lose
+    // those
     const allApart = [...this.#atCapSince.keys()].every((endpointId) => this.#apart.has(endpointId))
     if (allApart) this.#from = claim.place
   }
@@ -107,7 +109,8 @@ export class Turns {
   #learnApart(turn: Turn, claim: Pick<Claim, "askedFor">): void {
     for (const { endpointId } of turn.askedFor) {
       const place = claim.askedFor.get(endpointId)
-      // Nothing of its is due any more: what comes due later stands behind the place where the others are looked for
+      // It has nothing due any more; deliveries that come due later are behind the place where the search for the
+      // others starts
       if (place === undefined) this.#apart.delete(endpointId)
       else this.#apart.set(endpointId, place)
     }
@@ -120,7 +123,7 @@ export class Turns {
     return Math.max(startAfreshAfter.else, forCost)
   }
 
-  /** Those that are set apart take at most half of the places together: the others keep the rest. */
+  /** The share of each endpoint set apart: together they take at most half of the places. */
   #shareOfApart(): number {
     return Math.max(1, Math.floor(this.#concurrency / 2 / Math.max(1, this.#apart.size)))
   }

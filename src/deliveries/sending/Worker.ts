@@ -20,20 +20,19 @@ import type { WorkerOptions } from "./WorkerOptions.ts"
 export type { WorkerOptions } from "./WorkerOptions.ts"
 
 /**
- * The worker that delivers. Claiming takes what is due and begins its attempts; recording writes down their outcomes,
- * gathering those that come in while the previous flush is under way. Between the two, fibers of a pool make the
- * attempts.
+ * The delivery worker. Claiming takes due deliveries and begins their attempts; the fibers of a pool make them;
+ * recording stores their outcomes, batching those that arrive during the previous flush.
  *
- * A third loop claims aside. It asks for slow endpoints' deliveries, which the first leaves out. And while more is due
- * than the first has reached, it takes what came due just now, the newest first: so a delivery to an endpoint with room
- * starts at once, however many to other endpoints stand before it in the queue or hang in flight.
+ * A third loop claims aside: slow endpoints' deliveries, which the first leaves out, and, while more is due than the
+ * first has reached, newly due ones, the newest first. So a delivery to an endpoint with room starts at once, however
+ * many to other endpoints precede it in the queue or hang in flight.
  *
- * What the same process stores is taken over without a claim while there is room.
+ * Deliveries stored by the same process are taken over without a claim while there is room.
  *
- * Any number of workers share one queue: what one has locked, the others skip.
+ * Any number of workers share one queue: each skips rows that others have locked.
  *
- * On shutdown, it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
- * when its lease runs out: an event is delivered at least once, never lost.
+ * On shutdown, it stops claiming, lets attempts in flight end, and records them. Attempts that it can't record come due
+ * again when their leases expire: an event is delivered at least once, never lost.
  */
 export const workerLayer = (
   options: WorkerOptions
@@ -67,7 +66,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     onUnsignable: (delivery, error) =>
       void runFork(
         Effect.logError("A delivery can't be signed", error).pipe(
-          // One that was stored while its endpoint was deleted: the housekeeping ends it
+          // Stored while its endpoint was being deleted: the housekeeping ends it
           Effect.unless(() => destinations.isDeleted(delivery)),
           Effect.zipRight(held.giveBack([delivery], unsignableDelay)),
           Effect.annotateLogs(logged(delivery))
@@ -108,8 +107,8 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       onSome: ({ register }) => register((now) => (isStopping ? stopping : stateOf(now, loops, held, options.lease)))
     })
   )
-  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
-  // is still in flight then is interrupted with the pool
+  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their outcomes are recorded.
+  // Attempts still in flight after that are interrupted with the pool
   yield* Effect.acquireRelease(loop(recording.round), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
   yield* (yield* LocalHandOff).register(recipient)
@@ -127,14 +126,14 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
 })
 
 /**
- * Ends a worker's attempts once nothing is claimed any more: what has not begun is given back; what is in flight may
- * end within the time-out and is recorded. What is left after that comes due again when its lease runs out.
+ * Drains a worker that no longer claims: releases attempts that have not begun, and lets those in flight end and be
+ * recorded within the timeout. The rest come due again when their leases expire.
  */
 const drain = (attempts: Attempts, held: Held, recording: Recording, timeout: Duration.Duration): Effect.Effect<void> =>
   Effect.suspend(() => held.giveBack(attempts.takeWaiting(), Duration.zero)).pipe(
     Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Shutdown: no more attempts begin; in flight: ${held.count}`))),
     Effect.zipRight(waitUntil(() => held.count === 0)),
-    // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
+    // Finalizers are uninterruptible: without this, the timeout would have no effect
     Effect.interruptible,
     Effect.timeoutOption(timeout),
     Effect.flatMap(
@@ -151,7 +150,10 @@ const waitUntil = (condition: () => boolean) =>
     Effect.repeat({ until: (holds: boolean) => holds, schedule: Schedule.spaced("20 millis") })
   )
 
-/** What the worker does; attempts that neither end nor are recorded long after their lease are stuck like a loop. */
+/**
+ * The state of the worker. Attempts that neither end nor are recorded long after their lease count as stuck, like a
+ * loop.
+ */
 const stateOf = (
   now: number,
   { aside, claiming, recording }: Readonly<Record<"recording" | "aside" | "claiming", LoopHealth>>,
@@ -167,10 +169,10 @@ const stateOf = (
     : { doing: claiming.doing, isStuck: false, isStopping }
 }
 
-/** Its loops have ended, and attempts may take as long as the shutdown allows. */
+/** The state during shutdown: the loops have ended, and attempts may take as long as the drain timeout allows. */
 const stopping: WorkerState = { doing: "is stopping", isStuck: false, isStopping: true }
 
-/** How long a delivery rests that can't be signed: that is for the operator to mend, not the consumer. */
+/** How long a delivery that can't be signed waits: that is for the operator to fix, not the consumer. */
 const unsignableDelay = Duration.minutes(1)
 
 /** A bug in one round must not end the worker silently. */

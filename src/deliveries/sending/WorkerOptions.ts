@@ -2,11 +2,14 @@ import { Duration } from "effect"
 import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 
 export interface WorkerOptions extends DestinationSettings {
-  /** The transport's time-out for one exchange, plus what recording its outcome may take. */
+  /** The transport's timeout for one exchange, plus the time to record its outcome. */
   readonly lease: Duration.Duration
   /** How long after its claim an attempt may still begin, so that it ends within its lease. */
   readonly startWithin: Duration.Duration
-  /** Attempts in flight in this process, except those that have waited a moment for their answer: see `Attempts`. */
+  /**
+   * Attempts in flight in this process, except those that have waited more than a moment for their answer: see
+   * `Attempts`.
+   */
   readonly concurrency: number
   /** Attempts in flight per endpoint in this process. */
   readonly concurrencyPerEndpoint: number
@@ -21,11 +24,11 @@ export interface WorkerOptions extends DestinationSettings {
 export const maxClaim = 256
 
 /**
- * The times of a claimed delivery: however late its attempt begins, and however late its time-out ends it, that is within
- * its lease, since another process may take the delivery afterwards.
+ * Derives the times of a claimed delivery so that its attempt, however late it begins and however late its timeout ends
+ * it, ends within its lease: another process may claim the delivery afterwards.
  *
  * @param timeout of one exchange
- * @param margin how much longer than that a delivery stays claimed
+ * @param margin how much longer than that the lease lasts
  */
 export const leaseTimes = (timeout: Duration.Duration, margin: Duration.Duration) => {
   const timeoutSpread = Duration.min(Duration.times(timeout, 0.1), Duration.times(margin, 0.5))

@@ -45,7 +45,7 @@ export const EndpointDays = Schema.Struct({
   days: Schema.Array(DeliveryDay).annotations({ description: "The oldest first; without days that have none" })
 }).annotations({ identifier: "EndpointDays" })
 
-/** What an overview shows. */
+/** The counts that an overview shows. */
 export const Statistics = Schema.Struct({
   from: UtcDay.annotations({ description: "The first day, in UTC" }),
   until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),

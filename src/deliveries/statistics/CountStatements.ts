@@ -4,17 +4,17 @@ import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../storage
 import { type Stretch, slotMillis } from "./Slots.ts"
 
 /**
- * The statements that count a stretch of time for all tenants, and those that settle a slot. They need `alongIndex`: rows
- * in the order of their ids are then read along the primary key, from the first of the stretch to the last, and not along
- * another index that begins with the tenant too, but holds the whole day.
+ * The statements that count a stretch of time for all tenants, and those that settle a slot. They need `alongIndex`:
+ * rows are then read in id order along the primary key, from the first of the stretch to the last, and not along
+ * another index that also begins with the tenant but covers the whole day.
  */
 
-/** Which count: 1 soon, 2 for good. */
+/** Which count: 1 is the first, soon; 2 is the final one. */
 export type Pass = 1 | 2
 
 /**
- * The text of a number in what an event's text says of `data`. The text is written in one form: not parsed as JSON, which
- * takes twice as long.
+ * SQL: the text of a number in an event's `data`. The payload is written in one form, so it is searched rather than
+ * parsed as JSON, which takes twice as long.
  */
 const numberIn = (data: string, field: string): string =>
   `split_part(split_part(split_part(${data}, '"${field}":', 2), ',', 1), '}', 1)`
@@ -22,26 +22,26 @@ const numberIn = (data: string, field: string): string =>
 const textIn = (data: string, field: string): string => `split_part(split_part(${data}, '"${field}":"', 2), '"', 1)`
 
 /**
- * Whether a text is a whole number, and whether it is a currency: a team's own catalog may have such types with other
- * fields, which are no payments. Not by regular expressions, which take longer than all the rest.
+ * SQL: whether a text is a whole number, and whether it is a currency. A team's own catalog may have such types with
+ * other fields, which are not payments. Not regular expressions, which would take longer than all the rest.
  */
 const isNumber = (text: string): string =>
   `(rtrim(${text}, '0123456789') IN ('', '-') AND ${text} <> '-' AND length(${text}) BETWEEN 1 AND 18)`
 const isCurrency = (text: string): string =>
   `(length(${text}) = 3 AND rtrim(${text}, 'abcdefghijklmnopqrstuvwxyz') = '')`
 
-/** The most events of one payment or charge that are read: more than it has, unless it is refunded in a loop. */
+/** The most events of one payment or charge that are read. Only a refund loop produces more. */
 const mostOfPayment = 1000
 
-/** By what the charge of refunds is known: its id and that of its payment, if it has one, whatever they look like. */
+/** SQL: the key of a refunded charge, from its id and that of its payment, if any, whatever their form. */
 const chargeKey = (row: string): string => `md5(concat_ws(' ', ${row}.charge, ${row}.payment))::uuid`
 
 /**
- * What was refunded of the charge of refunds `r` before the first of them: a refund event says how much has been refunded so
- * far. It is known from the events before it, and, since these may have been removed, from what was kept of them when they
- * were counted for good. A payment has few events, and a charge that belongs to none even fewer. Indexes find them; the fences keep the
- * planner from reading all of a tenant's events instead. Once a payment has more than are read, its further refunds count
- * as adding nothing.
+ * SQL: the amount refunded of a charge before the first of its refunds `r`: a refund event has the total refunded so
+ * far. It is taken from the events before, and, since these may have been removed, from the amount kept when they were
+ * finally counted. A payment has few events, and a charge without a payment even fewer: indexes find them, and the
+ * fences keep the planner from reading all of a tenant's events instead. If a payment has more events than are read,
+ * its further refunds count as 0.
  */
 const refundedBefore = `GREATEST(0, (
   SELECT t.refunded FROM payments.refunded_in_part t
@@ -65,9 +65,9 @@ const iso = (millis: number): string => new Date(millis).toISOString()
 
 const dayOf = (slot: number): string => iso(slot).slice(0, 10)
 
-/** Makes the statements; for the tenants of these workspaces, a table expression, or for all. */
+/** Creates the statements for the tenants of `workspaces`, a table expression; by default for all. */
 export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.literal("payments.workspaces")) => ({
-  /** Counts payments; synthetic tests prove nothing about any. How many events were counted. */
+  /** Counts payments, without synthetic tests. Returns how many events were counted. */
   payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH said AS (
       SELECT w.organization_id, w.environment, e.id, e.type,
@@ -122,7 +122,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     )
     SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`,
 
-  /** Counts deliveries by their state now, without those of synthetic tests. How many were counted. */
+  /** Counts deliveries by their current state, without synthetic tests. Returns how many were counted. */
   deliveries: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH counted AS MATERIALIZED (
       SELECT w.organization_id, w.environment, d.endpoint_id,
@@ -147,7 +147,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     )
     SELECT COALESCE(sum(delivered + failed + queued), 0)::float8 AS counted FROM counted`,
 
-  /** Adds the second count of a slot to its day, in place of the first. */
+  /** Adds the second count of a slot to its day, replacing the first. */
   settlePayments: (slot: number) => sql`
     WITH closed AS (
       DELETE FROM payments.payment_counts k USING ${workspaces} w
@@ -162,7 +162,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     ON CONFLICT (organization_id, environment, day, pass, slot, currency, kind)
     DO UPDATE SET count = k.count + EXCLUDED.count, amount = k.amount + EXCLUDED.amount`,
 
-  /** The same of deliveries. What may still change is noted: see `Unsettled.ts`. */
+  /** The same for deliveries. Those that may still change are recorded: see `Unsettled.ts`. */
   settleDeliveries: (slot: number) => sql`
     WITH closed AS (
       DELETE FROM payments.delivery_counts k USING ${workspaces} w

@@ -6,10 +6,10 @@ import { makeCountStatements, type Pass } from "./CountStatements.ts"
 import { firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
 import { lookAgain } from "./Unsettled.ts"
 
-/** How long a statement should take at most, in milliseconds: a longer stretch is then divided. */
+/** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
 const longStatement = 1000
 
-/** The shortest stretch to which a slot is divided, in milliseconds. */
+/** The shortest stretch into which a slot is divided, in milliseconds. */
 const shortestStretch = 5000
 
 /** The pause after steps that counted something: the queue's own work has priority. */
@@ -40,8 +40,8 @@ const toProgress = (rows: ReadonlyArray<PassRow>): Progress => {
 }
 
 /**
- * Counts what has been stored, in small steps, each a transaction that also moves the position: a step is done completely
- * or not at all, and a second process that counts waits for it and goes on after it.
+ * Counts stored rows in small steps. Each is a transaction that also advances the position, so a step is atomic; a
+ * concurrent process waits for it and continues after it.
  */
 export const makeCounting = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -53,7 +53,7 @@ export const makeCounting = Effect.gen(function* () {
     toProgress
   )
 
-  /** The same, until the transaction ends the only one that counts. */
+  /** Reads the progress and locks it until the end of the transaction, so that only one process counts. */
   const locked = Effect.map(
     sql<PassRow>`SELECT pass, since, until, now() AS now FROM payments.count_passes ORDER BY pass FOR UPDATE`,
     toProgress
@@ -70,7 +70,7 @@ export const makeCounting = Effect.gen(function* () {
     return counted.reduce((sum, row) => sum + row.counted, 0)
   })
 
-  /** Counts the next stretch of a pass: how many rows; undefined if it is not time yet. */
+  /** Counts the next stretch of a pass. Returns how many rows; undefined if it is not time yet. */
   const step = (pass: Pass): Effect.Effect<number | undefined, SqlError.SqlError> =>
     transaction(sql)(
       Effect.gen(function* () {
@@ -87,7 +87,7 @@ export const makeCounting = Effect.gen(function* () {
       })
     )
 
-  /** Looks at what may have changed: how many; undefined if none is due. */
+  /** Recounts groups that may have changed. Returns how many; undefined if none is due. */
   const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
       Effect.zipRight(locked, alongIndex(sql)),
@@ -95,7 +95,7 @@ export const makeCounting = Effect.gen(function* () {
     )
   )
 
-  /** Divides slots whose counts take long, or fail since they take too long. */
+  /** Adapts the length of stretches to how long their counts take, failed ones included: they may have timed out. */
   const inTime = (work: Effect.Effect<number | undefined, SqlError.SqlError>) =>
     Effect.suspend(() => {
       const startedAt = performance.now()
@@ -109,7 +109,7 @@ export const makeCounting = Effect.gen(function* () {
       )
     })
 
-  /** Whether there may be more to do. */
+  /** Takes one step of each kind. Returns whether there may be more to do. */
   const round = Effect.gen(function* () {
     const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* look]
     if (steps.some((counted) => counted !== undefined && counted > 0)) yield* Effect.sleep(pause)
@@ -118,7 +118,7 @@ export const makeCounting = Effect.gen(function* () {
 
   return {
     progress,
-    /** Counts all that is due. */
+    /** Counts everything that is due. */
     run: Effect.asVoid(Effect.repeat(round, { while: (hasMore) => hasMore }))
   }
 })

@@ -17,10 +17,10 @@ const millisPerDay = 24 * 60 * 60 * 1000
 
 const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0, 10)
 
-/** How often is counted: so far the counts are behind, and some seconds more. */
+/** The interval between counts. Shown counts lag by this, plus a few seconds. */
 const interval = "15 seconds"
 
-/** How long it is remembered what was refunded of a charge of which something is left. */
+/** How long the refunded amount of a partly refunded charge is kept. */
 const rememberedRefunds = "400 days"
 
 interface PaymentRow {
@@ -33,7 +33,7 @@ interface PaymentRow {
 
 const none = { count: 0, amount: "0" }
 
-/** The rows of a day and currency, which come one after another, as one. */
+/** Merges the rows of a day and currency, which are adjacent, into one. */
 const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDay> => {
   const days = new Map<string, PaymentDay>()
   for (const { amount, count, currency, date, kind } of rows) {
@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
   const ofTenant = (tenant: Tenant, from: string) =>
     sql`k.organization_id = ${tenant.organizationId} AND k.environment = ${tenant.environment} AND k.day >= ${from}::date`
 
-  /** Of a slot that is not settled, the first count is shown. */
+  /** For a slot that is not settled, the first count is shown. */
   const shown = sql.literal("k.pass < 2")
 
   const outcomes = sql.literal(`
@@ -135,7 +135,7 @@ const make = Effect.gen(function* () {
     clean: Effect.all([
       removeOldDays("payment_counts", "currency", "kind"),
       removeOldDays("delivery_counts", "endpoint_id"),
-      // A charge can be refunded for as long as its provider lets it, which is months: far less than this
+      // The provider allows refunds of a charge for months: far less than this
       removeOld(sql, {
         table: "refunded_in_part",
         key: ["organization_id", "environment", "charge_key"],
@@ -147,17 +147,20 @@ const make = Effect.gen(function* () {
 })
 
 /**
- * Counts of payments and deliveries by day. They are made in the background, from what is stored: nothing is added to the
- * statements that store and move deliveries.
+ * Counts of payments and deliveries by day. They are computed in the background from stored rows, which adds nothing to
+ * the statements that store and update deliveries.
  */
 export class DailyCounts extends Context.Tag("connected-payments/deliveries/DailyCounts")<
   DailyCounts,
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */
     readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, RateLimitExceeded | ServiceUnavailable>
-    /** Counts all that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same time. */
+    /**
+     * Counts everything that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same
+     * time.
+     */
     readonly count: Effect.Effect<void, ServiceUnavailable>
-    /** Removes the counts of days that can't be asked for any more. */
+    /** Removes the counts of days that can no longer be requested. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -167,7 +170,7 @@ export class DailyCounts extends Context.Tag("connected-payments/deliveries/Dail
   )
 }
 
-/** Counts in every process; where workers run, one of them does it for all. */
+/** Counts in every process. Where workers run, one of them counts for all. */
 export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts | SqlClient.SqlClient> = housekeepingLayer(
   "statistics",
   Effect.map(DailyCounts, ({ count }) => ({ statistics: count })),

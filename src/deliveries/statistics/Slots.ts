@@ -2,36 +2,36 @@ import { Duration } from "effect"
 import { deliveryWindow } from "../RetryPolicy.ts"
 
 /**
- * How time is divided for counting. Rows belong to the time in their ids, a UUIDv7. A slot is counted twice, each time
- * by reading it once: soon, for whoever looks now, and again when it is certain that nothing more is being stored in it.
- * The second count replaces the first one, so that a late row is never missed and none is counted twice.
+ * How time is divided for counting. Rows belong to the time in their ids, a UUIDv7. Each slot is read and counted
+ * twice: soon, for current readers, and again once nothing more can be stored in it. The second count replaces the
+ * first one, so that a late row is never missed and none is counted twice.
  */
 
 /** How long a slot is, in milliseconds. Slots divide UTC days evenly. */
 export const slotMillis = 5 * 60 * 1000
 
-/** How long after its time a row is counted first, in milliseconds: by then most statements have ended. */
+/** How long after its time a row is first counted, in milliseconds: by then most statements have ended. */
 export const firstAfter = 15 * 1000
 
 /**
- * How long after its end a slot is counted again, in milliseconds: longer than any statement takes, and than the clocks
- * of processes differ.
+ * How long after its end a slot is counted again, in milliseconds: longer than any statement takes, and than processes'
+ * clocks differ.
  */
 export const settledAfter = 15 * 60 * 1000
 
 /**
- * Further behind than this, the first count skips to what the second one will not have settled soon, in milliseconds: the
- * second one fills the gap.
+ * If the first count is further behind than this, in milliseconds, it skips ahead to the slots that the second count
+ * will not settle soon. The second count fills the gap.
  */
 export const skippedFrom = 30 * 60 * 1000
 
-/** As long as this after its slot, a failed delivery may be re-sent, in milliseconds: its window, and some time to commit. */
+/** How long after its slot a failed delivery may be re-sent, in milliseconds: its window, plus some time to commit. */
 export const resentWithin = Duration.toMillis(deliveryWindow) + Duration.toMillis("1 hour")
 
-/** How many days are kept: as many as can be asked for. */
+/** How many days of counts are kept: as many as can be requested. */
 export const keptDays = 90
 
-/** The beginning of the slot of a time, both in Unix milliseconds. */
+/** The start of the slot that contains a time, both in Unix milliseconds. */
 export const slotOf = (millis: number): number => Math.floor(millis / slotMillis) * slotMillis
 
 /** A stretch of time to count, within one slot: all in Unix milliseconds. */
@@ -42,15 +42,15 @@ export interface Stretch {
   readonly until: number
 }
 
-/** How far a count is: all from `since` until `until` is counted, in Unix milliseconds. */
+/** The progress of a count: everything from `since` to `until` is counted, in Unix milliseconds. */
 export interface Position {
   readonly since: number
   readonly until: number
 }
 
 /**
- * The next stretch to count first; undefined if it is not time yet. Never what is settled already. `since` says where an
- * uninterrupted count begins.
+ * The next stretch for the first count; undefined if it is not time yet. Never one that is already settled. `since` is
+ * where the uninterrupted count begins.
  */
 export const firstStretch = (
   { since, until: counted }: Position,
@@ -68,13 +68,13 @@ export const firstStretch = (
   return { slot, from, until, since: from === counted ? since : from }
 }
 
-/** The next stretch to count for good; undefined if it is not time yet. */
+/** The next stretch for the second count; undefined if it is not time yet. */
 export const secondStretch = (
   { since, until }: Position,
   now: number,
   most: number
 ): (Stretch & Position) | undefined => {
-  // Nothing counts for as long if only a part of the service runs, for a team's own events
+  // There may have been no counting for that long, if only a part of the service ran, for a team's own events
   const from = Math.max(until, slotOf(now - (keptDays + 1) * 24 * 60 * 60 * 1000))
   const slot = slotOf(from)
   const end = slot + slotMillis

@@ -2,24 +2,24 @@ import type { SqlClient } from "@effect/sql"
 import { resentWithin, slotMillis } from "./Slots.ts"
 
 /**
- * Deliveries whose counts may still change after their slot was settled: an endpoint's deliveries of one slot, or a part
- * of them, as long as some of them wait or may be re-sent, or a replay adds to them. They are counted again from time to
- * time, and the difference is added to their day.
+ * Deliveries whose counts may still change after their slot was settled: an endpoint's deliveries of one slot, or a
+ * part of them, as long as some of them wait or may be re-sent, or a replay adds to them. They are recounted
+ * periodically, and the difference is added to their day.
  *
- * The time between two looks is half of what they are old: a count is at most that far behind. A re-send shortens it.
+ * The interval between recounts is half their age, which bounds how far a count is behind. A re-send shortens it.
  */
 
-/** How many are looked at in one statement. */
+/** How many groups one statement recounts. */
 const looksAtOnce = 10
 
-/** How many deliveries one of them holds at most: what has more is divided when it is met. */
+/** The most deliveries in one group: a larger one is split when it is recounted. */
 const mostDeliveries = 100_000
 
 const isTheSame = `u.organization_id = j.organization_id AND u.environment = j.environment
   AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id`
 
 /**
- * Part of a statement that re-sends deliveries: has them counted again in a minute. Waits for nobody.
+ * Part of a statement that re-sends deliveries: schedules a recount of them in a minute. Skips locked rows.
  *
  * @param deliveries names the part of the statement that returns the deliveries' rows
  */
@@ -35,8 +35,8 @@ export const countSoon = (sql: SqlClient.SqlClient, deliveries: string) =>
     ) j WHERE ${isTheSame}`)
 
 /**
- * The statement that looks at those that are due, the longest overdue first. Returns how many it has looked at. The day
- * of some may have been removed: they are forgotten, and their last count stays.
+ * The statement that recounts the groups that are due, the longest overdue first. Returns how many it processed. Groups
+ * whose day was removed are deleted; their last count stays.
  */
 export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sql<{ readonly looked: number }>`
   WITH due AS MATERIALIZED (

@@ -40,7 +40,7 @@ export const eventStreamType = "text/event-stream"
 /** Whether a request's target is a stream of events, however it is spelled. */
 export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))
 
-/** The sandbox's events as they come (contract 15.1). */
+/** The live stream of the sandbox's events (contract 15.1). */
 export class EventStreamApi extends HttpApiGroup.make("eventStream")
   .add(
     HttpApiEndpoint.get("open", "/event-stream")

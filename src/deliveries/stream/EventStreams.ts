@@ -13,36 +13,36 @@ import { orUnavailable } from "../../storage/Database.ts"
 import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
 import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
 
-/** Streams of one organization at once, in one process. */
+/** The most concurrent streams of one organization in one process. */
 export const streamsPerOrganization = 5
 
-/** How often a stream without events says that it is alive: more often than a silent connection is cut. */
+/** The heartbeat interval of a stream without events: shorter than the idle timeouts that cut connections. */
 const heartbeat = Duration.seconds(10)
 
-/** How long a signed-in person's stream lasts: when it is resumed, the session and its rights are looked at again. */
+/** How long a signed-in person's stream lasts; on resuming, the session and its rights are checked again. */
 const sessionLifetime = Duration.minutes(1)
 
-/** Events read at once: the most that a stream holds in memory, whatever its reader does. */
+/** How many events are read at once: the most that a stream holds in memory, however slow its reader. */
 const pageSize = 100
 
 /**
- * How many ids a stream remembers to leave out. Only a transaction that is open while very many events come lets it get
- * there: then what that transaction stores may be missed, rather than events be sent again and again.
+ * The most ids that a stream remembers to leave out. Reached only if a transaction is open while very many events
+ * arrive: that transaction's events may then be missed, rather than others be sent again and again.
  */
 const maxRemembered = 5000
 
 export interface EventStreamsOptions {
-  /** Streams at once in this process. */
+  /** The most concurrent streams in this process. */
   readonly eventStreamLimit: number
 }
 
-/** What a caller asks of a stream. */
+/** Options of a stream. */
 export interface OpenStream {
-  /** Types of the catalog; empty: all. */
+  /** Types of the catalog; empty for all. */
   readonly types: ReadonlyArray<string>
-  /** The place to resume at; null: from now on. */
+  /** The place to resume at; null to start now. */
   readonly after: Micros | null
-  /** Whether the stream goes on once everything so far was sent. */
+  /** Whether the stream stays open once all events so far were sent. */
   readonly follow: boolean
   /** Whether the process has begun to stop. */
   readonly isStopping: () => boolean
@@ -53,10 +53,10 @@ export class EventStreams extends Context.Tag("connected-payments/deliveries/Eve
   EventStreams,
   {
     /**
-     * Opens a stream, as the text of server-sent events. It takes a place until the scope closes. It ends by itself when
-     * the process stops, when its key is revoked or expires, and after a minute if a signed-in person has opened it.
+     * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
+     * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
      *
-     * Each event comes at least once. What it reads is pulled: a reader that is slow holds up only itself.
+     * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
      */
     readonly open: (
       principal: PrincipalShape,
@@ -105,23 +105,23 @@ const makePlaces = (limit: number) => {
   return (id: OrganizationId) => Effect.acquireRelease(take(id), () => release(id))
 }
 
-/** A message of the stream. Its id is the place to resume at once this one has been read. */
+/** A message of the stream. Its id is the place to resume at after this message. */
 const messageOf = (place: Micros, data: string, name?: string): string =>
   `id: ${place}\n${name === undefined ? "" : `event: ${name}\n`}data: ${data}\n\n`
 
-/** Says that the stream is alive, and how far it has come. */
+/** A heartbeat with the stream's current place. */
 const heartbeatAt = (place: Micros): string => `: heartbeat\nid: ${place}\n\n`
 
 const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
 
 class Progress {
-  /** Everything older has been sent. */
+  /** All events before this time have been sent. */
   settled: Micros
-  /** Whether there may be more than the last read has found. */
+  /** Whether there may be more events than the last read found. */
   behind = true
-  /** The number of the look that was last taken note of. */
+  /** The number of the last poll that was processed. */
   seen = 0
-  /** What was sent, or is not to be sent, of what is not older than that. */
+  /** Events since `settled` that were sent or are not to be sent, by id. */
   readonly #known = new Map<string, Micros>()
 
   constructor(settled: Micros, known: ReadonlyArray<Pick<StreamedRow, "id" | "createdAt">>) {
@@ -134,7 +134,7 @@ class Progress {
     return [...this.#known.keys()]
   }
 
-  /** Takes note of a page that was read after a look. Returns the page's messages. */
+  /** Records a page that was read after a poll. Returns the page's messages. */
   advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Poll): string {
     this.#remember(rows)
     this.behind = rows.length === pageSize
@@ -145,7 +145,7 @@ class Progress {
     return text
   }
 
-  /** Takes note of a look that has found nothing for the organization. */
+  /** Records a poll that found nothing for the organization. */
   skip({ number, settledBefore }: Poll): void {
     this.seen = number
     this.#settle(Math.max(this.settled, settledBefore))
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     }
   })
 
-  /** Where a stream begins. Without a place, what is there already is not sent. */
+  /** Determines where a stream begins. Without a place, existing events are not sent. */
   const begin = Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
     const news = yield* repo.news({ keys: [], organizations: [], since: 0, days: [] })
     const { usedDays } = news
@@ -222,7 +222,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     const openedAt = performance.now()
     let wroteAt = openedAt
 
-    /** Whether the stream is over, whatever is still to be sent. */
+    /** Whether the stream must end, even with events left to send. */
     const isOver = (poll: Poll | null): boolean =>
       options.isStopping() ||
       (keyId === null
@@ -234,7 +234,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
         .read({
           organizationId,
           from: progress.settled,
-          // The latest look may be from before the stream began
+          // The latest poll may predate the stream
           days: usedSince([...usedDays, ...poll.usedDays], progress.settled),
           types: options.types,
           except: progress.known,
@@ -242,17 +242,17 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
         })
         .pipe(Effect.map((rows) => progress.advance(rows, poll)))
 
-    /** What the next look brings; empty if nothing. */
+    /** The messages of the next page; empty if there are none. */
     const look = Effect.suspend(() => {
       const poll = poller.latest()
-      // What was settled then is settled now: one look does for many pages
+      // A settled time stays settled, so one poll serves many pages
       if (poll === null || (poll.number === progress.seen && !progress.behind)) return Effect.succeed("")
       if (!progress.behind && poll.number === progress.seen + 1 && !poll.isActive(organizationId)) {
         progress.skip(poll)
         return Effect.succeed("")
       }
       return Effect.catchAll(read(poll), (error) =>
-        // The next look tries again
+        // Retried at the next poll
         Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
       )
     })

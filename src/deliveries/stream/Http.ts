@@ -10,7 +10,7 @@ import { EventStreams } from "./EventStreams.ts"
 
 const isPlace = Schema.is(StreamPlace)
 
-/** The place to resume at. A browser that reconnects sends the header, while the URL stays as it was. */
+/** The place to resume at. A browser that reconnects sends the header with an unchanged URL. */
 const placeOf = (after: string | undefined) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
     const last = headers["last-event-id"]
@@ -37,7 +37,7 @@ export const eventStreamHttp = HttpApiBuilder.group(BaseApi.add(EventStreamApi),
         })
         return HttpServerResponse.stream(Stream.encodeText(stream), {
           contentType: `${eventStreamType}; charset=utf-8`,
-          // Proxies must neither keep it nor wait for its end
+          // Proxies must neither store nor buffer it
           headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
         })
       })

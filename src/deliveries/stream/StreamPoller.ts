@@ -4,63 +4,63 @@ import type { OrganizationId } from "../../kit/Ids.ts"
 import { type Micros, type makeStreamRepo, type UsedDay, usedSince } from "./StreamRepo.ts"
 
 /**
- * What keeps the streams of a process going: one statement, a few times a second while there are streams, says whose
- * events have to be read, which keys are still good, and up to when the past is settled.
+ * Polls the database for all streams of a process: while there are streams, one statement, a few times a second, tells
+ * which organizations' events to read, which keys are still valid, and up to when the past is settled.
  *
- * **Events appear late**: an event bears the time at which its transaction began, and others see it when that commits. So
- * a reader that asks for what is newer than the last event it has seen misses what began before and committed after. A
- * reader of the stream therefore asks from the settled time on, and leaves out what it has already: every transaction
- * that it can't see yet began at that time or later, since it is among the open ones.
+ * **Events appear late**: an event's time is the beginning of its transaction, but it becomes visible at the commit. A
+ * reader that asks for events newer than the last one it has seen would miss those that began before and committed
+ * after. So a stream reads from the settled time on, leaving out events that it already has: every transaction that it
+ * can't see yet is still open, and so began at that time or later.
  */
 
-/** How often the streams look for events. */
+/** The interval between polls. */
 const interval = "250 millis"
 
 /**
- * How much earlier than the oldest open transaction the past is taken to be settled: a session appears among the open
- * ones a moment after it has taken its time. In microseconds.
+ * How much earlier than the oldest open transaction the settled time is, in microseconds: a session appears among the
+ * open ones a moment after it has taken its time.
  */
 export const margin = 5_000_000
 
-/** How long an open transaction holds the past open, at most. In microseconds. */
+/** The longest time for which an open transaction delays the settled time, in microseconds. */
 export const longestTransaction = 600_000_000
 
-/** What one look has found. */
+/** The result of one poll. */
 export interface Poll {
   readonly number: number
-  /** What a statement that begins now can't see was created at this time or later. */
+  /** The settled time: events that a statement beginning now can't see were created at this time or later. */
   readonly settled: Micros
-  /** The same for the statement of this look itself. */
+  /** The settled time for this poll's own statement. */
   readonly settledBefore: Micros
   /**
-   * Whether this look could see an event of the organization's from `settledBefore` on, or did not look for any, or not in
-   * a day that it has found used.
+   * Whether the organization may have events from `settledBefore` on: this poll saw one, did not ask about the
+   * organization, or found a day newly in use.
    */
   readonly isActive: (organizationId: OrganizationId) => boolean
-  /** The days before yesterday in which this look has found use. */
+  /** The days before yesterday that this poll found in use. */
   readonly usedDays: ReadonlyArray<UsedDay>
   /** Whether the key was found revoked or expired. */
   readonly isRevoked: (keyId: string) => boolean
 }
 
-/** An open stream, as far as the looks ask for it. */
+/** The properties of an open stream that polls use. */
 export interface Listener {
   readonly organizationId: OrganizationId
   /** Null if it was not opened with a key. */
   readonly keyId: string | null
 }
 
-/** When the past is settled: a little before the oldest open transaction. */
+/** The settled time: a little before the oldest open transaction. */
 export const settledTime = ({ now, oldest }: { readonly now: Micros; readonly oldest: Micros }): Micros =>
   Math.max(Math.min(now, oldest) - margin, now - longestTransaction)
 
-/** The looks of a process. */
+/** The polling of a process. */
 export interface StreamPoller {
-  /** Looks are taken while there is a listener: until its scope closes. */
+  /** Adds a listener until the scope closes. Polling runs while there is any. */
   readonly join: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
-  /** The latest look; null before the first. */
+  /** The latest poll; null before the first. */
   readonly latest: () => Poll | null
-  /** Waits for the next look, which does not come while the database can't be reached. */
+  /** Waits for the next poll, which does not come while the database can't be reached. */
   readonly next: Effect.Effect<void>
 }
 

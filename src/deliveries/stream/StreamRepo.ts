@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { OrganizationId } from "../../kit/Ids.ts"
 
 /**
- * A time by the database's clock, in whole microseconds since 1970: exact, and within what a number holds. PostgreSQL's
- * own precision, so that no event falls between two of them.
+ * A time by the database's clock, in whole microseconds since 1970. This is PostgreSQL's own precision, so no event
+ * falls between two values, and a number represents it exactly.
  */
 export type Micros = number
 
@@ -20,8 +20,8 @@ export interface StreamedRow {
 }
 
 /**
- * A day before yesterday whose tables are in use again. A row's table is that of its receipt's day, so what a replay of an
- * old receipt stores now is in an old table, whose day it notes: see `add_day`.
+ * A day before yesterday whose tables are in use again. Rows are stored in the table of their receipt's day, so a
+ * replay of an old receipt stores into an old table and notes its day: see `add_day`.
  */
 export interface UsedDay {
   /** As `2026-08-04`. */
@@ -30,50 +30,50 @@ export interface UsedDay {
 }
 
 /**
- * How much earlier than an event its day may have been noted: of two transactions at once, the later note may be of the
- * one that began first. Far longer than transactions last. In microseconds.
+ * How much earlier than an event its day may have been noted, in microseconds: of two concurrent transactions, the
+ * later note may belong to the one that began first. Far longer than any transaction lasts.
  */
 const noteDelay = 3_600_000_000
 
-/** The days in which there may be events from this time on, apart from that day, the one before and the later ones. */
+/** The days that may hold events since this time, apart from its own day, the one before, and later ones. */
 export const usedSince = (days: ReadonlyArray<UsedDay>, from: Micros): ReadonlyArray<string> => [
   ...new Set(days.filter(({ usedAt }) => usedAt >= from - noteDelay).map(({ day }) => day))
 ]
 
-/** What to read of an organization's sandbox events. */
+/** A query for an organization's sandbox events. */
 export interface ReadStream {
   readonly organizationId: OrganizationId
   readonly from: Micros
-  /** Those of `usedSince`. */
+  /** From `usedSince`. */
   readonly days: ReadonlyArray<string>
-  /** Empty: all. */
+  /** Empty for all types. */
   readonly types: ReadonlyArray<string>
-  /** Ids that are left out. */
+  /** Ids to leave out. */
   readonly except: ReadonlyArray<string>
   readonly limit: number
 }
 
-/** What all streams of a process have to know, from time to time. */
+/** The database state that all streams of a process need, read periodically. */
 export interface StreamNews {
   readonly now: Micros
-  /** When the oldest transaction began that was open at that moment, after the statement itself began. */
+  /** When the oldest open transaction began, as seen after the statement itself began. */
   readonly oldest: Micros
-  /** The keys among those asked about that are still good. */
+  /** The requested keys that are still valid. */
   readonly goodKeys: ReadonlyArray<string>
-  /** The organizations among those asked about that have events from `since` on. */
+  /** The requested organizations that have events from `since` on. */
   readonly active: ReadonlyArray<OrganizationId>
-  /** The days before yesterday that were used within the time for which a stream is resumed. */
+  /** The days before yesterday that were used within the time for which a stream can be resumed. */
   readonly usedDays: ReadonlyArray<UsedDay>
 }
 
-/** The SQL of event streams; nobody outside the slice imports this. */
+/** The SQL of event streams, private to this slice. */
 export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
   const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
   const publicId = sql.literal("e.public_id")
   /**
-   * From this time on; the second condition, by a process's clock, spares the tables of earlier days, but for these. They
-   * are named, since PostgreSQL opens all tables if it has to find out which.
+   * Events since this time. The second condition, by a process's clock, excludes the tables of earlier days except
+   * `days`. These are listed, since PostgreSQL would open all tables to find out which.
    */
   const since = (value: Micros, days: ReadonlyArray<string>) =>
     sql`e.created_at >= ${time(value)} AND ${sql.or([
@@ -84,15 +84,15 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     ])}`
   return {
     /**
-     * The state of the database for all streams at once. Sessions of roles that this one may not look at are not seen;
-     * those of the service are its own.
+     * The state of the database for all streams at once. Misses sessions of roles that this one may not inspect; the
+     * service's own sessions have its role.
      */
     news: (of: {
-      /** The ids of keys of the sandbox, by organization. */
+      /** Ids of sandbox keys, each with its organization. */
       readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
       readonly organizations: ReadonlyArray<OrganizationId>
       readonly since: Micros
-      /** The days in which their events are looked for, as in `ReadStream`. */
+      /** The days to search for their events, as in `ReadStream`. */
       readonly days: ReadonlyArray<string>
     }): Effect.Effect<StreamNews, SqlError.SqlError> =>
       Effect.map(
@@ -126,7 +126,7 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         }
       ),
 
-    /** The next events, in the order of their creation. */
+    /** The next events, in order of creation. */
     read: ({ days, except, from, limit, organizationId, types }: ReadStream) =>
       sql<StreamedRow>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt", e.payload FROM payments.events e
@@ -135,7 +135,7 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           AND ${publicId} NOT IN (SELECT unnest(${except}::text[]))
         ORDER BY e.created_at, id LIMIT ${limit}`,
 
-    /** The ids of what is there already, the newest first. */
+    /** The ids of existing events, newest first. */
     ids: ({ days, from, limit, organizationId }: Pick<ReadStream, "organizationId" | "from" | "days" | "limit">) =>
       sql<Pick<StreamedRow, "id" | "createdAt">>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt" FROM payments.events e

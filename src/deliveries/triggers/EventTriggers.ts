@@ -62,7 +62,7 @@ export class EventTriggers extends Context.Tag("connected-payments/deliveries/Ev
       const triggerAtProvider = yield* ProviderTriggers
       const audit = yield* makeAudit
 
-      /** Without deliveries: only streams have it. */
+      /** Stores the event without deliveries: only streams contain it. */
       const store = Effect.fnUntraced(function* ({ environment, organizationId }: PrincipalShape, envelope: Envelope) {
         const receivedAt = new Date(yield* Clock.currentTimeMillis)
         const event = { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), matching: [] }

@@ -15,14 +15,17 @@ export interface EndpointFailures extends Tenant {
   readonly name: string
   readonly url: string
   readonly active: boolean
-  /** The definitive failures of the last 24 hours, `mostCounted` standing for so many or more, and the first of them. */
+  /**
+   * The number of definitive failures in the last 24 hours (`mostCounted` means that or more), and the time of the
+   * first.
+   */
   readonly count: number
   readonly since: Date
   /** The most frequent first. */
   readonly reasons: ReadonlyArray<FailureReason>
 }
 
-/** The codes in words, for people. */
+/** The codes in words. */
 const words: Record<AttemptErrorCode, string> = {
   timeout: "it did not answer in time",
   connection_refused: "it refused the connection",

@@ -15,16 +15,16 @@ export const warningThreshold = 3
 /** How often the process looks for failures. */
 const interval = "1 minute"
 
-/** How many reasons a mail names at most. */
+/** The most reasons that a mail names. */
 const maxReasons = 5
 
 /** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
 const claimedFor = "5 minutes"
 
-/** After how many warnings in a row that the mail server did not take a round ends: it may take none at all. */
+/** A round ends after this many consecutive warnings that the mail server did not accept: it may accept none at all. */
 const mostFailuresInARow = 5
 
-/** How long to wait after the mail server refused a warning: an operator has to fix something first. */
+/** How long to wait after the mail server permanently refused a warning: an operator has to fix something first. */
 const refusedFor = "1 hour"
 
 /**
@@ -48,9 +48,9 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
   {
     /**
      * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
-     * tests, and no warning in the last day. Any number of processes may do it: each warning is claimed by one of them
-     * for a while. A warning that the mail server does not take for now is tried again in the next round, after all others;
-     * after five of them in a row the round ends.
+     * tests, and no warning in the last day. Any number of processes may do it: one of them claims each warning for a
+     * while. A warning that the mail server temporarily refuses is retried in the next round, after all others; five of
+     * those in a row end the round.
      *
      * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
      * is handed over. So if a process dies before that, nothing is lost; if it dies during the hand-over, or the mail
@@ -71,12 +71,12 @@ interface Rest {
 }
 
 /**
- * The endpoints to warn about. Skips from tenant to tenant through the index of failed deliveries, and counts no further
- * than necessary: the cost depends on the number of tenants with failures, of which each has few endpoints, and neither
- * on how many failures there are nor on how many endpoints a tenant has deleted. The order within is that of no other index.
+ * The endpoints to warn about. Skips from tenant to tenant through the index of failed deliveries, and counts no
+ * further than necessary: the cost depends on the number of tenants with failures, each of which has few endpoints, but
+ * not on the number of failures or of a tenant's deleted endpoints. No other index has the order used here.
  *
- * Those come first that were not tried, then those that were tried longest ago: a mailbox that can't be reached keeps
- * nobody else's warning back.
+ * Endpoints that were not tried come first, then those tried longest ago, so that an unreachable mailbox does not delay
+ * other warnings.
  */
 export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoint>`
   WITH RECURSIVE turn AS MATERIALIZED (

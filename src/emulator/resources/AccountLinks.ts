@@ -5,10 +5,10 @@ import * as Params from "../Params.ts"
 import { accountInvalid, refuse } from "../ProviderError.ts"
 import { type RequestContext, type Route, route } from "../Route.ts"
 
-/** Seconds for which a link works. */
+/** The lifetime of a link, in seconds. */
 const lifetime = 5 * 60
 
-/** Seconds for which a link that no longer works still leads back to the platform. */
+/** How long a link that no longer works still redirects to the platform, in seconds. */
 const remembered = 24 * 60 * 60
 
 const createParams = Schema.Struct({
@@ -28,7 +28,7 @@ const createParams = Schema.Struct({
 /** The path of a link: the account, and a random part. */
 export const accountLinkPath = (account: string, token: string): string => `/setup/s/${account}/${token}`
 
-/** Removes what nobody opens any more. */
+/** Removes old links and visits. */
 const forgetOld = ({ now, platform: { objects } }: RequestContext): void => {
   for (const { expires, id } of objects.all("account_link")) {
     if (expires + remembered < now) objects.remove("account_link", id)

@@ -10,7 +10,7 @@ import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
 
-/** Who deals with the provider about what; in place of the older `type`. */
+/** The account's controller, which replaces the older `type`. */
 const controllerParams = Schema.Struct({
   fees: Params.optional(Schema.Struct({ payer: Params.optional(Params.oneOf("account", "application")) })),
   losses: Params.optional(Schema.Struct({ payments: Params.optional(Params.oneOf("application", "stripe")) })),
@@ -72,7 +72,7 @@ const settings: NonNullable<Account["settings"]> = {
   sepa_debit_payments: {}
 }
 
-/** The bank account that an account's payouts go to: always the same one for the same id. */
+/** The bank account for an account's payouts, always the same for the same id. */
 const bankAccountOf = (account: string, country: string, currency: string): BankAccount => {
   const digest = createHash("sha256").update(account).digest("hex")
   return {
@@ -110,10 +110,7 @@ const externalAccountsOf = (
   url: `/v1/accounts/${id}/external_accounts`
 })
 
-/**
- * An account whose onboarding is complete: nobody has to provide anything here, so charges and payouts are enabled from
- * the start.
- */
+/** An account with completed onboarding: nothing is required, so charges and payouts are enabled from the start. */
 export const makeAccount = (id: string, created: number, params: typeof createParams.Type = {}): Account => ({
   id,
   object: "account",
@@ -150,7 +147,7 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   type: params.type ?? "standard"
 })
 
-/** What a new account's owner has to supply. */
+/** The initial requirements of a new account. */
 const firstRequirements = ["business_profile.name", "business_type", "external_account", "tos_acceptance.date"]
 
 const controllerOf = ({ controller }: typeof createParams.Type): NonNullable<Account["controller"]> =>
@@ -165,7 +162,7 @@ const controllerOf = ({ controller }: typeof createParams.Type): NonNullable<Acc
         type: "application"
       }
 
-/** An account as the platform creates it: its owner has to complete it before it can charge. */
+/** An account as the platform creates it; its owner must complete it before it can charge. */
 const makeNewAccount = (id: string, created: number, params: typeof createParams.Type): Account => {
   const { external_accounts: _, ...rest } = makeAccount(id, created, params)
   return {
@@ -194,7 +191,7 @@ const visibleAccount = (context: RequestContext, id: string) => {
     : Effect.succeed(account)
 }
 
-/** The account, controlled by the platform or not. The platform sees the bank accounts only of accounts it controls. */
+/** The account with or without the platform's control. The platform sees bank accounts only of accounts it controls. */
 export const underControl = (account: Account, controlled: boolean): Account => {
   const { external_accounts: _, ...rest } = account
   if (!controlled) return { ...rest, controller: { type: "account" } }

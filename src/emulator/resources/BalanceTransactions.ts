@@ -6,7 +6,7 @@ import { notFound, type ProviderError, resourceMissing } from "../ProviderError.
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
-/** How long the money of a payment is pending, in seconds: the accounts' settlement takes two days. */
+/** How long a payment's money is pending, in seconds: the accounts' settlement takes two days. */
 const settlementDelay = 2 * 24 * 60 * 60
 
 /** The provider's fee for a payment, in the smallest currency unit: 2.9 % and 30. */
@@ -61,7 +61,9 @@ const record = (context: RequestContext, movement: Movement): BalanceTransaction
   return transaction
 }
 
-/** Records a payment less the provider's fee, pending for two days. One that is not by card has the type `payment`. */
+/**
+ * Records a payment less the provider's fee, pending for two days. A payment other than by card has the type `payment`.
+ */
 export const recordCharge = (context: RequestContext, charge: Charge) =>
   record(context, {
     amount: charge.amount,
@@ -146,7 +148,7 @@ const listParams = Schema.Struct({
   type: Params.optional(Params.text())
 })
 
-/** The transactions that a payout pays out; an unknown payout is refused (400 `resource_missing`). */
+/** The transactions in a payout; an unknown payout is refused (400 `resource_missing`). */
 const paidOutBy = (
   { objects }: RequestContext,
   payout: string | undefined

@@ -93,7 +93,7 @@ interface ChargeTerms {
   readonly email: string | null
 }
 
-/** One attempt to charge a payment method for a payment intent; one that is not by card is a payment (`py_`). */
+/** One attempt to charge a payment method for a payment intent. An attempt other than by card is a payment (`py_`). */
 export const makeCharge = (
   intent: PaymentIntent,
   { created, email, method, outcome, paymentMethod }: ChargeTerms

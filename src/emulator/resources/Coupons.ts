@@ -144,7 +144,7 @@ const remove = Effect.fnUntraced(function* (context: RequestContext, _: object, 
   return { id, object: "coupon", deleted: true }
 })
 
-/** `/v1/coupons`: create, retrieve, update, delete, list. `applies_to` is shown if it is expanded. */
+/** `/v1/coupons`: create, retrieve, update, delete, list. `applies_to` is shown only if expanded. */
 export const couponRoutes: ReadonlyArray<Route> = [
   route({ method: "POST", path: "/v1/coupons", answers: { object: "coupon" }, params: createParams, run: create }),
   route({

@@ -16,7 +16,7 @@ export interface DisputeOrder {
 
 export type DisputeOutcome = "won" | "lost"
 
-/** Seconds in which the account can respond to a dispute. */
+/** Seconds that the account has to respond to a dispute. */
 const timeToAnswer = 9 * 24 * 60 * 60
 
 const noEvidence: Dispute["evidence"] = {
@@ -89,7 +89,7 @@ const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => 
 }
 
 /**
- * Opens a dispute about what is left of a charge; amount and fee leave the balance.
+ * Opens a dispute about the unrefunded part of a charge; amount and fee leave the balance.
  *
  * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, was not
  * by card, is refunded in full, or was disputed before.
@@ -105,7 +105,7 @@ export const openDispute = Effect.fnUntraced(function* (context: RequestContext,
   return dispute
 })
 
-/** Closes a dispute; one that is won has the account's evidence. */
+/** Closes a dispute; a won dispute has the account's evidence. */
 const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcome): Dispute => {
   if (outcome === "lost") return { ...before, status: "lost" }
   return {
@@ -123,9 +123,9 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
 }
 
 /**
- * Ends a dispute; if it is won, the amount returns to the balance.
+ * Ends a dispute; if won, the amount returns to the balance.
  *
- * Events: `charge.dispute.funds_reinstated` if it is won, `charge.dispute.closed`. Errors: `resource_missing` (404); a
+ * Events: `charge.dispute.funds_reinstated` if won, `charge.dispute.closed`. Errors: `resource_missing` (404); a
  * dispute that has ended (400).
  */
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {

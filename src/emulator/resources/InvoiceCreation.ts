@@ -10,13 +10,13 @@ const listOf = <Item>(data: ReadonlyArray<Item>, url: string): List<Item> => ({
   url
 })
 
-/** What an invoice is for, and the outcome of its payment. */
+/** The purpose of an invoice, and the outcome of its payment. */
 export interface InvoiceTerms {
   readonly customer: Customer
   readonly subscription: Subscription
   readonly items: ReadonlyArray<LineItem>
   readonly reason: "subscription_create" | "subscription_cycle"
-  /** The discount that is already deducted from the items' amounts. */
+  /** The discount, which is already deducted from the items' amounts. */
   readonly discount: string | undefined
   /** Null if there was nothing to pay. */
   readonly paymentIntent: string | null

@@ -33,14 +33,14 @@ const lineItem = Schema.Struct({
 
 type LineItemParams = typeof lineItem.Type
 
-/** What follows a payment: a page of the provider or one of the shop. */
+/** The page after a payment: the provider's or the shop's. */
 export const afterCompletionParams = Schema.Struct({
   hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
   redirect: Params.optional(Schema.Struct({ url: Params.url })),
   type: Params.oneOf("hosted_confirmation", "redirect")
 })
 
-/** How often a link may be paid. */
+/** The limit on a link's payments. */
 export const restrictionsParams = Schema.Struct({
   completed_sessions: Schema.Struct({ limit: Params.integer(1, 999_999) })
 })
@@ -67,7 +67,7 @@ type Check = Effect.Effect<void, ProviderError>
 const invalid = (param: string, message: string, code?: string): Check =>
   Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
 
-/** Checks that only what `type` names is described: the provider's page or the shop's. */
+/** Checks that only the page named by `type` is described: the provider's or the shop's. */
 export const checkAfterCompletion = (params: typeof afterCompletionParams.Type | undefined): Check => {
   if (params === undefined) return Effect.void
   if (params.type === "redirect" && params.redirect === undefined) {
@@ -219,7 +219,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
 }
 
 /**
- * Checks what is to be sold, then creates the link and stores it with what it sells.
+ * Checks the items, then creates the link and stores it with its order.
  *
  * Errors (400): as for a checkout session, each with `param`.
  */

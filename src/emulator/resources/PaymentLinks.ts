@@ -45,7 +45,7 @@ const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink[
   return { completed_sessions: { count, limit: params.restrictions.completed_sessions.limit } }
 }
 
-/** Checks that a link is told only about what it makes: payments, or subscriptions. */
+/** Checks that the parameters match what the link creates: payments, or subscriptions. */
 const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<void, ProviderError> => {
   const recurs = link.subscription_data !== null
   const other = recurs ? "payment_intent_data" : "subscription_data"
@@ -61,7 +61,7 @@ const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<vo
       )
 }
 
-/** The metadata for what a link makes. Unlike an object's own, it is replaced as a whole. */
+/** The metadata for the link's payments or subscriptions. Unlike an object's own, it is replaced as a whole. */
 const carriedOf = (params: UpdateParams): Record<string, string> | undefined => {
   const carried = params.payment_intent_data?.metadata ?? params.subscription_data?.metadata
   return carried === undefined ? undefined : Params.patchMetadata({}, carried)
@@ -77,7 +77,9 @@ const noPaymentIntentData: NonNullable<PaymentLink["payment_intent_data"]> = {
   transfer_group: null
 }
 
-/** The link with other metadata for what it makes; so has its order, from which payers' sessions are made. */
+/**
+ * Replaces the metadata for the link's payments or subscriptions, also in its order, from which sessions are created.
+ */
 const carrying = (context: RequestContext, link: PaymentLink, metadata: Record<string, string>): PaymentLink => {
   const order = context.objects.get("order", link.id)
   if (order !== undefined) {
@@ -110,11 +112,11 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: Upd
   })
 })
 
-/** Whether a link still sells: it is active, and its sales limit is not reached. */
+/** Whether a link can be paid: it is active, and its sales limit is not reached. */
 export const isOpen = ({ active, restrictions }: PaymentLink): boolean =>
   active && (restrictions === null || restrictions.completed_sessions.count < restrictions.completed_sessions.limit)
 
-/** Creates the checkout session for a payer who has opened the link. */
+/** Creates the checkout session when a payer opens the link. */
 export const openPaymentLink = (context: RequestContext, link: PaymentLink): Session | undefined => {
   const order = context.objects.get("order", link.id)
   if (order === undefined) return undefined

@@ -9,7 +9,7 @@ import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
-/** A payout to create, as the provider would create it by itself. */
+/** A payout to create, as the provider itself would. */
 export interface PayoutOrder {
   /** Above 0, in the smallest currency unit. */
   readonly amount: number
@@ -66,7 +66,7 @@ const makePayout = (context: RequestContext, order: PayoutOrder): Payout => {
   }
 }
 
-/** What an automatic payout pays out: everything in its currency that no earlier payout did. */
+/** The transactions of an automatic payout: all in its currency that no earlier payout included. */
 const contentsOf = ({ objects }: RequestContext, payout: Payout, own: string): ReadonlyArray<string> => {
   if (!payout.automatic) return [own]
   const gone = new Set(objects.all("payout_contents").flatMap(({ transactions }) => transactions))
@@ -97,7 +97,7 @@ const changed = (context: RequestContext, before: Payout, state: PayoutState): P
 /**
  * Moves a payout to a state. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
  *
- * Errors: `resource_missing` (404); a state that cannot follow (400).
+ * Errors: `resource_missing` (404); an invalid state transition (400).
  */
 export const movePayout: (
   context: RequestContext,

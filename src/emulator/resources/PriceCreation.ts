@@ -153,7 +153,7 @@ const checkCustomAmount = (params: Pricing, name: (param: string) => string): Ch
     : invalid("`custom_unit_amount` needs `minimum` <= `preset` <= `maximum`.")
 }
 
-/** Checks that whole amounts are multiples of what the provider charges in the currency. */
+/** Checks that whole amounts are multiples of the currency's step. */
 const checkSteps = (params: Pricing, name: (param: string) => string): Check => {
   const step = amountStep(params.currency)
   const { maximum, minimum, preset } = params.custom_unit_amount ?? {}

@@ -137,7 +137,7 @@ const checkDefaultPrice = (
     : Effect.fail(refuse({ param: "default_price", message: "An inactive price cannot be the default price." }))
 }
 
-/** The changes of an update, in which null empties a list. */
+/** The changes of an update; null empties a list. */
 const changesOf = ({ images, marketing_features, metadata: _, ...rest }: typeof updateParams.Type) => ({
   ...rest,
   ...(images === undefined ? {} : { images: images ?? [] }),

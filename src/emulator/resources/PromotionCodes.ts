@@ -34,8 +34,7 @@ const listParams = Schema.Struct({
 type Check = Effect.Effect<void, ProviderError>
 
 /**
- * The code with its current state: active while it is switched on, its coupon is valid and its own limits are not
- * reached.
+ * The code with its current state: active while it is enabled, its coupon is valid and its own limits are not reached.
  */
 export const currentPromotionCode = ({ now, objects }: RequestContext, code: PromotionCode): PromotionCode => {
   const coupon = objects.get("coupon", code.promotion.coupon)

@@ -70,7 +70,7 @@ const chargeOf = (
     : namedCharge(context, charge)
 }
 
-/** The amount to refund: the requested one, otherwise everything left of the charge. */
+/** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
     return Effect.fail(
@@ -157,7 +157,7 @@ const changed = (context: RequestContext, refund: Refund, before: Refund): void 
   }
 }
 
-/** A pending refund arrives at the payer. Events: `refund.updated`, `charge.refund.updated`. */
+/** Completes a pending refund. Events: `refund.updated`, `charge.refund.updated`. */
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
   const before = yield* existing(context, id)
   if (before.status !== "pending") {
@@ -170,8 +170,8 @@ export const settleRefund = Effect.fnUntraced(function* (context: RequestContext
 })
 
 /**
- * A refund fails, even days after it succeeded: the payer's bank returns the money to the balance, and the charge has been
- * refunded by so much less. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
+ * Fails a refund, possibly days after it succeeded: the payer's bank returns the money to the balance, and the charge's
+ * refunded amount decreases accordingly. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
  */
 export const failRefund = Effect.fnUntraced(function* (
   context: RequestContext,

@@ -6,13 +6,13 @@ import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** An item to sell, as the parameters of a session or a payment link give it. */
+/** An item to sell, as in the parameters of a session or a payment link. */
 export interface ItemParams {
   readonly price: string
   readonly quantity: number
 }
 
-/** An item to sell, with its price and its product as they are at that moment. */
+/** An item to sell, with its price and its product at that moment. */
 export interface Sold {
   readonly price: Price
   readonly product: Product
@@ -111,7 +111,7 @@ export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check
       )
 }
 
-/** Refuses a total below the provider's bound for its currency (400 `amount_too_small`), unless nothing is to be paid. */
+/** Refuses a total below the provider's bound for its currency (400 `amount_too_small`), unless it is 0. */
 export const checkMinimum = (items: ReadonlyArray<LineItem>, param: string): Check => {
   const minimum = minimumCharge(items[0]?.currency ?? "")
   const total = items.reduce((sum, item) => sum + item.amount_total, 0)
@@ -159,7 +159,7 @@ export const makeSale = Effect.fnUntraced(function* (
   return { sold, currency: expected }
 })
 
-/** What a quantity costs now: in a trial, recurring prices cost nothing. */
+/** The amount due now; in a trial, recurring prices cost nothing. */
 export const dueNow = (price: Price, quantity: number, trial: boolean): number =>
   trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
 
@@ -193,7 +193,7 @@ interface OrderParams {
   readonly subscription_data?: typeof subscriptionDataParams.Type
 }
 
-/** What is sold, with the data for the payment or the subscription. */
+/** The items sold, with the data for the payment or the subscription. */
 export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): Order => ({
   items,
   paymentIntentData: {

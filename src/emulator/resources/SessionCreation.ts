@@ -88,7 +88,7 @@ export const sessionParams = Schema.Struct({
 
 type SessionParams = typeof sessionParams.Type
 
-/** Limits for a session's lifetime, in seconds from its creation; without `expires_at`, the longer one applies. */
+/** The shortest and longest lifetime of a session, in seconds; without `expires_at`, the longest applies. */
 const shortestLife = 30 * 60
 const longestLife = 24 * 60 * 60
 
@@ -119,7 +119,7 @@ const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
     : invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
 }
 
-/** The most lines: 100 in all, but in a subscription 20 that recur and 20 that are paid once. */
+/** The maximum number of lines: 100 in all, but in a subscription 20 recurring and 20 one-time ones. */
 const checkLines = (sold: ReadonlyArray<Sold>, { mode }: SessionParams): Check => {
   const recurring = sold.filter((one) => isRecurring([one])).length
   const [most, maximum] = mode === "payment" ? [sold.length, 100] : [Math.max(recurring, sold.length - recurring), 20]
@@ -144,7 +144,7 @@ const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
     : Effect.void
 }
 
-/** The circumstances in which a session is created. */
+/** The context in which a session is created. */
 export interface SessionTerms {
   readonly now: number
   readonly baseUrl: string
@@ -238,10 +238,10 @@ const noInvoiceData = {
 }
 
 /**
- * Checks what is to be sold against the mode, then creates the session and stores it with its order.
+ * Checks the items against the mode, then creates the session and stores it with its order.
  *
- * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, `amount_too_small`, and refusals without a code, each
- * with `param`.
+ * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, `amount_too_small`, and refusals without a
+ * code, each with `param`.
  */
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
@@ -252,7 +252,7 @@ export const createSession = Effect.fnUntraced(function* (context: RequestContex
   const trial = params.subscription_data?.trial_period_days !== undefined
   const items = sold.map((one) => makeItem(one, trial))
   yield* checkTotal(items, "line_items")
-  // What a subscription costs less than that, the provider collects with its next invoice
+  // The provider collects a subscription's smaller amount with its next invoice
   if (params.mode === "payment") yield* checkMinimum(items, "line_items")
   const total = items.reduce((sum, item) => sum + item.amount_total, 0)
   const session = makeSession({ now: context.now, baseUrl: context.baseUrl, total, currency }, params)

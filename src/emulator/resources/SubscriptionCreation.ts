@@ -13,7 +13,7 @@ import type {
 } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** The plan that the provider still shows next to a recurring price. */
+/** The plan, which the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
   id: price.id,
   object: "plan",

@@ -95,7 +95,7 @@ export const endSubscription = (context: RequestContext, before: Subscription): 
   return subscription
 }
 
-/** The fields of a cancellation at the end of the period, or of one that was taken back. */
+/** The fields of a cancellation at the end of the period, or of its withdrawal. */
 const cancellationAtEnd = (context: RequestContext, { items }: Subscription, ends: boolean) => ({
   cancel_at: ends ? Math.max(...items.data.map(({ current_period_end }) => current_period_end)) : null,
   cancel_at_period_end: ends,
@@ -109,7 +109,7 @@ const cancellationAtEnd = (context: RequestContext, { items }: Subscription, end
 })
 
 /**
- * Cancels a subscription at the end of its period, or takes that back. Event: `….updated` if something changes. Error
+ * Cancels a subscription at the end of its period, or withdraws that. Event: `….updated` if something changes. Error
  * (400): a subscription that has ended.
  */
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
@@ -149,7 +149,10 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/** `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`: list. The hosted page creates them. */
+/**
+ * `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`:
+ * list. The hosted page creates them.
+ */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   listRoute({
     path: "/v1/subscriptions",

@@ -8,10 +8,10 @@ import type { Account, Event } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { trigger } from "./Trigger.ts"
 
-/** The platform from the point of view of an account's owner: the application that acts for the account. */
+/** The platform as an account's owner sees it: the application that acts for the account. */
 const application = { id: platformApplicationId, object: "application", name: "Emulated platform" }
 
-/** The forms in which the platform is notified. */
+/** The forms of a notification to the platform. */
 interface Forms {
   readonly snapshot: boolean
   readonly thin: boolean
@@ -22,7 +22,7 @@ interface Changed {
   readonly after: Account
 }
 
-/** Changes what the options name on the account; without options, makes the {@link usualChange}. */
+/** Applies the options to the account; without options, makes the {@link usualChange}. */
 const change = (context: RequestContext, asked: AccountChanges): Effect.Effect<Changed, ProviderError> => {
   const before = context.platform.objects.get("account", context.account)
   if (before === undefined) return Effect.fail(accountInvalid(context.account))
@@ -100,7 +100,7 @@ const changeCapability = (
     }
   )
 
-/** Changes requirements in the newer API for accounts: the event is the platform's, its object is the account. */
+/** Changes requirements in the newer accounts API: the event belongs to the platform, and its object is the account. */
 const updateRequirements = (context: RequestContext, asked: AccountChanges) =>
   Effect.map(change(context, asked), ({ after: { id } }) => {
     emitThin(context.objects, context.now, {

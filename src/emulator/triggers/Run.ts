@@ -35,7 +35,7 @@ export interface Triggered {
   readonly account: string
   /** The id of the trigger's object, such as the payment intent's. */
   readonly object: string
-  /** The events with an object, in their order, whether or not they are sent. */
+  /** The events with an object, in order, whether or not they are sent. */
   readonly events: ReadonlyArray<TriggeredEvent>
   readonly thin_events: ReadonlyArray<TriggeredEvent>
 }
@@ -61,10 +61,10 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
         })
       )
 
-/** How many accounts a refusal names. */
+/** The number of accounts that a refusal names. */
 const mostNamed = 10
 
-/** The named account, otherwise the only one that is connected. */
+/** The named account, otherwise the only connected one. */
 const accountOf = (
   service: Service,
   named: string | undefined
@@ -120,8 +120,7 @@ const observed =
  * Triggers a provider event on a connected account, with everything that leads to it, in one transaction.
  *
  * Errors: an unknown type (422, with the known ones); unknown options, and no account if there is not exactly one
- * (400); an unknown account (403); the errors of what the trigger does, such as `resource_missing` (404) for an unknown
- * object.
+ * (400); an unknown account (403); the trigger's own errors, such as `resource_missing` (404) for an unknown object.
  */
 export const runTrigger = Effect.fnUntraced(function* (
   service: Service,

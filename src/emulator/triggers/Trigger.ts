@@ -3,7 +3,7 @@ import { decodeInput } from "../ControlInput.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** What a trigger does in its transaction; returns the id of the object that it is about. */
+/** The action of a trigger, in its transaction; returns the id of the object that it is about. */
 export type Happens = (context: RequestContext) => Effect.Effect<string, ProviderError>
 
 /** A trigger: decodes its options, and refuses unknown ones, before anything happens. */
@@ -11,7 +11,7 @@ export interface Trigger {
   readonly prepare: (options: unknown) => Effect.Effect<Happens, ProviderError>
 }
 
-/** Creates a trigger from its options and what it does. */
+/** Creates a trigger from its options and its action. */
 export const trigger = <A, I>(
   options: Schema.Schema<A, I>,
   run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>

@@ -1,10 +1,10 @@
-/** A trigger, as the command line's help and the README describe it. */
+/** A trigger, as described in the command line's help and the README. */
 export interface TriggerDescription {
-  /** The type of the provider event that it leads to, which may be a thin event. */
+  /** The type of the resulting provider event, which may be a thin event. */
   readonly type: string
-  /** What happens, in a sentence. */
+  /** A sentence about the trigger. */
   readonly description: string
-  /** Its own options, besides those of every trigger, each with its meaning and its default. */
+  /** Its own options, besides the common ones, each with its meaning and its default. */
   readonly options: Readonly<Record<string, string>>
 }
 
@@ -43,8 +43,9 @@ const newSubscription = {
 const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
 
 /**
- * All triggers: each provider event behind the event catalog, what becomes of refunds later, the revocation of the platform's access, and thin
- * notifications. Every trigger also takes `account` and `api_version` (the version of its snapshots).
+ * All triggers: each provider event behind the event catalog, later changes of refunds, the revocation of the
+ * platform's access, and thin notifications. Every trigger also takes `account` and `api_version` (the version of its
+ * snapshots).
  */
 export const triggers = [
   {

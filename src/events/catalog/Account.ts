@@ -9,7 +9,7 @@ const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotat
   description: "Whether the account may use the payment method"
 })
 
-/** The data of `account.updated`; it never has the names of pending fields. */
+/** The data of `account.updated`; it never contains the names of pending fields. */
 const AccountUpdatedData = Schema.Struct({
   account_id: providerId("The provider's id of the connected account"),
   livemode: flag("Whether this is about the provider's live mode"),

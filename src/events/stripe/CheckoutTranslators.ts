@@ -49,7 +49,7 @@ const decodeReference = Schema.decodeUnknownEither(
 )
 
 /**
- * What to look up before a provider event is translated; `null` if the event is not about a checkout session, or is
+ * The record to look up before translating a provider event; `null` if the event is not about a checkout session, or is
  * malformed.
  */
 export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | null => {

@@ -1,5 +1,5 @@
 /**
- * What filters may read from the provider's object of an event (contract 7.6). Pure and total: anything missing or
+ * The fields of a provider event's object that filters may read (contract 7.6). Pure and total: anything missing or
  * unexpected is left out.
  */
 import { Predicate } from "effect"
@@ -7,15 +7,12 @@ import type { FilterSubjects } from "../Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
 import type { SoldItems } from "./Translator.ts"
 
-/**
- * The subjects, and whether the provider truncated a list. In that case the rest has to be fetched before filtering by
- * it.
- */
+/** The subjects, and whether the provider truncated a list, whose rest must then be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {
   readonly truncated: boolean
   /**
-   * The path of a field that every such object used to have and this one lacks; null if it is there, or not applicable.
-   * Otherwise an endpoint that filters by it would silently get nothing.
+   * The path of an expected field that this object lacks; null if it is present or not applicable. Reported because an
+   * endpoint that filters by it would otherwise silently get nothing.
    */
   readonly missing: { readonly items: string | null; readonly metadata: string | null }
 }
@@ -32,7 +29,7 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
-/** Each id once, in linear time: a body can hold tens of thousands. */
+/** Removes duplicates in linear time: a body can hold tens of thousands of ids. */
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
@@ -53,7 +50,7 @@ const none: FoundSubjects = {
   missing: { items: null, metadata: null }
 }
 
-/** The path of missing metadata; null in the object means that it has none. */
+/** The path of missing metadata. A null value in the object means that it has none. */
 const missingMetadata = ({ metadata }: Json): string | null =>
   metadata === null || Predicate.isRecord(metadata) ? null : "metadata"
 
@@ -84,7 +81,10 @@ const ofSubscription = (object: Json): FoundSubjects => {
   }
 }
 
-/** Lines name price and product under `pricing` since 2025; before, the line held the price itself. */
+/**
+ * Reads an invoice's lines: since 2025 they name price and product under `pricing`; before, the line held the price
+ * itself.
+ */
 const ofInvoice = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["lines"])
   const details = items.map((line) => record(record(line["pricing"])["price_details"]))
@@ -99,7 +99,7 @@ const ofInvoice = (object: Json): FoundSubjects => {
     metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
     truncated,
     missing: {
-      // In a line without a price these fields are null
+      // In a line without a price, these fields are null rather than missing
       items: missingList(object, "lines", ({ price, pricing }) => price !== undefined || pricing !== undefined),
       metadata: missingMetadata(object)
     }
@@ -113,7 +113,7 @@ export interface TruncatedList {
   readonly ownerId: string
 }
 
-/** The field of each kind of list in its object. */
+/** The field that holds each kind of list. */
 const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
 
 const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
@@ -123,7 +123,7 @@ const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
   return type.startsWith("invoice.") ? "invoice_lines" : null
 }
 
-/** The truncated list of an event's object, which has to be fetched; null if none is truncated. */
+/** The truncated list of an event's object, which must be fetched; null if none is truncated. */
 export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
   const kind = listKindOf(event)
   const [ownerId] = idOf(event.data.object)
@@ -132,7 +132,7 @@ export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
     : { kind, ownerId }
 }
 
-/** The same event with its whole list, as fetched. */
+/** Replaces the event's truncated list with the complete, fetched one. */
 export const withWholeList = (
   event: ProviderEvent,
   { kind }: TruncatedList,
@@ -142,7 +142,7 @@ export const withWholeList = (
   data: { object: { ...event.data.object, [listFields[kind]]: { data: items, has_more: false } } }
 })
 
-/** What filters read for a provider event; `soldItems` is what its checkout session sells, if that is known. */
+/** The subjects of a provider event for filters. `soldItems` are those of its checkout session, if known. */
 export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null): FoundSubjects => {
   const { object } = event.data
   if (event.type.startsWith("checkout.session.")) {

@@ -1,7 +1,7 @@
 /**
- * The provider's snapshot events as this service reads them: the outer shape once, the object inside field by field.
- * Everything is read defensively: the payload's shape follows the API version of the notification endpoint at the
- * provider, not the one that this code was written against.
+ * Schemas of the provider's snapshot events: the outer shape once, the object inside field by field. Reads are
+ * defensive: the payload's shape follows the API version of the notification endpoint at the provider, not the one this
+ * code was written for.
  */
 import { Either, type ParseResult, Predicate, Schema } from "effect"
 import { innermostIssues } from "../../bounds/Refusals.ts"
@@ -16,14 +16,14 @@ export const ProviderObject = Schema.declare(
 const providerNameForm = /^[\x21-\x7e]{1,255}$/
 
 /**
- * Text that names something at the provider: visible ASCII, 1 to 255 characters. This holds for every such name, keeps
+ * A name or id at the provider: visible ASCII, 1 to 255 characters. All of the provider's have this form, which keeps
  * event ids unambiguous (no newline) and can be stored (no NUL).
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(providerNameForm))
 
 /**
- * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that says that
- * it is something else, such as a thin notification, is refused.
+ * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that identifies
+ * itself as something else, such as a thin notification, is refused.
  */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
@@ -38,7 +38,7 @@ export const ProviderEvent = Schema.Struct({
 /** See the schema of the same name. */
 export type ProviderEvent = typeof ProviderEvent.Type
 
-/** A malformed payload: the paths of the fields that are missing or not as expected, without their values. */
+/** A malformed payload, with the paths of the fields that are missing or not as expected, without their values. */
 export interface Malformed {
   readonly _tag: "Malformed"
   readonly reason: string
@@ -54,7 +54,7 @@ export const malformedAt = (paths: ReadonlyArray<string>): Malformed => ({
 })
 
 /**
- * `Malformed` for the fields that a schema refused. It has only paths, never values: a refused value may be a payer's
+ * `Malformed` for the fields that a schema refused. Contains only paths, never values: a refused value may be a payer's
  * data, and the reason is logged and stored.
  */
 export const malformed = (prefix: string, { issue }: ParseResult.ParseError): Malformed =>
@@ -64,7 +64,7 @@ const decodeProviderEvent = Schema.decodeUnknownEither(ProviderEvent, { errors: 
 
 const isProviderName = (value: unknown): value is string => typeof value === "string" && providerNameForm.test(value)
 
-/** An event that is exactly as it should be, read by hand; null if it is not. */
+/** Fast path: reads a fully valid event without the schema; null for any other. */
 const readUsual = (input: unknown): ProviderEvent | null => {
   if (!Predicate.isRecord(input)) return null
   const { account = null, created, data, id, livemode, object, type } = input
@@ -78,8 +78,8 @@ const readUsual = (input: unknown): ProviderEvent | null => {
 }
 
 /**
- * Reads the outer shape of a snapshot event from parsed JSON. Never throws. The schema decides, and says what is wrong; but
- * nearly all events are as usual, and for these the schema would take longer than all else that is read of them.
+ * Reads the outer shape of a snapshot event from parsed JSON. Never throws. The schema is authoritative and reports
+ * errors, but nearly all events are valid, and for those it would take longer than all other reading of the event.
  */
 export const parseProviderEvent = (input: unknown): Either.Either<ProviderEvent, Malformed> => {
   const usual = readUsual(input)
@@ -88,20 +88,20 @@ export const parseProviderEvent = (input: unknown): Either.Either<ProviderEvent,
     : Either.right(usual)
 }
 
-/** The provider's API version of a payload, to find out why it could not be read; null if it names none. */
+/** The provider's API version of a payload, for diagnosing why it could not be read; null if it names none. */
 export const apiVersionOf = (input: unknown): string | null =>
   Predicate.hasProperty(input, "api_version") && isName(input.api_version) ? input.api_version : null
 
 const isName = Schema.is(ProviderName)
 
-/** A reference to another object: its id, or the object itself if the provider expanded it. Read as the id. */
+/** A reference to another object, decoded to its id: the provider sends the id, or the object itself if expanded. */
 export const Reference = Schema.transform(
   Schema.Union(Schema.String.pipe(Schema.minLength(1)), Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) })),
   Schema.String,
   { strict: true, decode: (value) => (typeof value === "string" ? value : value.id), encode: (id) => id }
 )
 
-/** A field that the provider may omit or set to null: `null` either way. */
+/** A field that the provider may omit or set to null; decoded as `null` in both cases. */
 export const orAbsent = <A, I>(field: Schema.Schema<A, I>) =>
   Schema.optionalWith(Schema.NullOr(field), { default: () => null })
 

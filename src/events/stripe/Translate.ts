@@ -3,8 +3,8 @@
  * and none throws.
  *
  * Each family of types has its translators in its own file and a line in `translators`. Two types of the catalog come
- * from elsewhere: `milestone.first_payment` is decided when the payment is stored, and `account.updated` never comes
- * from a snapshot's payload, whose order is not guaranteed, but from a reading of the account.
+ * from elsewhere: `milestone.first_payment` is decided when the payment is stored, and `account.updated` comes from
+ * reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
 import { Array as Arr, Either } from "effect"
 import type { Envelope } from "../Envelope.ts"

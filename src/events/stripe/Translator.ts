@@ -1,26 +1,26 @@
-/** The form of every translator, which turns one type of provider event into envelopes. */
+/** The common form of translators, each of which turns one type of provider event into envelopes. */
 import { Either, Schema } from "effect"
 import type { EventData, EventType } from "../Catalog.ts"
 import { type Envelope, type EnvelopeOf, makeEnvelope } from "../Envelope.ts"
 import type { Environment } from "../Environment.ts"
 import { type Malformed, malformed, malformedAt, type ProviderEvent } from "./ProviderEvent.ts"
 
-/** What a checkout session sells, as recorded when this service created the session or its payment link. */
+/** The items that a checkout session sells, as recorded when this service created the session or its payment link. */
 export interface SoldItems {
   readonly priceIds: ReadonlyArray<string>
   readonly productIds: ReadonlyArray<string>
 }
 
-/** What a translation needs besides the provider event. */
+/** The input of a translation besides the provider event. */
 export interface TranslationContext {
   readonly environment: Environment
   /** The organization whose connected account the event came from (UUID). */
   readonly organizationId: string
-  /** What `soldItemsReference` refers to; `null` if there is no record of it. Only `checkout.*` uses it. */
+  /** The record that `soldItemsReference` refers to; `null` if there is none. Only `checkout.*` uses it. */
   readonly soldItems: SoldItems | null
 }
 
-/** Creates the envelope of one of our types for the current provider event. */
+/** Creates the envelope of a catalog type for the current provider event. */
 export type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
 /** Turns one type of provider event into envelopes; none if it concerns no consumer. */

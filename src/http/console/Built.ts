@@ -3,7 +3,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib"
 import { Data, Effect, Schema } from "effect"
 import type { Bundle } from "./Bundle.ts"
 
-/** The console as the package and the image hold it: files with names of their content, each compressed beforehand. */
+/** The built console of the package and the image: files named by their content, each compressed beforehand. */
 
 export const BuiltList = Schema.parseJson(
   Schema.Struct({
@@ -17,7 +17,7 @@ export const BuiltList = Schema.parseJson(
 )
 export type BuiltList = typeof BuiltList.Type
 
-/** The codings that each file is kept in, by the ending of its name. */
+/** The codings in which each file is stored, with the ending of its name. */
 const endings = { br: ".br", gzip: ".gz" } as const
 
 const listName = "console.json"
@@ -30,7 +30,7 @@ export interface ServedFile {
   readonly name: string
   readonly contentType: string
   readonly body: Buffer
-  /** Compressed beforehand; otherwise it is when it is first asked for. */
+  /** Compressed beforehand; if absent, compressed on the first request. */
   readonly compressed?: Readonly<Record<"br" | "gzip", Buffer>>
 }
 
@@ -41,7 +41,7 @@ export interface ServedConsole extends Pick<Bundle, "theme" | "script" | "import
 /** The built console is not complete. */
 export class BuiltConsoleUnreadable extends Data.TaggedError("BuiltConsoleUnreadable")<{ readonly cause: unknown }> {}
 
-/** Compresses as small as it gets: this is done once per version. */
+/** Compresses with the maximum effort: this is done once per version. */
 export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buffer>> => ({
   br: brotliCompressSync(body, {
     params: {
@@ -52,7 +52,7 @@ export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buf
   gzip: gzipSync(body, { level: constants.Z_BEST_COMPRESSION })
 })
 
-/** Writes a bundle into a folder, in place of what is there. */
+/** Writes a bundle into a folder, replacing its content. */
 export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(assets(folder), { recursive: true })

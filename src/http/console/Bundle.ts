@@ -18,15 +18,15 @@ export interface Bundle {
   readonly theme: string
   /** The script that the page loads. */
   readonly script: string
-  /** The scripts that it imports at once, so that the page can ask for them in the same breath. */
+  /** The scripts that it imports at once, so that the page can request them in parallel. */
   readonly imports: ReadonlyArray<string>
   readonly style: string
   readonly files: ReadonlyArray<BundledFile>
-  /** The scripts that each page loads besides, by its module's path in the console. */
+  /** The further scripts that each page loads, by its module's path in the console. */
   readonly pages: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
-/** The console's sources could not be bundled; `cause` holds what the bundler said. */
+/** The console's sources could not be bundled; `cause` holds the bundler's error. */
 export class BundleFailed extends Data.TaggedError("BundleFailed")<{ readonly cause: unknown }> {}
 
 /** Browsers of the last three years. */
@@ -49,7 +49,7 @@ const stylesIn = async (folder: URL): Promise<string> => {
   return [...firstStyles, ...others].map((name) => `@import "./${name}";`).join("\n")
 }
 
-/** What the bundler says of a file that it has made, as far as it is read here. */
+/** The bundler's metadata of an output file, as far as it is used here. */
 interface Output {
   readonly entryPoint?: string
   readonly imports: ReadonlyArray<{ readonly path: string; readonly kind: string }>
@@ -109,7 +109,7 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
       jsx: "automatic",
       jsxImportSource: "preact"
     })
-    // A classic script, which a page waits for, shares no parts with the modules
+    // A classic script, which a page waits for, shares no chunks with the modules
     const classic = await build({ ...common, entryPoints: ["theme.ts"], format: "iife" })
     const outputs: Readonly<Record<string, Output>> = { ...metafile.outputs, ...classic.metafile.outputs }
     const made = (entryPoint: string): string => {
@@ -137,7 +137,7 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
       )
     }
   } finally {
-    // Its process would stay for as long as this one
+    // Otherwise the bundler's process runs for as long as this one
     await stop()
   }
 }

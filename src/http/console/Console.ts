@@ -57,24 +57,24 @@ const answersOf = (console: ServedConsole, base: string): Answers => ({
   page: publishedDocument({
     body: pageOf(console, base),
     contentType: "text/html; charset=utf-8",
-    // Asked for each time: it names the files of the current version
+    // Revalidated each time: it names the files of the current version
     cacheControl: "no-cache",
     headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
   }),
   files: new Map(
     console.files.map(({ name, ...file }) => [
       name,
-      // Another content has another name
+      // Changed content gets a new name
       publishedDocument({ ...file, cacheControl: "public, max-age=31536000, immutable" })
     ])
   )
 })
 
-/** The answer to other methods, which the edge gives by itself only for pages of one path. */
+/** The answer to other methods; the edge gives it only for pages with a single path. */
 const unchangeable = Effect.suspend(() => new MethodNotAllowed({ allow: ["GET", "HEAD"] }))
 
 /**
- * Serves the console, which is read or bundled when it is first asked for.
+ * Serves the console, which is read or bundled on its first request.
  *
  * @param consoleUrl the console's public URL; null if the operator leaves it out
  */

@@ -1,4 +1,3 @@
-/** The public path of the console. */
 export const consolePath = "/console" as const
 
 /** Whether a path is the console's or below it. */

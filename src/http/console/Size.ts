@@ -4,7 +4,7 @@ import type { Bundle } from "./Bundle.ts"
 /** How much script the first page may load, compressed, in bytes. */
 export const maxFirstPageBytes = 120_000
 
-/** The pages that a visit can begin with most often: the sign-in, and what is behind it. */
+/** The most frequent first pages of a visit: the sign-in and the overview. */
 const firstPages = ["pages/sign-in/SignIn.tsx", "pages/overview/Overview.tsx"]
 
 /** The larger of the first pages: the scripts that it loads, and their size with Brotli. */

@@ -5,17 +5,16 @@ import { type BundleFailed, bundle } from "./Bundle.ts"
 import { consolePath } from "./Paths.ts"
 
 /**
- * Where the console comes from: in the package and the image it is built; from the sources it is bundled when the first
- * browser asks for it.
+ * Finds the console: the package and the image contain it built; from the sources it is bundled on its first request.
  */
 
 /**
- * The console's sources beside this module's, or the built console beside the compiled modules; or beside the folder of a
- * bundle that this module is in, which is not as deep.
+ * The console's sources beside this module's, or the built console beside the compiled modules. The second path is for
+ * a bundle that contains this module, whose folder is one level less deep.
  */
 const folders = ["../../console/", "../console/"].map((path) => new URL(path, import.meta.url))
 
-/** The console's public URL; null if neither it nor its sources are here, so that nothing leads to it. */
+/** The console's public URL; null if neither it nor its sources are here, so that nothing links to it. */
 export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
   Effect.suspend(() =>
     findConsole() === undefined
@@ -23,7 +22,7 @@ export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
       : Effect.succeed(`${publicUrl}${consolePath}`)
   )
 
-/** How the console is had; undefined if neither it nor its sources are here, as in somebody's own bundle. */
+/** Reads or bundles the console; undefined if neither it nor its sources are here, as in somebody's own bundle. */
 export const findConsole = (): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
   for (const folder of folders) {
     const found = consoleIn(folder)

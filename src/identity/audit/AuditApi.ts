@@ -26,7 +26,7 @@ export const AuditPage = Schema.Struct({ data: Schema.Array(AuditRecord), has_mo
 })
 export type AuditPage = typeof AuditPage.Type
 
-/** A name of the service's own: `endpoint`, `endpoint.created`. */
+/** A name that the service defines: `endpoint`, `endpoint.created`. */
 const OwnName = text({
   min: 1,
   max: 64,

@@ -14,17 +14,18 @@ import { Principal } from "../Principal.ts"
 import type { AuditRecord } from "./AuditApi.ts"
 import { AuditApi, type ListAudit } from "./AuditApi.ts"
 
-/** After the id of every record. */
+/** Sorts after every record's id. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/** How far a process's clock, which is in ids, and the database's may differ, in seconds. */
+/**
+ * The largest expected difference between a process's clock, from which ids are made, and the database's, in seconds.
+ */
 const clockDifference = 3600
 
-/** Whether a list has to be searched for: it may match little of a long log. */
+/** Whether a list has filters, and so may match little of a long log. */
 const isSearch = ({ limit: _limit, starting_after: _after, ...filters }: ListAudit): boolean =>
   Object.keys(filters).length > 0
 
-/** Serves `AuditApi`. */
 export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (handlers) =>
   Effect.map(Effect.all([SqlClient.SqlClient, preferReplica, SlowReads]), ([sql, onReplica, { inTurn }]) =>
     handlers.handle(
@@ -57,7 +58,7 @@ export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (h
           ]
           const visible = sql`organization_id = ${principal.organizationId}
             AND (environment = ${principal.environment} OR environment IS NULL)`
-          // A page of each, along an index of its own: in one search, the other environment's records would be read as well
+          // One page per index: a single search would also read the other environment's records
           const pageOfEach = [sql`environment = ${principal.environment}`, sql`environment IS NULL`].map(
             (environment) => sql`(
             SELECT * FROM payments.audit_log

@@ -6,7 +6,7 @@ import { KeyAuthentication } from "../Authentication.ts"
 import { Permission } from "../keys/Permissions.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 
-/** What a key is: where it acts, and what it may do. */
+/** A key's id, organization, environment and permissions. */
 export const CurrentKey = Schema.Struct({
   id: Schema.UUID,
   organizationId: OrganizationId,
@@ -14,7 +14,7 @@ export const CurrentKey = Schema.Struct({
   permissions: Schema.Array(Permission).annotations({ description: "With `*` and other wildcards spelled out" })
 }).annotations({ identifier: "CurrentKey" })
 
-/** The key itself: a program that has nothing else learns its organization here. */
+/** The key of the request: a program that has nothing else learns its organization here. */
 export class CurrentKeyApi extends HttpApiGroup.make("currentKey")
   .add(
     HttpApiEndpoint.get("get", "/identity/api-key")

@@ -4,7 +4,6 @@ import { BaseApi } from "../../kit/BaseApi.ts"
 import { Principal } from "../Principal.ts"
 import { CurrentKeyApi } from "./Api.ts"
 
-/** Serves `CurrentKeyApi`. */
 export const currentKeyHttp = HttpApiBuilder.group(BaseApi.add(CurrentKeyApi), "currentKey", (handlers) =>
   Effect.succeed(
     handlers.handle("get", () =>

@@ -7,7 +7,6 @@ import { invitationPage, type LinkPageOptions, linkPage } from "../sign-in/SignI
 import { InvitationApi, InvitationsApi } from "./Api.ts"
 import { Invitations } from "./Invitations.ts"
 
-/** Serves `InvitationsApi`. */
 export const invitationsHttp = HttpApiBuilder.group(BaseApi.add(InvitationsApi), "invitations", (handlers) =>
   Effect.gen(function* () {
     const invitations = yield* Invitations
@@ -30,7 +29,6 @@ export const invitationsHttp = HttpApiBuilder.group(BaseApi.add(InvitationsApi),
   })
 )
 
-/** Serves `InvitationApi`. */
 export const invitationHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(InvitationApi), "invitation", (handlers) =>
     Effect.gen(function* () {

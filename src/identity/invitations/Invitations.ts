@@ -77,7 +77,7 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
       token: Redacted.Redacted
     ) => Effect.Effect<InvitationPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Makes the invited person a member and begins their session, since the token came by mail like a sign-in link.
+     * Makes the invited person a member and creates their session, since the token came by mail like a sign-in link.
      * Unknown, accepted, revoked and expired invitations get the same refusal, and so do those whose inviter could no
      * longer send them. A person with an organization is refused, and the invitation stays open.
      */
@@ -85,7 +85,7 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
       token: Redacted.Redacted,
       client: string | null
     ) => Effect.Effect<BegunSession, SessionInvalid | OrganizationAlreadyExists | ServiceUnavailable>
-    /** Removes invitations that ended long ago. */
+    /** Removes invitations 30 days after their expiry. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -97,8 +97,8 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
 }
 
 /**
- * How long an invitation is kept after the time for which it was sent, whatever became of it: the invited person's address
- * is of no use any more. That somebody was invited stays in the audit log.
+ * How long an invitation is kept after its expiry, whether it was used or not: the invited person's address is no
+ * longer needed. The audit log still records that somebody was invited.
  */
 const keepEnded = "30 days"
 
@@ -118,7 +118,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "invitation", targetId: id })
 
-  /** The role of the actor, which must be one that may invite. */
+  /** The role of the actor; fails if it may not invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>
     Effect.filterOrFail(
       memberships.roleOf(organizationId, author),
@@ -208,9 +208,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
         "The invitation is not valid: it is unknown, was used or revoked, has expired, or its sender may no longer invite."
     })
 
-  /**
-   * Requires that the inviter may still invite; for invitations from before this was recorded, the inviter is unknown.
-   */
+  /** Requires that the inviter may still invite. Older invitations have no recorded inviter. */
   const requireInvited = ({ createdBy, role }: Invitation, organizationId: OrganizationId) =>
     createdBy === null
       ? Effect.void

@@ -4,19 +4,18 @@ import type { OrganizationId } from "../../kit/Ids.ts"
 import { type Taken, takeTokens } from "../../kit/RateLimit.ts"
 import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 
-/** The limits on requests with a credential: its own, and one on all of its organization's together. */
+/** The limits on requests with a credential: its own, and one shared by all of its organization's credentials. */
 export interface CredentialPolicies {
   readonly own: RateLimitPolicy
   readonly organization: RateLimitPolicy
 }
 
-/** An organization may send as much as this many credentials at their limits. */
+/** An organization's limit, as a multiple of one credential's. */
 const credentialsPerOrganization = 10
 
-/** A limit per minute. */
 export const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
-/** The limits of credentials, from the requests per minute of one. */
+/** Derives the limits from the requests per minute of one credential. */
 export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolicies => ({
   own: perMinute(rateLimitPerMinute),
   organization: perMinute(credentialsPerOrganization * rateLimitPerMinute)
@@ -24,17 +23,17 @@ export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolici
 
 /** The tokens that a request takes from the buckets in the database. */
 export interface TokensToTake {
-  /** Of the credential's own; 0 if the process has one that it took before. */
+  /** From the credential's own bucket; 0 if the process has a prefetched one. */
   readonly own: number
-  /** Of the credential's own that were taken before, not used, and are put back. */
+  /** Prefetched from the credential's own bucket, unused, and returned. */
   readonly returned: number
-  /** Of its organization's; 0 if the process has one that it took before. */
+  /** From its organization's bucket; 0 if the process has a prefetched one. */
   readonly organization: number
-  /** Of its organization's that were taken before, not used, and are put back if others are taken. */
+  /** Prefetched from its organization's bucket, unused, and returned if others are taken. */
   readonly organizationReturned: number
 }
 
-/** Whether a request needs nothing of the buckets in the database. */
+/** Whether a request leaves the buckets in the database unchanged. */
 export const takesNothing = ({ organization, own, returned }: TokensToTake): boolean =>
   own === 0 && organization === 0 && returned === 0
 
@@ -50,8 +49,8 @@ export interface CredentialLimits {
 
 /**
  * The common table expressions `own` and `shared` of a statement whose `caller` has the credential's `id` and
- * `"organizationId"`: tokens of the credential's bucket and, unless it had none, of its organization's. In this order,
- * so that requests beyond a credential's own limit take nothing from the others.
+ * `"organizationId"`: they take tokens from the credential's bucket and, unless that was empty, from its
+ * organization's. In this order, so that requests beyond a credential's own limit take nothing from the others.
  */
 export const takeCredentialTokens = (
   sql: SqlClient.SqlClient,
@@ -73,7 +72,7 @@ export const takeCredentialTokens = (
     })})`
 }
 
-/** The columns of what those expressions took. */
+/** The result columns of these expressions. */
 export const credentialLimitColumns = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`own.tokens AS "ownTokens", own.granted AS "ownGranted",
     shared.tokens AS "sharedTokens", shared.granted AS "sharedGranted"`)
@@ -86,7 +85,7 @@ export interface CredentialLimitsRow {
   readonly sharedGranted: number | null
 }
 
-/** Of a look-up that took nothing, there are no columns of what it took. */
+/** A look-up that took no tokens lacks the token columns. */
 export const toCredentialLimits = ({
   organizationId,
   ...row

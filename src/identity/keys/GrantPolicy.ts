@@ -34,7 +34,7 @@ export const requireKeyManager = (
 const beyond = ({ role }: Place, grants: ReadonlyArray<Grant>) =>
   [...expandGrants(grants)].filter((permission) => !permissionsOf(role).has(permission))
 
-/** A key never carries more than its creator has. */
+/** Requires that a key has no more permissions than its creator. */
 export const requireMayGrant = (
   place: Place,
   environment: Environment,
@@ -61,7 +61,7 @@ export interface MembershipChange {
   readonly organizationId: OrganizationId
   /** The member who created them. */
   readonly personId: string
-  /** Their role and workspaces from now on; undefined if they are no longer a member. */
+  /** Their new role and workspaces; undefined if they are no longer a member. */
   readonly place: Place | undefined
   readonly keepKeys: boolean
   readonly author: Author
@@ -81,7 +81,7 @@ export const makeRevokeGranted = Effect.gen(function* () {
       WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
         AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`
     const lost = open.filter(({ role }) => place === undefined || !manages(place.role, role)).map(({ id }) => id)
-    // Not those that were accepted while this waited
+    // Skips those that were accepted while this waited
     const revoked = yield* sql<{ readonly id: string }>`
       UPDATE payments.invitations SET revoked_at = now()
       WHERE organization_id = ${organizationId} AND id = ANY (${lost}::uuid[])

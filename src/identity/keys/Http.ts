@@ -20,7 +20,6 @@ const member = Effect.gen(function* () {
 /** The signed-in person, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
-/** Serves `KeysApi`. */
 export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (handlers) =>
   Effect.map(Keys, (keys) =>
     handlers

@@ -57,19 +57,21 @@ export interface NewKey {
   /** A key created without a mode is a test key (contract 2.3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
-  /** Who creates it. If a person does, it carries no more than they may do in the organization. */
+  /** The creator. If a person, the key has no more permissions than they have in the organization. */
   readonly author: Author
 }
 
-/** What new keys begin with. Any prefix with `_live_` is of production and no other is: the table's check. */
+/**
+ * The prefixes of new keys. Prefixes with `_live_` are of production and no others are, as the table's check requires.
+ */
 const forms = {
   test: { prefix: "pk_test_", environment: "sandbox" },
   live: { prefix: "pk_live_", environment: "production" }
 } as const
 
 /**
- * How many API keys an organization may have, in both environments together. Revoked ones don't count; expired ones do,
- * since they are listed until they are revoked.
+ * The maximum number of API keys per organization, in both environments together. Revoked keys don't count; expired
+ * ones do, since they are listed until they are revoked.
  */
 export const maxKeys = 100
 
@@ -81,10 +83,10 @@ export const keyHash = (key: Redacted.Redacted): Buffer => hashOf(Redacted.value
 
 const hashOf = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** The longest value that can be a key: longer ones are not even hashed. */
+/** The maximum length of a key: longer values are not even hashed. */
 export const maxKeyLength = 256
 
-/** What has to be known of a key that a request carries: not the key itself. */
+/** The needed data of a request's key, without the key itself. */
 export interface PresentedKey {
   readonly hash: Buffer
   /** The hash as base64url. */
@@ -99,12 +101,12 @@ export const presentedKey = (text: string): PresentedKey => {
 }
 
 /**
- * How long a busy key's look-up is remembered, in milliseconds. A key that is revoked elsewhere must stop working
- * within a second (contract 2.1), and the look-up itself takes time.
+ * How long a busy key's look-up is cached, in milliseconds. A key revoked by another process must stop working within a
+ * second (contract 2.1), and the look-up itself takes time.
  */
 const rememberedMillis = 500
 
-/** How many keys' look-ups a process remembers at most. */
+/** The maximum number of cached look-ups per process. */
 const maxRemembered = 10_000
 
 interface Remembered {
@@ -123,8 +125,8 @@ interface KeyRow {
 }
 
 /**
- * The caller of a key's row. The row has the environment, which the table's check holds against the recorded prefix; a
- * key that does not begin with that prefix is refused.
+ * The caller for a key's row. The row has the environment, which the table's check ties to the recorded prefix; a key
+ * that does not begin with that prefix is refused.
  */
 const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
   !key.startsWith(row.prefix)
@@ -161,7 +163,7 @@ const make = Effect.gen(function* () {
       SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`
   )
 
-  /** Run in the transaction of a new key, under the lock of the organization. */
+  /** Fails if the organization has `maxKeys` keys. Run in the new key's transaction, under the organization's lock. */
   const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
     const beyond = yield* sql`
       SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
@@ -171,7 +173,7 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** Requires that a person may still give the key; other authors act for the operator. */
+  /** Requires that a person may still grant the key's permissions; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, options: NewKey) {
     if (options.author.kind !== "person") {
       return
@@ -229,7 +231,7 @@ const make = Effect.gen(function* () {
     return yield* toPrincipal(presented, row)
   }, orUnavailable)
 
-  /** The statements of `admit`, prepared once: requests differ in the hash and in how much they take. */
+  /** The statements of `admit`, prepared once: requests differ only in the hash and the numbers of tokens. */
   const admission = (policies: CredentialPolicies) => {
     const parameters = parametersOf(sql, ["hash", "own", "returned", "organization", "organizationReturned"])
     const take = prepare<KeyRow & CredentialLimitsRow>(sql`
@@ -256,10 +258,10 @@ const make = Effect.gen(function* () {
   }
 
   const remembered = new BoundedMap<Remembered>(maxRemembered)
-  /** Revocations by this process: a look-up from before one must not be remembered after it. */
+  /** The number of revocations by this process: a look-up that began before one must not be cached after it. */
   let revocations = 0
 
-  // Runs for every request: it has no span of its own, since the statement has one
+  // Runs for every request: without a span, since the statement has one
   const ask = Effect.fnUntraced(function* (key: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) {
     const startedAt = yield* monotonicMillis
     const revocationsBefore = revocations
@@ -341,8 +343,9 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   Keys,
   {
     /**
-     * Creates a key: its prefix and 32 random bytes as base64url. Only this answer has the key itself. An organization has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is
-     * checked in the transaction, so that none is created after their removal.
+     * Creates a key: its prefix and 32 random bytes as base64url. The key itself is returned only here. An organization
+     * has at most `maxKeys` unrevoked keys, also under concurrency. The creator's permissions are checked in the
+     * transaction, so that no key is created after their removal.
      */
     readonly create: (
       options: NewKey
@@ -353,24 +356,22 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     /** The caller of a key, in one round trip. Unknown, revoked and expired keys get the same refusal. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
     /**
-     * `authenticate`, with tokens taken from the key's rate limit and its organization's in the same round trip, each up
-     * to the number asked for. Does not refuse a request that gets no token. If no token is asked for, the answer may be
-     * up to half a second old: the requests of a busy key then cost no round trip.
+     * `authenticate`, which also takes tokens from the key's rate limit and its organization's in the same round trip,
+     * each up to the number asked for. Does not refuse a request that gets no token. If no token is asked for, the
+     * answer may be up to half a second old: the requests of a busy key then cost no round trip.
      */
     readonly admit: (
       key: PresentedKey,
       policies: CredentialPolicies,
       tokens: TokensToTake
     ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
-    /** Whether it is a key, neither revoked nor expired: many are asked for in one round trip. */
+    /** Whether it is a key that is neither revoked nor expired. Concurrent calls share one round trip. */
     readonly exists: (key: PresentedKey) => Effect.Effect<boolean, ServiceUnavailable>
-    /** The tenant's keys that were not revoked, newest first. */
+    /** The tenant's unrevoked keys, newest first. */
     readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
-    /**
-     * Revokes a key: at once in this process, within half a second in others. Returns whether there was such a key.
-     */
+    /** Revokes a key: at once in this process, within half a second in others. Returns whether it existed. */
     readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
-    /** Records that keys were used, to the minute; called outside the requests. */
+    /** Records the time of keys' last use, to the minute; called outside the requests. */
     readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -18,15 +18,15 @@ export type PaymentPermission = typeof PaymentPermission.Type
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
 export type WebhookPermission = typeof WebhookPermission.Type
 
-/** The permission to read the audit log: only owners and admins have it, and only they can grant it to a key. */
+/** The permission to read the audit log: only owners and admins have it and can grant it to a key. */
 export const AuditPermission = Schema.Literal("audit-log:read")
 export type AuditPermission = typeof AuditPermission.Type
 
-/** The permission to read customers' personal data: only owners and admins have it, and only they can grant it to a key. */
+/** The permission to read customers' personal data: only owners and admins have it and can grant it to a key. */
 export const CustomerPermission = Schema.Literal("customers:read")
 export type CustomerPermission = typeof CustomerPermission.Type
 
-/** A permission of a caller: the one that an operation needs, or `customers:read`, which extends what some answer. */
+/** A permission of a caller: one that an operation needs, or `customers:read`, which adds fields to some answers. */
 export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission, CustomerPermission)
 export type Permission = typeof Permission.Type
 
@@ -39,7 +39,7 @@ export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpo
 })
 export type Grant = typeof Grant.Type
 
-/** Permissions that no wildcard includes, so that no key ever gets them unasked: only owners and admins have them. */
+/** Permissions that no wildcard includes, so that a key has them only if named: only owners and admins have them. */
 export const entrusted: ReadonlyArray<Permission> = [...AuditPermission.literals, ...CustomerPermission.literals]
 
 /** Every permission, each once. */
@@ -63,7 +63,7 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   }
 }
 
-/** The permissions that grants include. `*` includes neither webhook management nor what is `entrusted`. */
+/** Expands grants to permissions. `*` includes neither webhook management nor the `entrusted` permissions. */
 export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
   const permissions = new Set<Permission>()
   for (const grant of grants) {

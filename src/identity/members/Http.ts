@@ -12,7 +12,6 @@ const about = ({ personId }: { readonly personId: string }, { keep_keys = false 
   keepKeys: keep_keys
 })
 
-/** Serves `MembersApi`. */
 export const membersHttp = HttpApiBuilder.group(BaseApi.add(MembersApi), "members", (handlers) =>
   Effect.gen(function* () {
     const members = yield* Members

@@ -61,7 +61,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Requires an owner: nobody removes the last one, not even themselves. Checked after the change, in its transaction.
+   * Requires at least one owner: nobody removes the last one, not even themselves. Run after the change, in its
+   * transaction.
    */
   const requireOwner = (organizationId: OrganizationId) =>
     Effect.flatMap(
@@ -167,7 +168,7 @@ const make = Effect.gen(function* () {
  *
  * Who may change whom: an owner changes everybody, an admin developers and viewers, and nobody assigns a role that they
  * could not change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with
- * the next request of the member's sessions, which stay: a removed person is signed in without an organization.
+ * the next request of the member's sessions, which continue: a removed person is signed in without an organization.
  *
  * When a member loses the right to create them, the open invitations that they sent and the keys that they created are
  * revoked: all of them on a removal, and on a change those that they could no longer create.
@@ -189,7 +190,7 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Changes a member. A role with access to every workspace removes the granted ones; a role that does not begins
+     * Changes a member. A role with access to every workspace clears the granted ones; a change back from it starts
      * with none.
      */
     readonly update: (options: {

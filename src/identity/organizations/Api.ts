@@ -48,7 +48,7 @@ const OrganizationPath = Schema.Struct({
   })
 })
 
-/** Organizations of people: their creation (contract 14.3), name and end. */
+/** Organizations of people: creating (contract 14.3), renaming and closing them. */
 export class OrganizationsApi extends HttpApiGroup.make("organizations")
   .add(
     HttpApiEndpoint.post("create", "/identity/organizations")

@@ -6,7 +6,7 @@ import { makeAuditAll } from "../../kit/Audit.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"
 
-/** What an organization still has that somebody outside relies on: money, notifications, people. */
+/** The parts of an organization that others still rely on: money, notifications, people. */
 interface Left {
   readonly accounts: ReadonlyArray<Environment>
   readonly destinations: boolean
@@ -22,16 +22,16 @@ const inWords = ({ accounts, destinations, members, pages }: Left): ReadonlyArra
 ]
 
 /**
- * The end of an organization: it must be empty first, since its deletions have consequences of their own that its owner
- * should see one by one. What was recorded stays as long as ever, for the operator. Run it in a transaction, under the
- * lock of the organization's members.
+ * Closes an organization. It must be empty first, since each deletion has its own consequences, which the owner should
+ * see one by one. Records are kept as long as usual, for the operator. Run it in a transaction, under the lock of the
+ * organization's members.
  */
 export const makeClosing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const auditAll = yield* makeAuditAll
 
   const requireEmpty = Effect.fnUntraced(function* (organizationId: OrganizationId) {
-    // Nothing is added meanwhile, since what is added names the workspace
+    // Blocks additions until the transaction ends: each one references the workspace
     yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organizationId} FOR UPDATE`
     const [left] = yield* sql<Left>`
       SELECT
@@ -55,7 +55,10 @@ export const makeClosing = Effect.gen(function* () {
     }
   })
 
-  /** Revokes all keys and invitations, whoever created them, and gives the accounts free for other organizations. */
+  /**
+   * Revokes all keys and invitations, whoever created them, ends the memberships, and releases the accounts for other
+   * organizations.
+   */
   const end = Effect.fnUntraced(function* (organizationId: OrganizationId, author: Author) {
     const invitations = yield* sql<{ readonly id: string }>`
       UPDATE payments.invitations SET revoked_at = now()

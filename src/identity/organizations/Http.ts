@@ -9,7 +9,7 @@ import { currentMember } from "../members/CurrentMember.ts"
 import { OrganizationsApi } from "./Api.ts"
 import { Organizations } from "./Organizations.ts"
 
-/** The records of a closed organization stay: nobody should make them without end by creating and closing. */
+/** Limits how often organizations are closed, since the records of each one are kept. */
 const closings = { limit: 20, per: Duration.days(1) }
 
 /** The signed-in person as a member of the organization that the path names. */
@@ -20,7 +20,6 @@ const memberOf = ({ organizationId }: { readonly organizationId: string }) =>
     () => new OrganizationAccessDenied()
   )
 
-/** Serves `OrganizationsApi`. */
 export const organizationsHttp = HttpApiBuilder.group(BaseApi.add(OrganizationsApi), "organizations", (handlers) =>
   Effect.gen(function* () {
     const organizations = yield* Organizations

@@ -13,7 +13,7 @@ export const maxOrganizationName = 200
 /** Characters that are invisible or change how others look, except the joiners that some scripts and emoji need. */
 const unseen = /(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** What mail programs turn into links: a scheme, a web host, a host with a port, path or query, a mail address. */
+/** Text that mail programs turn into links: a scheme, a web host, a host with a port, path or query, a mail address. */
 const links: ReadonlyArray<RegExp> = [
   /:\/\//,
   /(?<![\p{L}\p{N}])(?:https?|s?ftps?|mailto|tel|sms|javascript):\S/u,
@@ -24,7 +24,7 @@ const links: ReadonlyArray<RegExp> = [
 ]
 
 /**
- * A name as a link would be read: with one form each of letters, full stops, colons and slashes, and without joiners.
+ * Normalizes a name as a link would be read: one form each of letters, full stops, colons and slashes, and no joiners.
  */
 const plain = (name: string): string =>
   name
@@ -53,7 +53,7 @@ export const organizationNameRule =
   "No link (`https://…`, `www.…`, a host with a path or port), no mail address, and no invisible characters: the name appears in mails to people who are invited"
 
 /**
- * Keeps mail programs from turning a text into a link, by word joiners around its full stops, colons, slashes and at
- * signs. It looks the same.
+ * Keeps mail programs from turning a text into a link, by a word joiner after each full stop, colon, slash and at sign
+ * inside it. It looks the same.
  */
 export const unlinked = (text: string): string => text.replaceAll(/(?<=\S)[.:/@。](?=\S)/gu, "$&\u2060")

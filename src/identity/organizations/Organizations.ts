@@ -14,7 +14,7 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import { makeClosing } from "./Closing.ts"
 
-/** An organization: the tenant of everything. */
+/** An organization: the tenant that owns all data. */
 export interface Organization {
   readonly id: OrganizationId
   readonly name: string
@@ -39,7 +39,7 @@ const make = Effect.gen(function* () {
   const memberships = yield* makeMemberships
   const closing = yield* makeClosing
 
-  /** Requires that the author is an owner; nobody loses or gets a role until the end of the transaction. */
+  /** Requires that the author is an owner. Locks the roles until the end of the transaction. */
   const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
     yield* memberships.lock(id)
     if ((yield* memberships.roleOf(id, author)) !== "owner") {
@@ -162,9 +162,9 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
       organization: ChangedOrganization
     ) => Effect.Effect<Organization, PermissionDenied | ServiceUnavailable>
     /**
-     * Closes an organization that has no connected account, no destination, no checkout page and no other member: revokes
-     * its keys and invitations, gives its disconnected accounts free, and ends the owner's membership. Its records stay.
-     * Owners only. Audited.
+     * Closes an organization that has no connected account, no destination, no checkout page and no other member:
+     * revokes its keys and invitations, releases its disconnected accounts, and ends the owner's membership. Its
+     * records are kept. Owners only. Audited.
      */
     readonly close: (
       id: OrganizationId,

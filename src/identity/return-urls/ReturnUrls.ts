@@ -98,12 +98,12 @@ const make = Effect.gen(function* () {
 export class ReturnUrls extends Context.Tag("connected-payments/identity/ReturnUrls")<
   ReturnUrls,
   {
-    /** The organization's own pages, for its next session. */
+    /** The organization's own pages, for its next checkout session. */
     readonly ownOf: (tenant: Tenant) => Effect.Effect<OwnReturnUrls, ServiceUnavailable>
     readonly get: (tenant: Tenant) => Effect.Effect<ReturnUrlsShown, ServiceUnavailable>
     /**
-     * Replaces both pages, for sessions that are created from then on. Only owners and admins may, checked when the change
-     * is made, and the operator. In production they must be https. Audited if anything changes.
+     * Replaces both pages, for sessions created from then on. For owners and admins, checked at the time of the change,
+     * and the operator. In production both must be https. Audited if anything changes.
      */
     readonly set: (
       tenant: Tenant,

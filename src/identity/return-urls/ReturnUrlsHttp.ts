@@ -10,14 +10,13 @@ import { ReturnUrlsApi, writtenReturnUrls } from "./ReturnUrlsApi.ts"
 /** The signed-in person in the selected workspace. */
 const memberInWorkspace = Effect.zipLeft(currentMember, Effect.flatMap(CurrentSession, requireWorkspace))
 
-/** Serves `ReturnUrlsApi`. */
 export const returnUrlsHttp = HttpApiBuilder.group(BaseApi.add(ReturnUrlsApi), "returnUrls", (handlers) =>
   Effect.map(ReturnUrls, (returnUrls) =>
     handlers
       .handle("get", () => Effect.flatMap(memberInWorkspace, returnUrls.get))
       .handle("set", ({ payload }) =>
         Effect.flatMap(memberInWorkspace, (member) =>
-          // The organization of a membership exists
+          // A membership's organization always exists
           Effect.catchTag(
             returnUrls.set(member, writtenReturnUrls(payload), member.author),
             "ResourceNotFound",

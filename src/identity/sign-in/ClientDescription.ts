@@ -1,10 +1,7 @@
-/**
- * The description by which people recognize their sessions: the browser and the system that signed in, and nothing
- * else.
- */
+/** The description by which people recognize their sessions: only the browser and the system that signed in. */
 
 const browsers: ReadonlyArray<readonly [name: string, form: RegExp]> = [
-  // The others also name Chrome or Safari
+  // Before Chrome and Safari, which the others also name
   ["Edge", /\bEdg(?:A|iOS)?\//],
   ["Opera", /\bOPR\//],
   ["Samsung Internet", /\bSamsungBrowser\//],
@@ -22,7 +19,7 @@ const systems: ReadonlyArray<readonly [name: string, form: RegExp]> = [
   ["Linux", /\bLinux\b/]
 ]
 
-/** How much of the header is read. */
+/** How many characters of the header are read. */
 const maxLength = 512
 
 /**

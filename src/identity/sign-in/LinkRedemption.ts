@@ -14,7 +14,6 @@ import type { SignedIn } from "./SessionApi.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
 import type { BegunSession } from "./SignIn.ts"
 
-/** The settings that signing in by a mailed link needs. */
 export interface RedemptionOptions {
   readonly trustedOrigins: ReadonlySet<string>
 }
@@ -22,7 +21,7 @@ export interface RedemptionOptions {
 type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
 
 /**
- * A program may redeem a link without an `Origin`; if a browser sends one, it must be trusted: a foreign page must not
+ * Programs may redeem a link without an `Origin`. If a browser sends one, it must be trusted: a foreign page must not
  * sign its visitor in as somebody else.
  */
 const refuseForeignOrigin = (

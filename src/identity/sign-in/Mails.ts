@@ -52,9 +52,9 @@ export const invitationMail = (options: {
 }): Mail => ({
   to: options.to,
   sender: options.organizationId,
-  // Without the name, which strangers chose: people read a subject before they know whose mail it is
+  // Without the organization's name, which strangers chose: people read a subject before they know the sender
   subject: "Invitation to an organization on connected-payments",
-  // An address may be one that mail programs would turn into another link
+  // Mail programs might turn the address into another link
   text: `${options.inviter === null ? "The operator" : unlinked(options.inviter)} invites you to an organization on connected-payments, with the role ${options.role}.
 
 The organization's name, which its owner chose:

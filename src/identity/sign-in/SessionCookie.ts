@@ -3,7 +3,7 @@ import { Duration, Effect, Redacted } from "effect"
 import { sessionCookie } from "../Authentication.ts"
 import { sessionHours } from "./Sessions.ts"
 
-/** The session's cookie: pages can't read it, and other sites' requests don't send it, except by following a link. */
+/** The session's cookie: pages can't read it, and other sites' requests don't send it, except when following a link. */
 
 const attributes = { path: "/", httpOnly: true, secure: true, sameSite: "lax" } as const
 
@@ -20,8 +20,8 @@ export const setSessionCookie = (token: Redacted.Redacted) =>
 export const clearSessionCookie = withCookie("", Duration.zero)
 
 /**
- * The values of all of a request's cookies of the session's name, in their order. A browser sends at most one; more than
- * one means that somebody else set the others, and no rule says which one is the person's.
+ * The values of all session cookies in a request, in order. A browser sends at most one; if there are more, somebody
+ * else set the others, and no rule says which one is the person's.
  */
 export const sessionCookiesOf = ({ headers }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
   (headers["cookie"] ?? "").split(";").flatMap((pair) => {

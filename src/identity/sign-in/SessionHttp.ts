@@ -8,7 +8,6 @@ import { SessionApi } from "./SessionApi.ts"
 import { clearSessionCookie } from "./SessionCookie.ts"
 import { Sessions } from "./Sessions.ts"
 
-/** Serves `SessionApi`. */
 export const sessionHttp = HttpApiBuilder.group(BaseApi.add(SessionApi), "session", (handlers) =>
   Effect.gen(function* () {
     const sessions = yield* Sessions

@@ -38,13 +38,13 @@ export interface Session {
   readonly membership: Membership | null
 }
 
-/** How long a session lasts without a request. */
+/** How many hours a session lasts without a request. */
 export const sessionHours = 12
 
-/** How many days a session lasts at most, however much it is used. */
+/** The maximum lifetime of a session in days, however much it is used. */
 export const sessionDays = 30
 
-/** How many sessions a person has at most: a new one ends the least recently used. */
+/** The maximum number of sessions per person: a new one ends the least recently used. */
 export const maxSessions = 100
 
 /** A session as its person sees it in a list: never its token. */
@@ -60,7 +60,7 @@ export interface SessionRecord {
 }
 
 /**
- * The hash of a one-time or session token, which is stored: a token has 256 random bits, so a plain hash can't be
+ * The hash under which a one-time or session token is stored: a token has 256 random bits, so a plain hash can't be
  * reversed by guessing.
  */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
@@ -93,7 +93,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const auditAll = yield* makeAuditAll
 
-  // A process of the previous version extends sessions beyond their maximum of days
+  // A process of the previous version may extend sessions beyond their maximum of days
   const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
   const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
 
@@ -115,8 +115,8 @@ const make = Effect.gen(function* () {
     )
 
   /**
-   * Records in the log of the person's organization, for the organization as a whole; without an organization there is
-   * no log.
+   * Writes to the audit log of the person's organization, without an environment; without an organization there is no
+   * log.
    */
   const record = (
     { membership, personId }: Pick<Session, "membership" | "personId">,
@@ -265,8 +265,9 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
   Sessions,
   {
     /**
-     * Begins a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
-     * Only this answer has the token. Run it in a transaction that holds the person's row, as `ensurePerson` does.
+     * Creates a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
+     * The token is returned only here. Run it in a transaction that has locked the person's row, as `ensurePerson`
+     * does.
      */
     readonly create: (
       personId: string,
@@ -274,8 +275,8 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
     /**
      * The session of a token, with tokens taken from its rate limit and its organization's, each up to the number asked
-     * for, in one round trip. Does not refuse a request that gets no token. Extends the session by its 12
-     * hours, within its 30 days, if the last extension is more than a minute old; `extended` says that it was.
+     * for, in one round trip. Does not refuse a request that gets no token. Extends the session by 12 hours, up to 30
+     * days in total, if the last extension is more than a minute old; `extended` tells whether it did.
      */
     readonly admit: (
       token: Redacted.Redacted,
@@ -285,11 +286,11 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable
     >
-    /** Whether it is the token of a session that lasts: many are asked for in one round trip. */
+    /** Whether it is the token of a session that has not ended. Concurrent calls share one round trip. */
     readonly exists: (token: Redacted.Redacted) => Effect.Effect<boolean, ServiceUnavailable>
     /** The sessions of a person that have not ended, most recently used first: at most `maxSessions`. */
     readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
-    /** Ends one of a person's sessions, the current one or another; returns whether there was such a session. */
+    /** Ends one of a person's sessions, the current one or another; returns whether it existed. */
     readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
     /** Ends all of a person's sessions, including the current one, and their open sign-in links. */
     readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>

@@ -7,7 +7,6 @@ import { SignIn } from "./SignIn.ts"
 import { SignInApi } from "./SignInApi.ts"
 import { type LinkPageOptions, linkPage, signInPage } from "./SignInPage.ts"
 
-/** Serves `SignInApi`. */
 export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(SignInApi), "signIn", (handlers) =>
     Effect.gen(function* () {

@@ -10,15 +10,15 @@ import { HttpServerResponse } from "@effect/platform"
 
 interface PageText {
   readonly title: string
-  /** Shown until it is known what the link is for. */
+  /** Shown until the preview has loaded. */
   readonly wait: string
-  /** What the link is for; in braces, fields of the preview. */
+  /** The link's purpose, with fields of the preview in braces. */
   readonly intro: string
   readonly button: string
   readonly done: string
   /** Where the token is sent, relative to the page, since a proxy may serve the service below a path. */
   readonly action: string
-  /** Where the page asks what the token is for. */
+  /** Where the page requests the preview. */
   readonly preview: string
 }
 
@@ -130,15 +130,14 @@ export const invitationPage = page({
   preview: "invitation/preview"
 })
 
-/** The settings that the links' pages need. */
 export interface LinkPageOptions {
-  /** The URL of the console, which has the pages itself; absent or null if none is served. */
+  /** The URL of the console, which has its own pages; absent or null if none is served. */
   readonly consoleUrl?: string | null
 }
 
 /**
- * What a mailed link opens: the console's page, or the one here if there is no console. A browser takes what follows the
- * `#` along with the redirection, so the token still reaches no server.
+ * The response to a mailed link: a redirect to the console's page, or `own` if there is no console. Browsers
+ * keep the part after `#` across the redirect, so the token still reaches no server.
  */
 export const linkPage = (
   { consoleUrl = null }: LinkPageOptions,

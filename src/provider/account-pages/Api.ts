@@ -3,7 +3,9 @@ import { connectingPaths } from "../connecting/Paths.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 
-/** The pages that the provider leads an account's owner back to. For browsers: every answer is a page or leads to one. */
+/**
+ * The pages that the provider returns an account's owner to. For browsers: every answer is a page or redirects to one.
+ */
 export class AccountPagesApi extends HttpApiGroup.make("accountPages")
   .add(
     HttpApiEndpoint.get("returned", connectingPaths.returned)

@@ -8,13 +8,12 @@ import { AccountConnection } from "../connecting/AccountConnection.ts"
 import { afterVisit } from "../connecting/ConnectingPage.ts"
 import { AccountPagesApi } from "./Api.ts"
 
-/** The settings that the pages need. */
 export interface AccountPagesOptions {
   /** The URL of the console, which shows accounts itself; absent or null if none is served. */
   readonly consoleUrl?: string | null
 }
 
-/** The query of a request; of a parameter that is given more than once, the first counts. */
+/** The query of a request; the first value of a repeated parameter counts. */
 const queryOf = ({ url }: HttpServerRequest.HttpServerRequest): URLSearchParams => {
   const mark = url.indexOf("?")
   return new URLSearchParams(mark === -1 ? "" : url.slice(mark + 1))
@@ -46,7 +45,7 @@ export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
           code: code === null ? undefined : Redacted.make(code),
           error: query.get("error") ?? undefined
         })
-        // The console shows how the account is; which environment it was is not known of a state that is none
+        // The console shows the account's status. An invalid state has no environment, so the session's is shown
         const shown = environment ?? (consoleUrl === null || outcome === "unavailable" ? null : session.environment)
         return afterVisit(consoleUrl, shown, { of: "oauth", ended: outcome })
       })
@@ -57,7 +56,7 @@ export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
         .handleRaw("returned", () => afterOnboarding("returned"))
         .handleRaw("refresh", () => afterOnboarding("expired"))
         .handleRaw("authorized", () =>
-          // A browser shows what it gets, so that a refusal is a page as well
+          // Browsers show any answer, so refusals are pages as well
           Effect.catchTags(finish, {
             AuthenticationRequired: signedOut,
             SessionInvalid: signedOut,

@@ -31,7 +31,9 @@ const decode = Schema.decodeUnknownEither(Account, { errors: "all" })
 /** The names of payment methods: visible ASCII. Other names are left out, since they could not be stored. */
 const methodName = /^[\x21-\x7e]{1,255}$/
 
-/** One of the contract's three statuses. Any that the provider adds is not `active`, so the method can't be used. */
+/**
+ * Returns one of the contract's three statuses. Any other status maps to `inactive`, since the method can't be used.
+ */
 const capabilityStatus = (status: unknown): AccountStatus["capabilities"][string] =>
   status === "active" || status === "pending" ? status : "inactive"
 
@@ -56,8 +58,8 @@ const requirementsOf = (requirements: (typeof Account.Type)["requirements"]): Ac
 }
 
 /**
- * The status of an account: exactly the documented fields, with counts of requirements instead of their names. If the
- * account lacks fields that every account should have, the paths of those fields.
+ * Returns an account's status: exactly the documented fields, with counts of requirements instead of their names. If
+ * the account lacks required fields, returns the paths of those fields.
  */
 export const accountStatus = (
   environment: Environment,

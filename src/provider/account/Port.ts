@@ -6,6 +6,6 @@ export interface AccountPort {
   /** Without the personal data of the account's owner. */
   readonly retrieveAccount: (account: ConnectedAccount) => ProviderCall<ProviderObject>
   readonly retrieveBalance: (account: ConnectedAccount) => ProviderCall<ProviderObject>
-  /** When and where the account is paid out. Destinations are masked, or null if the platform does not control the account. */
+  /** Payout schedule and destinations. Destinations are masked, or null if the platform may not read them. */
   readonly retrievePayoutSettings: (account: ConnectedAccount) => ProviderCall<ProviderObject>
 }

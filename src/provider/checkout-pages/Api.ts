@@ -27,10 +27,10 @@ import { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, Reference, removable } from "../Schemas.ts"
 
-/** The most that a page sells of one item. */
+/** Maximum quantity of an item. */
 const maxQuantity = 9_999
 
-/** The most items of a page. */
+/** Maximum number of items on a page. */
 const maxItems = 20
 
 /** The bounds within which the payer chooses a quantity. */
@@ -41,7 +41,7 @@ const AdjustableQuantity = Schema.Struct({
   maximum: Schema.Int.pipe(Schema.between(1, maxQuantity)).annotations({ description: "The most" })
 }).annotations({ description: "The bounds within which the payer chooses" })
 
-/** What is wrong with an item's quantity and its bounds. */
+/** Returns the broken rules of an item's quantity and its bounds. */
 const brokenQuantity = ({ adjustableQuantity, quantity }: NewItem): ReadonlyArray<BrokenRule> => {
   if (adjustableQuantity === undefined) {
     return quantity >= 1
@@ -74,7 +74,7 @@ const NewItem = Schema.Struct({ ...itemFields, adjustableQuantity: optional(Adju
   Schema.filter((item) => [...brokenQuantity(item)])
 )
 
-/** Each price once: payers could not tell two lines of one price apart. */
+/** Refuses repeated prices: payers could not tell two lines with one price apart. */
 const repeatedPrices = (items: ReadonlyArray<NewItem>): ReadonlyArray<BrokenRule> =>
   items.flatMap(({ price }, index) =>
     items.findIndex((other) => other.price === price) < index
@@ -91,7 +91,7 @@ const NewItems = Schema.Array(NewItem)
 
 const imageWords = "must be the URL of a product image that was uploaded here, as the upload returned it"
 
-/** The URL of an image that was uploaded here; whether it was is checked against the uploads. */
+/** The URL of an image uploaded here. This checks only its form; `CheckoutPages` checks that it was uploaded. */
 const ImageUrl = text({ min: 1, max: 2048 }).pipe(
   Schema.pattern(imageForm, {
     ...rule(imageWords),
@@ -154,7 +154,7 @@ export const UpdateCheckoutPage = strict(
 )
 export type UpdateCheckoutPage = typeof UpdateCheckoutPage.Type
 
-/** An item with what the page shows of it, as the provider had it when the items were set. */
+/** An item with its price and product data, as read from the provider when the items were set. */
 export const CheckoutPageItem = Schema.Struct({
   price: Schema.String.annotations({ description: "The id of the price that it is sold at" }),
   quantity: Schema.Int.annotations({ description: "How many; if the payer chooses, what the page shows first" }),

@@ -36,13 +36,13 @@ import type {
 import { type FoundRow, makeCheckoutPagesRepo, type PageContent, type PageRow } from "./CheckoutPagesRepo.ts"
 import { makePageItems } from "./PageItems.ts"
 
-/** How many pages an organization may have in an environment. */
+/** Maximum number of pages per organization and environment. */
 const maxPages = 100
 
-/** Where pages are served, below the service's public URL. */
+/** The path of pages, below the service's public URL. */
 export const payPath = "/pay"
 
-/** The page of a slug that is still told to its payers, and to no others. */
+/** A page found by its slug: open, closed or deleted. */
 export type FoundPage = FoundRow
 
 /** An item that a payer chose, and how many. */
@@ -63,15 +63,15 @@ const orNull = (text: string): string | null => (text === "" ? null : text)
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 /**
- * The last part of a page's URL: 100 random bits in 20 lower-case letters and digits. Chosen names would be one space for
- * all organizations, in which one could take the name of another, and anybody could look for pages that nobody was told
- * of yet.
+ * Creates the last part of a page's URL: 100 random bits in 20 lower-case letters and digits. Chosen names would share
+ * one namespace among all organizations, where one could take another's name, and anyone could guess pages that are not
+ * published yet.
  */
 const newSlug = (): string => Array.from(randomBytes(20), (byte) => alphabet[byte % 32] ?? "").join("")
 
 const slugForm = /^[a-z2-7]{20}$/
 
-/** What a payer may do: buy what the page's owner, who had these permissions, offers. */
+/** A payer's permissions: to buy whatever the page's owner, who had these permissions, offers. */
 const payerPermissions = new Set(PaymentPermission.literals)
 
 type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
@@ -80,7 +80,7 @@ type WriteFailure = Failure | PermissionDenied | ValidationFailed
 export interface CheckoutPagesOptions {
   /** The public URL of the service, without a trailing slash. */
   readonly publicUrl: string
-  /** Whether images may have http URLs: for a local start, which has only those. */
+  /** Whether images may have http URLs: a local start has only those. */
   readonly plainHttp: boolean
 }
 
@@ -89,14 +89,14 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
   CheckoutPages,
   {
     /**
-     * Reads what a new page sells at the provider; returns the effect that stores it, to be run in a transaction. Selling
-     * at a recurring price needs `subscriptions:write`. Audited.
+     * Reads a new page's items at the provider; returns the effect that stores the page, to be run in a transaction.
+     * Selling at a recurring price needs `subscriptions:write`. Audited.
      */
     readonly prepareCreate: (
       principal: PrincipalShape,
       params: CreateCheckoutPage
     ) => Effect.Effect<Effect.Effect<CheckoutPage, CheckoutPageLimitReached | ServiceUnavailable>, WriteFailure>
-    /** Newest first. Refuses a `starting_after` that is none of the tenant's pages. */
+    /** Newest first. Refuses a `starting_after` that is not one of the tenant's pages. */
     readonly list: (
       tenant: Tenant,
       query: ListCheckoutPages
@@ -109,8 +109,9 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
       id: CheckoutPageId
     ) => Effect.Effect<CheckoutPage, ResourceNotFound | ServiceUnavailable>
     /**
-     * Changes a page, in two steps as `prepareCreate`; absent fields stay as they are, and an empty text removes one. Selling at a recurring price needs
-     * `subscriptions:write`: with new items, and when a closed page is opened. Audited.
+     * Changes a page, in two steps like `prepareCreate`. Absent fields are unchanged; an empty text removes the current
+     * one. Setting items with a recurring price, or opening a closed page that has one, needs `subscriptions:write`.
+     * Audited.
      */
     readonly prepareUpdate: (
       principal: PrincipalShape,
@@ -122,20 +123,20 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
       principal: PrincipalShape,
       id: CheckoutPageId
     ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
-    /** The page of a URL, open or not; none if there never was one, or it was deleted long ago. */
+    /** Finds a page by its slug: open, closed or deleted. None if it never existed or was deleted over 400 days ago. */
     readonly find: (slug: string) => Effect.Effect<Option.Option<FoundPage>, ServiceUnavailable>
     /**
-     * Creates a checkout session for what a payer chose, with the page's id in its metadata, and returns its URL, which is
-     * only for this payer.
+     * Creates a checkout session for the items that a payer chose, with the page's id in its metadata, and returns its
+     * URL, which is only for this payer.
      *
-     * @param attempt the same attempt with the same choice gets the same session
+     * @param attempt idempotent: the same attempt with the same choice returns the same session
      */
     readonly startSession: (
       page: FoundPage,
       chosen: ReadonlyArray<Chosen>,
       attempt: string
     ) => Effect.Effect<string, Failure | PermissionDenied>
-    /** Removes pages that were deleted long ago. */
+    /** Removes pages that were deleted more than 400 days ago. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -172,7 +173,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
 
   const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
 
-  /** The file of an image that the tenant uploaded. */
+  /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
     const file = url.slice(imagesUrl.length)
     return isOwn(url) && (yield* repo.hasImage(tenant, file))
@@ -244,7 +245,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     id: CheckoutPageId,
     { collect, imageUrl, items: wanted, successText, text, ...changes }: UpdateCheckoutPage
   ) {
-    // Before the provider is asked about what it would sell
+    // Fail early, before the items are read at the provider
     yield* Effect.flatMap(repo.find(principal, id), Effect.mapError(notFound))
     const made = wanted === undefined ? undefined : yield* itemsOf(principal, wanted)
     const image =
@@ -294,7 +295,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
         line_items: lines,
         ...(page.allowPromotionCodes ? { allow_promotion_codes: true } : {})
       },
-      // With line breaks, which callers' keys don't have
+      // Line breaks distinguish these keys from callers' keys, which have none
       ["checkout page", page.id, attempt, JSON.stringify([lines, page.allowPromotionCodes])].join("\n"),
       {
         id: page.id,
@@ -306,7 +307,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
       }
     )
     const { url } = session
-    // Null if the same attempt was paid meanwhile, or has expired
+    // Null if the attempt's session was paid or has expired
     return typeof url === "string" && /^https?:/.test(url)
       ? url
       : yield* new ProviderUnavailable({ cause: "A checkout session without a URL" })

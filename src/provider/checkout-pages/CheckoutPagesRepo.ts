@@ -7,7 +7,7 @@ import { removeOld } from "../../storage/Batches.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
-/** What the owner of a page decides. */
+/** A page's content, which its owner sets. */
 export interface PageContent {
   readonly active: boolean
   readonly title: string
@@ -37,7 +37,7 @@ export interface FoundRow extends PageRow {
   readonly connected: boolean
 }
 
-/** How long a deleted page's URL still answers that it is gone. */
+/** How long a deleted page's URL answers that the page is gone. */
 const keepDeleted = "400 days"
 
 type Statement<A> = Effect.Effect<A, SqlError.SqlError>
@@ -64,7 +64,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Locks the page until the transaction ends. */
     lock: (tenant: Tenant, id: CheckoutPageId) => find(tenant, id, "FOR UPDATE"),
 
-    /** Serializes what is counted, until the transaction ends. */
+    /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */
     lockWorkspace: ({ environment, organizationId }: Tenant): Statement<void> =>
       sql`
         SELECT 1 FROM payments.workspaces
@@ -120,7 +120,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** Whether the tenant uploaded this image, and it is still there. */
+    /** Whether the tenant uploaded this image, and it still exists. */
     hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
       Effect.map(
         sql`
@@ -129,7 +129,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** The page of a payer's request, which names no tenant; a deleted one, too. */
+    /** Finds a page, deleted ones included, by its slug alone, since a payer's request names no tenant. */
     findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
       Effect.map(
         sql<FoundRow>`

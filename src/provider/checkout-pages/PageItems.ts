@@ -7,7 +7,7 @@ import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CheckoutPageItem, CreateCheckoutPage } from "./Api.ts"
 
-/** Items of a page, read at the provider when they are set, so that showing a page asks nobody. */
+/** A page's items, read at the provider when they are set, so that showing a page makes no calls. */
 
 type NewItems = CreateCheckoutPage["items"]
 
@@ -30,7 +30,7 @@ const recurringOf = ({ recurring }: ProviderObject): CheckoutPageItem["recurring
       }
     : null
 
-/** The price of one; null if tiers, packages or the payer decide it. */
+/** The unit price; null if tiers, packages or the payer determine it. */
 const unitAmountOf = (price: ProviderObject): number | null => {
   const amount = price["unit_amount"]
   const perUnit = price["billing_scheme"] === "per_unit" && !Predicate.isRecord(price["transform_quantity"])
@@ -51,7 +51,7 @@ const itemOf = ({ adjustableQuantity, price, quantity }: NewItems[number], offer
 const periodOf = ({ recurring }: CheckoutPageItem): string | null =>
   recurring === null ? null : `${recurring.intervalCount} ${recurring.interval}`
 
-/** What keeps an item from being sold on a page with the others; undefined if nothing does. */
+/** The reason why an item can't be sold on a page with the others; undefined if it can. */
 const reasonAgainst = (
   item: CheckoutPageItem,
   { price, product }: Offer,
@@ -86,7 +86,7 @@ export const makePageItems = Effect.map(Provider, (provider) => {
     offersOf: (account: ConnectedAccount, items: NewItems): ProviderCall<ReadonlyArray<Offer>> =>
       Effect.forEach(items, ({ price }, index) => offerOf(account, price, index), { concurrency: 5 }),
 
-    /** The items as the page shows them; refuses what can't be sold, or not together. */
+    /** Returns the items as the page shows them; refuses items that can't be sold, or not together. */
     itemsOf: (
       items: NewItems,
       offers: ReadonlyArray<Offer>

@@ -7,12 +7,12 @@ const SlugPath = Schema.Struct({
   slug: Schema.String.annotations({ description: "The last part of the page's URL" })
 })
 
-/** A field for each item that a page can have. */
+/** A form field for each possible item of a page. */
 const quantities = Object.fromEntries(
   Array.from({ length: 20 }, (_, index) => [`q${index}`, { type: "string", description: "The quantity of an item" }])
 )
 
-/** Declared here rather than by a schema, since the handler reads the form as it arrives, within its bound. */
+/** Declared here and not by a schema, since the handler reads the raw form within its own size limit. */
 const form = {
   required: true,
   content: {

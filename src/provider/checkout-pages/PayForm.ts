@@ -3,17 +3,17 @@ import { ValidationFailed } from "../../errors/Errors.ts"
 import type { Chosen, FoundPage } from "./CheckoutPages.ts"
 import { type Entered, fieldOf, versionOf } from "./PayPage.ts"
 
-/** What a payer sends: hostile input like any other. */
+/** Parses a payer's form, which is untrusted input. */
 
-/** The largest form that is read: that of 20 items is below 1 KiB. */
+/** Maximum size of a form; one with 20 items is below 1 KiB. */
 export const maxFormBytes = 8 * 1024
 
-/** More fields than a form has: 20 items, and the hidden ones. */
+/** Maximum number of fields, more than a form with 20 items and its hidden fields has. */
 const maxFields = 40
 
 export type Choice =
   | { readonly kind: "chosen"; readonly chosen: ReadonlyArray<Chosen>; readonly attempt: string }
-  /** The items are not those that the payer saw. */
+  /** The items changed after the payer saw them. */
   | { readonly kind: "changed" }
   | { readonly kind: "refused"; readonly entered: Entered; readonly alert: string }
 
@@ -21,7 +21,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 const malformed = () => new ValidationFailed({ message: "The form is not one of this page." })
 
-/** The fields of a form, each once. */
+/** Parses a form's fields; refuses repeated ones. */
 export const readFields = (bytes: Uint8Array): Effect.Effect<ReadonlyMap<string, string>, ValidationFailed> =>
   Effect.suspend(() => {
     const written = Effect.try({ try: () => utf8.decode(bytes), catch: malformed })
@@ -35,7 +35,7 @@ export const readFields = (bytes: Uint8Array): Effect.Effect<ReadonlyMap<string,
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The quantity of an item, or what is wrong with it. */
+/** The quantity of an item, or an error message. */
 const quantityOf = (
   { adjustableQuantity, quantity }: FoundPage["items"][number],
   written: string | undefined
@@ -47,7 +47,7 @@ const quantityOf = (
   return value >= minimum && value <= maximum ? value : `Enter a whole number from ${minimum} to ${maximum}.`
 }
 
-/** What a payer chose on a page. Fails if the form has fields that the page's form has not. */
+/** Returns a payer's choice on a page. Fails if the form has fields that the page's form does not have. */
 export const choiceOf = (
   page: FoundPage,
   fields: ReadonlyMap<string, string>

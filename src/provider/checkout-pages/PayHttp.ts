@@ -11,17 +11,16 @@ import { PayPagesApi } from "./PayApi.ts"
 import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"
 import { messagePage, type PayPageOptions, payPage } from "./PayPage.ts"
 
-/** How often an address may open pages, and go on from them. */
+/** How often a client network may open pages, and submit their forms. */
 const views = { limit: 120, per: Duration.minutes(1) }
 const submissions = { limit: 20, per: Duration.minutes(1) }
 
-/** How often payers of one workspace may go on, so that many addresses can't use up its share at the provider. */
+/** Sessions that one workspace's payers may start, so that many networks can't use up its share at the provider. */
 const sessionsOfWorkspace = { limit: 600, per: Duration.minutes(1) }
 
-/** The settings that payers' pages need. */
 export interface PayPagesOptions {
   readonly trustedProxies: TrustedProxies
-  /** Whether the service is run locally, where URLs may be http. */
+  /** `local` allows http URLs. */
   readonly mode: "local" | "production"
 }
 
@@ -49,7 +48,7 @@ const pages = (options: PayPageOptions) => ({
       options
     ),
 
-  /** The page of what is not open; undefined if it is. */
+  /** The page shown for one that is deleted, closed, or without a connected account; undefined if the page is open. */
   closed: ({ active, connected, deleted, environment }: FoundPage) => {
     const sandbox = environment === "sandbox"
     if (deleted) {
@@ -80,11 +79,11 @@ const pages = (options: PayPageOptions) => ({
     payPage(page, options, {
       status,
       alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
-      // The unread rest of a body would be taken for the next request
+      // Otherwise the unread rest of the body would be parsed as the next request
       ...(status === 413 ? { headers: { connection: "close" } } : {})
     }),
 
-  /** A form that the payer has to check. */
+  /** Asks the payer to check the form. */
   again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
     choice.kind === "changed"
       ? payPage(page, options, {
@@ -108,8 +107,8 @@ const pages = (options: PayPageOptions) => ({
 })
 
 /**
- * Serves `PayPagesApi`. A form from another site does no harm, so it has no token against that: it reads no cookie and acts
- * for nobody. All that it can do is what its sender could do as well, create a session that nobody has paid.
+ * Serves `PayPagesApi`. The form needs no CSRF token: it reads no cookie and acts for no user, so a form from another
+ * site can only do what its sender could do directly, which is to create an unpaid session.
  */
 export const payPagesHttp = (options: PayPagesOptions) =>
   HttpApiBuilder.group(BaseApi.add(PayPagesApi), "payPages", (handlers) =>
@@ -136,7 +135,7 @@ export const payPagesHttp = (options: PayPagesOptions) =>
             : limits.take(`checkout-page-submissions:${address}`, submissions)
         )
 
-      /** Answers for the page of a slug, within the limit of the address; every failure is a page, too. */
+      /** Answers for the page of a slug, within the client network's rate limit. Every failure is a page as well. */
       const onPage = <R>(
         slug: string,
         limit: "views" | "submissions",
@@ -174,13 +173,13 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           )
         })
 
-      /** What the payer chose. */
+      /** Reads and parses the payer's form. */
       const read = Effect.fnUntraced(
         function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
           if (!isForm(request)) return yield* new UnsupportedMediaType()
           return yield* choiceOf(page, yield* readFields(yield* readBytes(request, maxFormBytes)))
         },
-        // If the sender is gone there is nobody to answer: the edge ends the request
+        // The client is gone, so there is nobody to answer: the edge ends the request
         Effect.catchTag("RequestError", Effect.die)
       )
 
@@ -191,7 +190,7 @@ export const payPagesHttp = (options: PayPagesOptions) =>
             choice.kind === "chosen" ? pay(page, choice) : Effect.succeed(shown.again(page, choice))
         })
 
-      /** The page's own address: from another one, with a slash at its end, its image would not be found. */
+      /** Redirects a URL with a trailing slash, where the relative image URL would break; undefined for others. */
       const ownAddress = (slug: string, { url }: HttpServerRequest.HttpServerRequest) => {
         const [path = "", ...query] = url.split("?")
         return path.endsWith("/")

@@ -7,19 +7,18 @@ import type { CheckoutPageItem } from "./Api.ts"
 import type { FoundPage } from "./CheckoutPages.ts"
 import { payStyle } from "./PayStyle.ts"
 
-/** The pages that payers see. What their owners wrote is text in them, never markup; there are no scripts. */
+/** The pages that payers see. Their owners' input is rendered as text, never as markup; there are no scripts. */
 
 const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
 
-/** How pages may be used. */
 export interface PayPageOptions {
-  /** Whether the provider's page may have an http URL: for a local start, with the emulator. */
+  /** Whether the provider's page may have an http URL, as the emulator's has at a local start. */
   readonly plainHttp: boolean
 }
 
 /**
- * Browsers apply `form-action` to where a form's answer redirects, too, and the provider's page may be at a domain of the
- * shop's own: hence the schemes.
+ * The content security policy. Browsers also apply `form-action` to the redirect that answers a form, and the
+ * provider's page may be on the shop's own domain, so whole schemes are allowed.
  */
 const policyOf = ({ plainHttp }: PayPageOptions): string =>
   [
@@ -89,11 +88,11 @@ const priceOf = ({ currency, recurring, unitAmount }: CheckoutPageItem): string 
     ? `The price is on the next page${recurring === null ? "" : `; it is charged${everyPeriod(recurring)}`}`
     : `${formatAmount(unitAmount, currency)}${everyPeriod(recurring)}`
 
-/** What a payer entered, and what was wrong with it. */
+/** A payer's input and its errors. */
 export interface Entered {
-  /** By the index of the item, as it was typed. */
+  /** The raw input, by item index. */
   readonly quantities: ReadonlyMap<number, string>
-  /** By the index of the item: a sentence. */
+  /** Error messages, by item index. */
   readonly problems: ReadonlyMap<number, string>
 }
 
@@ -127,7 +126,7 @@ const totalOf = (items: ReadonlyArray<CheckoutPageItem>): string => {
     : `<p class="total">Total: ${escaped(formatAmount(total, first.currency))}</p>`
 }
 
-/** Changes with what a page sells, so that nobody buys other items than those that they saw. */
+/** A hash of a page's items, so that payers only buy the items that they saw. */
 export const versionOf = ({ items }: Pick<FoundPage, "items">): string =>
   createHash("sha256").update(JSON.stringify(items)).digest("hex").slice(0, 32)
 
@@ -142,7 +141,7 @@ export const payPage = (
   }: {
     readonly status?: number
     readonly headers?: Readonly<Record<string, string>>
-    /** What went wrong and what to do, above the form. */
+    /** The message above the form: what went wrong and what to do. */
     readonly alert?: string
     readonly entered?: Entered
   } = {}
@@ -185,7 +184,7 @@ ${totalOf(page.items)}
   )
 }
 
-/** A page that only says something. */
+/** A page with only a message. */
 export const messagePage = (
   message: {
     readonly title: string

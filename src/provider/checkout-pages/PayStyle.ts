@@ -1,6 +1,6 @@
 /**
- * The style of checkout pages, light and dark. Contrasts are at least 4.5:1 for text and 3:1 for borders and focus; what
- * is pressed is at least 44 px high; nothing scrolls sideways at 320 px.
+ * The style of checkout pages, light and dark. Contrast is at least 4.5:1 for text and 3:1 for borders and focus; touch
+ * targets are at least 44 px high; nothing scrolls sideways at 320 px.
  */
 export const payStyle = `:root{color-scheme:light dark;--text:#1a1a1a;--soft:#4a4a4a;--back:#fff;--line:#767676;--act:#1f2937;--on:#fff;--bad:#a8001c;--focus:#1d4ed8;--test:#4a3500;--testback:#fff3c4}
 @media(prefers-color-scheme:dark){:root{--text:#f2f2f2;--soft:#c9c9c9;--back:#161616;--line:#8f8f8f;--act:#e5e7eb;--on:#111;--bad:#ff9c93;--focus:#93c5fd;--test:#ffe9a8;--testback:#3d2f00}}

@@ -23,7 +23,7 @@ import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
 
 type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/** Who sells, and what they may sell. */
+/** The seller, and what it may sell. */
 type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
 
 /** The checkout page that a session is created for, and the pages that its payer returns to. */
@@ -32,10 +32,12 @@ export interface FromPage extends SessionPage {
   readonly returnUrls: OwnReturnUrls
 }
 
-/** The most lines of a subscription that recur, and the most that are paid once: the provider's bounds. */
+/** The provider's limit for a subscription's recurring lines, and for its one-time lines. */
 const maximumLines = 20
 
-/** Refuses more lines than the provider takes in a subscription, where it would name neither the bound nor the line. */
+/**
+ * Refuses more lines than the provider accepts in a subscription, since its own refusal names neither limit nor line.
+ */
 const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, ProviderRequestRefused> => {
   const recurring = terms.filter((of) => of.recurring).length
   return Math.max(recurring, terms.length - recurring) <= maximumLines
@@ -48,8 +50,8 @@ const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, Provi
 }
 
 /**
- * What a new session's lines cost, if nothing else can cost the same in the end: the provider's owners can let payers of a
- * subscription choose another price, which costs as much today if both begin with a trial.
+ * The subtotal of a new session's lines, if it proves that these lines were sold; else null. A subscription's does not:
+ * at the provider, owners can let payers choose another price, which costs the same today if both begin with a trial.
  */
 const decisiveSubtotal = ({ amount_subtotal, mode }: ProviderObject): number | null =>
   mode === "payment" && Number.isSafeInteger(amount_subtotal) ? Number(amount_subtotal) : null
@@ -61,7 +63,7 @@ const make = Effect.gen(function* () {
   const returnUrls = yield* ReturnUrls
   const soldItems = yield* makeSoldItemsRepo
 
-  /** The provider refuses recurring prices in payment mode. A caller who may not sell them gets that error instead. */
+  /** The provider refuses recurring prices in payment mode. Callers who may not sell them get `permission_denied`. */
   const explainRefusal = Effect.fnUntraced(function* (
     principal: Seller,
     params: CreateCheckoutSession,
@@ -132,13 +134,13 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
   CheckoutSessions,
   {
     /**
-     * Creates a session, from which payers return to the organization's own pages or else the operator's, and records what
-     * it sells. The same idempotency key with the same parameters creates one.
+     * Creates a session and records the items it sells. Payers return to the organization's own pages or else the
+     * operator's. The same idempotency key with the same parameters creates one session.
      *
      * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
      * `permission_denied`, whatever the mode.
      *
-     * @param from the checkout page that it is for; its return URLs come before the organization's
+     * @param from the session's checkout page, whose return URLs take precedence over the organization's
      */
     readonly create: (
       principal: Seller,
@@ -147,13 +149,13 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
       from?: FromPage
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
-     * What a session sells, read from the provider: payers change quantities, and owners offer upsells, cross-sells and
-     * optional items there. Once it is complete, this is what was sold.
+     * Reads a session's items from the provider, where payers change quantities and owners offer upsells, cross-sells
+     * and optional items. Once the session is complete, these are the items sold.
      */
     readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, Failure>
     /**
-     * The same, and recorded, in case a crash prevented the record after the session
-     * was created. Null if this service did not create the session.
+     * Like `soldIn`, and records the items, in case a crash prevented that when the session was created. Null if this
+     * service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>
   }

@@ -4,8 +4,8 @@ import { optional } from "../../kit/Request.ts"
 import type { BrokenRule } from "../Schemas.ts"
 
 /**
- * What the provider's page asks a payer for. It is entered there and kept there: personal data never passes this
- * service.
+ * The data that the provider's page collects from a payer. It is entered and stored there: personal data never passes
+ * through this service.
  */
 
 const alphanumeric = (max: number, description: string) =>
@@ -47,7 +47,7 @@ const CustomField = Schema.Struct({
   })
 )
 
-/** The same in answers: every part is there. */
+/** A `SessionCollection` in answers, with every part present. */
 export const ShownCollection = Schema.Struct({
   billingAddress: Schema.Boolean.annotations({ description: "Whether a billing address is required" }),
   phoneNumber: Schema.Boolean.annotations({ description: "Whether a phone number is required" }),
@@ -66,7 +66,7 @@ export const ShownCollection = Schema.Struct({
 })
 export type ShownCollection = typeof ShownCollection.Type
 
-/** What the payer is asked for besides the payment itself. */
+/** The data collected from the payer besides the payment itself. */
 export const SessionCollection = Schema.Struct({
   billingAddress: optional(Schema.Boolean.annotations({ description: "Whether a billing address is required" })),
   phoneNumber: optional(Schema.Boolean.annotations({ description: "Whether a phone number is required" })),

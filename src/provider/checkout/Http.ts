@@ -14,7 +14,7 @@ export const checkoutSessionsHandlers = Effect.gen(function* () {
   return handlersOf(CheckoutSessionsApi, {
     create: Effect.fnUntraced(function* ({ headers, payload }) {
       const principal = yield* Principal
-      // A recurring price needs this mode, and its permission (contract 2.5)
+      // Only this mode sells recurring prices, which need a permission (contract 2.5)
       yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
       return yield* write(
         {
@@ -24,7 +24,7 @@ export const checkoutSessionsHandlers = Effect.gen(function* () {
           action: "checkout_session.created",
           targetType: "checkout_session"
         },
-        // Without the payer for everybody, since a repeat by another key gets the same answer
+        // The payer is removed for everyone, since a repeat with another API key gets the same answer
         (effectKey) => Effect.map(sessions.create(principal, payload, effectKey), withoutPayer)
       )
     }),

@@ -3,15 +3,15 @@ import { text } from "../../bounds/Text.ts"
 import { MetadataChange, MetadataValue, mergedMetadata, type ProviderObject, pairsOf } from "../Schemas.ts"
 
 /**
- * The metadata that marks sessions and payment links as created by this service: it records what they sell, and if a crash
- * prevented that, it can ask the provider.
+ * The metadata that marks sessions and payment links as created by this service. Their items are recorded; if a crash
+ * prevented that, the service can read them from the provider.
  */
 export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
 
-/** The key under which a session has the id of its checkout page (contract 7.6). */
+/** The metadata key of a session's checkout page id (contract 7.6). */
 export const pageKey = "svc_checkout_page"
 
-/** The beginning of the keys that the service keeps for itself. */
+/** The prefix of keys that are reserved for the service. */
 const reserved = "svc_"
 
 /** Whether an object's metadata marks it as created by this service. */
@@ -35,15 +35,15 @@ const OwnKey = text({
   arbitrary: () => (fc) => fc.stringMatching(/^[^[\]]{1,40}$/).filter((key) => !key.startsWith(reserved))
 })
 
-/** One of the provider's 50 pairs is the service's own; the sessions of checkout pages have no others. */
+/** One of the provider's 50 pairs is the service's own. Checkout pages' sessions have two, but none of a caller's. */
 const mostPairs = 49
 
-/** The metadata of what is sold or applied at checkout: sessions, payment links and promotion codes. */
+/** The metadata of sessions, payment links and promotion codes, which are sold or applied at checkout. */
 export const CheckoutMetadata = pairsOf(OwnKey, MetadataValue, mostPairs).annotations({
   description: `Up to ${mostPairs} pairs; keys up to 40 characters without brackets, not beginning with \`${reserved}\`, values up to 500`
 })
 
-/** A change of such metadata. The service's own pairs stay. */
+/** A change of such metadata. The service's own pairs are unchanged. */
 export const CheckoutMetadataChanges = pairsOf(OwnKey, MetadataChange, mostPairs).annotations({
   description: `${mergedMetadata}. Keys that begin with \`${reserved}\` are the service's own`
 })

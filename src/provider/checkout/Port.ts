@@ -27,9 +27,9 @@ export type NewCheckoutSession = CreateCheckoutSession &
     readonly page?: SessionPage
   }
 
-/** The provider's operations on checkout sessions, which it returns without what they sell. */
+/** The provider's operations on checkout sessions, which are returned without their items. */
 export interface CheckoutSessionsPort {
-  /** Returns also what the session sells, according to the provider. */
+  /** Also returns the items that the session sells, according to the provider. */
   readonly createCheckoutSession: (
     account: ConnectedAccount,
     params: NewCheckoutSession,
@@ -37,7 +37,7 @@ export interface CheckoutSessionsPort {
   ) => ProviderCall<{ readonly session: ProviderObject; readonly soldItems: SoldItems }>
   readonly retrieveCheckoutSession: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   readonly listCheckoutSessions: (account: ConnectedAccount, params: ListCheckoutSessions) => ProviderCall<ProviderPage>
-  /** Expires an open session. Returns one that has expired already as it is. */
+  /** Expires an open session; returns an already expired one unchanged. */
   readonly expireCheckoutSession: (
     account: ConnectedAccount,
     id: string,

@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { SoldItems } from "./Port.ts"
 
-/** The record of what this service's sessions and payment links offer, by their id (contract 6.5). */
+/** The record of the items of this service's sessions and payment links, by their id (contract 6.5). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * Records what a new session or link offers. Changes nothing if it is there already.
+   * Records the items of a new session or link; does nothing if they are already recorded.
    *
-   * @param subtotal what exactly these lines cost, if a session with this subtotal can't have sold anything else
+   * @param subtotal the exact subtotal of these lines, if a session with it can't have sold anything else; else null
    */
   insert: (
     tenant: Tenant,

@@ -5,12 +5,12 @@ import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 
 /**
- * How long it is recorded what a session sells: longer than its payment may take, 60 days for the slowest vouchers. A
- * notification after that has it read from the provider, as if it had not been recorded. What a payment link sells is kept.
+ * How long a session's items are kept: longer than its payment may take, which is 60 days for the slowest vouchers. For
+ * a later notification they are read from the provider, as if never recorded. Payment links' items are always kept.
  */
 const keepFor = "90 days"
 
-/** Removes the record of what sessions sell, which anybody who opens a checkout page adds to. */
+/** Removes old records of sessions' items, to which anybody who opens a checkout page adds. */
 export class SoldItemsRetention extends Context.Tag("connected-payments/provider/SoldItemsRetention")<
   SoldItemsRetention,
   { readonly clean: Effect.Effect<void, ServiceUnavailable> }

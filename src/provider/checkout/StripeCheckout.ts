@@ -39,7 +39,7 @@ const customField = ({
   ...(options === undefined ? {} : { dropdown: { options: options.map((option) => ({ ...option })) } })
 })
 
-/** What the provider's page asks for. */
+/** The parameters for the data that the provider's page collects. */
 const collectionParams = ({
   billingAddress = false,
   customFields = [],
@@ -60,7 +60,7 @@ export const sessionParams = (
     ...(page === undefined ? {} : { [pageKey]: page.id }),
     [checkoutMarker.key]: checkoutMarker.value
   }
-  // Filters match the metadata of payments and subscriptions: they get a copy of what the caller gave
+  // Filters match the metadata of payments and subscriptions, so these get a copy of the caller's pairs
   const carried = { metadata: { ...metadata } }
   const trial = trialPeriodDays === null ? {} : { trial_period_days: trialPeriodDays }
   return {
@@ -76,16 +76,17 @@ export const sessionParams = (
 }
 
 /**
- * The idempotency key of a new session: with what is sent in it, which is more than the caller chose. The provider refuses a
- * key with other parameters, so a repeat after a lost answer would fail if return pages or the service's version had changed
- * meanwhile. It creates another session instead; nobody has the first one's page.
+ * Returns the idempotency key of a new session, a hash that includes all parameters sent, which are more than the
+ * caller chose. The provider refuses a key with other parameters, so a repeat after a lost answer would fail if return
+ * pages or the service's version had changed in the meantime. It creates another session instead; nobody has the first
+ * one's page.
  */
 const sessionKey = (idempotencyKey: string, params: Stripe.Checkout.SessionCreateParams): string =>
   createHash("sha256")
     .update(JSON.stringify([idempotencyKey, canonical(params)]))
     .digest("hex")
 
-/** The callers' names of the parameters that the service adds to a session; null if callers have no such field. */
+/** The callers' names for the parameters that the service adds to a session; null if callers have no such field. */
 export const checkoutFieldNames = {
   "payment_intent_data.metadata": "metadata",
   "subscription_data.metadata": "metadata",
@@ -96,7 +97,7 @@ export const checkoutFieldNames = {
 
 export const sessionsParams = (params: ListCheckoutSessions): Stripe.Checkout.SessionListParams => withTimeRange(params)
 
-/** A session as it is wherever it is answered: without its lines, of which Stripe shows the first ten when asked. */
+/** Removes a session's lines, so that all answers are alike: Stripe returns only the first ten, and only on request. */
 const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
 
 export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
@@ -121,8 +122,8 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     retrieveCheckoutSession,
     /**
-     * Stripe refuses to expire a session twice, with a message alone: if the session can be read and has expired, that is
-     * the answer.
+     * Stripe refuses to expire a session twice, without an error code. So the session is read; if it has expired, it is
+     * returned.
      */
     expireCheckoutSession: (account, id, { idempotencyKey }) =>
       named(
@@ -150,7 +151,7 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           client.checkout.sessions.list(sessionsParams(params), scope)
         )
       ).pipe(Effect.mapError(inOurNames(timeRangeNames))),
-    // A payer may add optional items and cross-sells to the 100 lines that a session can begin with
+    // A payer may add optional items and cross-sells to the up to 100 lines of a new session
     listSessionItems: (account, id) =>
       Effect.map(
         everyPage((params) =>

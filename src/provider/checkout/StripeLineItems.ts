@@ -20,8 +20,8 @@ export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems =>
 export const everyLine = { limit: 100 } as const
 
 /**
- * All lines of an object. Stripe expands only the first ten with it; if there are more, all are asked for. If that is
- * refused, the object exists all the same: the outcome of its creation or change is open until a repeat.
+ * Returns all lines of an object. Stripe expands only the first ten; if there are more, all are requested. If that is
+ * refused, the object was created or changed all the same, so the outcome is reported as open until a repeat.
  */
 export const allLines = (
   expanded: Stripe.ApiList<Stripe.LineItem> | undefined,

@@ -33,7 +33,7 @@ export interface Connection {
   readonly account: LinkedAccount | null
   /** Null if the account is not connected, or has never been readable. */
   readonly status: AccountStatus | null
-  /** Whether the provider was asked just now if it has to be; else the status is its last report. */
+  /** False if the account could not be read at the provider: the status is then the last reported one. */
   readonly current: boolean
   /** Whether an existing account can be connected. */
   readonly canUseExisting: boolean
@@ -52,7 +52,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const authorizations = yield* makeAuthorizations(publicUrl)
   const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
 
-  /** The account's status at the provider; if it can't be read there, as it was reported last. */
+  /** Reads the account's status at the provider; falls back to the last reported one. */
   const readStatus = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     const read = yield* accounts.use(tenant, provider.retrieveAccount).pipe(
       Effect.flatMap((account) =>
@@ -96,12 +96,12 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       Effect.map(
         ([read, dependents, isKept]): Connection => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
       ),
-      // The provider said just now that the access was revoked, which is recorded
+      // The provider just reported revoked access, and `accounts.use` recorded it
       Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))
     )
   }, orUnavailable)
 
-  /** The account's id says which one is meant, unless it is linked in both: the provider's test mode has the same ids. */
+  /** The account's id identifies the environment unless linked in both: the provider's test mode has the same ids. */
   const requireOneEnvironment = Effect.fnUntraced(function* ({ organizationId }: Tenant, accountId: string) {
     if (yield* repo.isInBoth(organizationId, accountId)) {
       return yield* new ValidationFailed(
@@ -127,7 +127,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     if (endsAtProvider) {
       yield* authorizations.end(tenant, accountId)
     }
-    // What production's link has kept in the sandbox
+    // Access that a sandbox disconnection left in place while production was connected
     const sandbox: Tenant = { ...tenant, environment: "sandbox" }
     if (tenant.environment === "production" && Option.contains(yield* repo.accessToEnd(sandbox), accountId)) {
       yield* authorizations.end(sandbox, accountId)
@@ -144,19 +144,22 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   }
 })
 
-/** Why an operation did not begin. */
+/** Reasons to refuse an operation before it begins. */
 type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
 
-/** How an organization connects its provider account itself, by environment (contract 1.5). */
+/** Self-service connection of an organization's provider account, by environment (contract 1.5). */
 export class AccountConnection extends Context.Tag("connected-payments/provider/AccountConnection")<
   AccountConnection,
   {
-    /** The environment's account, as the provider shows it now; if that can't be read, as it was reported last. */
+    /**
+     * Returns the environment's account with its current status at the provider, or with the last reported one if that
+     * can't be read.
+     */
     readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
     /**
-     * Begins or continues the onboarding of the environment's account: the connected one, the former one if the platform
-     * still has access to it, or a new one. It is linked before its owner has finished. Owners and admins only, within
-     * `connectingLimits`. Audited.
+     * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
+     * still has access to it, or a new one. The account is linked before its owner has finished. Owners and admins
+     * only, within `connectingLimits`. Audited.
      */
     readonly startOnboarding: (
       tenant: Tenant,
@@ -166,8 +169,8 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
       Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
     >
     /**
-     * Begins to connect an existing account by its owner's consent, to be finished in the same session within 10 minutes.
-     * Owners and admins only, within `connectingLimits`.
+     * Starts connecting an existing account by its owner's consent, which must be finished in the same session within
+     * 10 minutes. Owners and admins only, within `connectingLimits`.
      */
     readonly startAuthorization: (
       tenant: Tenant,
@@ -175,20 +178,21 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
       sessionId: string
     ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
     /**
-     * Finishes that, in the environment that it was begun for, also if the caller is interrupted meanwhile. The state works
-     * once. Audited if it links the account.
+     * Finishes an authorization in the environment that it was started for, even if the caller is interrupted. The
+     * state works once. Audited if it links the account.
      */
     readonly finishAuthorization: (
       session: Session,
       returned: ReturnedAuthorization
     ) => Effect.Effect<FinishedAuthorization>
     /**
-     * Disconnects the environment's account; at the provider, too, if its owner had granted access, unless it serves
-     * another organization, or the sandbox is disconnected and production is not. If that fails, the account is
-     * disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
+     * Disconnects the environment's account. Also ends the access at the provider if the account's owner granted it,
+     * unless the account serves another organization, or the sandbox is disconnected while production stays connected.
+     * If ending the access fails, the account is disconnected here, and a repeat or the next connection completes it.
+     * Owners only. Audited.
      *
-     * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have selected:
-     * then an account that is linked in both environments is refused.
+     * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have
+     * changed: then an account that is linked in both environments is refused.
      */
     readonly disconnect: (
       tenant: Tenant,

@@ -69,7 +69,7 @@ export const AccountConnectionRecord = Schema.Struct({
   }).annotations({ description: "What disconnecting would mean now; zeros and false if nothing is connected" })
 }).annotations({ identifier: "AccountConnection" })
 
-/** Body of operations that begin to connect an account. */
+/** Body of the operations that start connecting an account. */
 export const ConnectAccount = strict(
   Schema.Struct({
     environment: WorkspaceEnvironment.annotations({
@@ -79,7 +79,7 @@ export const ConnectAccount = strict(
   }).annotations({ identifier: "ConnectAccount" })
 )
 
-/** Where the account's owner goes on. */
+/** The URL at which the account's owner continues, and its expiry. */
 export const OwnersUrl = Schema.Struct({
   url: Schema.String.annotations({
     description: "For the account's owner alone: open it at once, and do not store it. It works once"

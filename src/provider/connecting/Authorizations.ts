@@ -14,9 +14,9 @@ import { connectingPaths } from "./Paths.ts"
 import type { Authorization } from "./Port.ts"
 
 /**
- * Connecting an existing account by its owner's consent at the provider. The session that began it must finish it, in the
- * organization and environment that it was begun for: so neither can another site make a person link an account that is
- * not theirs, nor a person be led to grant access to somebody else's organization.
+ * Connects an existing account by its owner's consent at the provider (OAuth). The session that starts an authorization
+ * must finish it, for the same organization and environment. So no other site can make a person link a foreign account,
+ * and no person can be tricked into granting access to another organization.
  */
 
 /** How an authorization ended. */
@@ -24,9 +24,9 @@ export type AuthorizationOutcome =
   | "connected"
   /** The account's owner declined. */
   | "denied"
-  /** The state is unknown, was used, is too old, or is another session's. */
+  /** The state is unknown, already used, too old, or belongs to another session. */
   | "expired"
-  /** The account is another organization's, or another one is connected. */
+  /** The account belongs to another organization, or another account is connected. */
   | "taken"
   /** The wrong mode or scope, or the person may not connect accounts any more. */
   | "refused"
@@ -37,29 +37,29 @@ export type AuthorizationOutcome =
   /** The service could not reach its database. */
   | "unavailable"
 
-/** A finished authorization; the environment is null if it is not known which it was. */
+/** A finished authorization; the environment is null if it is unknown. */
 export interface FinishedAuthorization {
   readonly outcome: AuthorizationOutcome
   readonly environment: Environment | null
 }
 
-/** What the provider sends the browser back with; nothing of it is trusted. */
+/** The parameters with which the provider sends the browser back; none of them is trusted. */
 export interface ReturnedAuthorization {
   readonly state: string | undefined
   readonly code: Redacted.Redacted | undefined
   readonly error: string | undefined
 }
 
-/** The provider's own codes are shorter. */
+/** An upper bound; the provider's codes are shorter. */
 const maxCodeLength = 512
 
-/** How long a refusal waits for the access to end. */
+/** How long a refusal waits for the access to be ended at the provider. */
 const patienceOfRefusals = "5 seconds"
 
-/** How long a stop waits for the authorizations that are being finished. */
+/** How long a shutdown waits for authorizations in progress. */
 const patienceOfStop = "5 seconds"
 
-/** The provider's words for errors; anything else came from elsewhere and is not logged. */
+/** The format of the provider's error codes; anything else comes from elsewhere and is not logged. */
 const errorWord = /^[a-z_]{1,64}$/
 
 export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
@@ -70,27 +70,27 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const platforms = yield* makePlatforms
   const underWay = yield* FiberSet.make<FinishedAuthorization>()
   yield* Effect.addFinalizer(() =>
-    // Finalizers can't be interrupted, and so would outlast any time-out
+    // Finalizers are uninterruptible by default, so the timeout would have no effect
     FiberSet.awaitEmpty(underWay).pipe(Effect.interruptible, Effect.timeoutOption(patienceOfStop))
   )
 
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
 
-  /** Whether a disconnection leaves the access as it is: it is the platform's, and ending it would disconnect others. */
+  /** Whether a disconnection keeps the access: it is the platform's, so ending it would disconnect others. */
   const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
     repo.isNeeded(tenant, accountId)
 
   /**
-   * Ends the platform's access at the provider; if it has ended already, that is as good. Where others need it, it is still
-   * to be ended afterwards.
+   * Ends the platform's access at the provider; succeeds if it has already ended. If others need the access, it stays
+   * and must be ended later.
    */
   const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     if (yield* isKept(tenant, accountId)) {
       return
     }
     const account = { environment: tenant.environment, accountId }
-    // To a key of another platform the provider says so of every account
+    // To a key of another platform, every account looks revoked
     const hasEnded = (cause: unknown) => platforms.requireOwnKey(account, cause, "passes")
     yield* provider.endAuthorization(account).pipe(
       Effect.catchAll((failure) =>
@@ -106,7 +106,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     yield* accounts.accessEnded(tenant, accountId)
   })
 
-  /** Completes a disconnection at the provider, before another account takes its place here. */
+  /** Completes a pending disconnection at the provider before another account is connected here. */
   const endPending = Effect.fnUntraced(function* (tenant: Tenant) {
     const accountId = yield* repo.accessToEnd(tenant)
     if (Option.isSome(accountId)) {
@@ -137,9 +137,9 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   }, orUnavailable)
 
   /**
-   * Ends the access that was granted for nothing, so that no consent stays behind without an account here. But access is
-   * the platform's and not an organization's: where the account serves anybody, ending it would disconnect them, so it
-   * stays. Whatever becomes of it, the refusal is the answer.
+   * Ends the access to an account that was not linked, so that no unused consent remains. Access is the platform's, not
+   * an organization's: if the account is in use, ending it would disconnect its users, so it stays. Failures are only
+   * logged, so that the caller still gets the refusal.
    */
   const giveBack = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     const { environment, organizationId } = tenant
@@ -196,7 +196,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     )
   })
 
-  /** Takes the state, with which the code may be redeemed, and redeems it. */
+  /** Uses up the state, which permits redeeming the code, and redeems it. */
   const complete = Effect.fnUntraced(function* (
     { organizationId }: Membership,
     { id, personId }: Session,
@@ -233,7 +233,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     if (membership === null || !isToken(state)) {
       return { outcome: "expired", environment: null }
     }
-    // Not in the request's own fiber: whoever leaves the page or loads it again would lose a consent that can't be had twice
+    // In a separate fiber: leaving or reloading the page must not lose a consent that can't be redeemed twice
     const finishing = complete(membership, session, Redacted.make(state), returned).pipe(
       Effect.onInterrupt(() =>
         Effect.logWarning(
@@ -246,7 +246,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   })
 
   return {
-    /** Whether the platform is set up for it in this environment. */
+    /** Whether the platform is set up for authorizations in this environment. */
     isPossible: (environment: Environment): boolean => Option.isSome(urlOf(environment, Redacted.make(""))),
     start,
     finish,

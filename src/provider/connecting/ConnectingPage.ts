@@ -4,14 +4,14 @@ import type { Environment } from "../../events/Environment.ts"
 import { escaped, icon } from "../../kit/Html.ts"
 import type { AuthorizationOutcome } from "./Authorizations.ts"
 
-/** How a visit to the provider ended, as far as the address says. */
+/** The outcome of a visit to the provider, as far as the URL tells. */
 export type Visit =
   | { readonly of: "onboarding"; readonly ended: "returned" | "expired" }
   | { readonly of: "oauth"; readonly ended: AuthorizationOutcome | "signed_out" }
-  /** The address of the browser has asked too often. */
+  /** The browser's network exceeded the rate limit. */
   | { readonly of: "oauth"; readonly ended: "limited"; readonly retrySeconds: number }
 
-/** What a page says, and with which status. */
+/** A page's text and HTTP status. */
 interface Words {
   readonly status: number
   readonly title: string
@@ -31,7 +31,7 @@ const onboardingWords: Readonly<Record<"returned" | "expired", Words>> = {
   }
 }
 
-/** Only what is known: the same address may have connected the account a moment ago, in another tab or before a reload. */
+/** Claims only what is certain: the same URL may just have connected the account, in another tab or before a reload. */
 const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out" | "limited", Words>> = {
   connected: { status: 200, title: "The account is connected", text: "You can close this page." },
   denied: { status: 200, title: "Nothing was connected", text: "The access was declined at the payment provider." },
@@ -121,12 +121,12 @@ ${environment === "sandbox" ? '<p class="mode">Test mode</p>\n' : ""}<h1>${escap
     }
   )
 
-/** Where the console shows an environment's account. */
+/** The URL of the console's page of an environment's account. */
 const accountPage = (consoleUrl: string, environment: Environment): string => `${consoleUrl}/${environment}/account`
 
 /**
- * Where a browser goes on after a visit to the provider: to the console's page of the account, which says how it ended by
- * a word in its address, or to a small page where there is no console or no known environment.
+ * Answers a browser that returns from the provider: redirects to the console's account page with the outcome in the
+ * query, or shows a small page if there is no console, known environment or admitted session.
  *
  * @param consoleUrl the URL of the console; null if none is served
  */

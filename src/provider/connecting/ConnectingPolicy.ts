@@ -9,7 +9,7 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 
 /** Who may connect and disconnect accounts, and how often. */
 
-/** How often an organization may begin or continue to connect an account: each time costs the platform several calls. */
+/** How often an organization may start or resume connecting an account: each time costs the platform several calls. */
 export const connectingLimits = { perTenMinutes: 10, perDay: 50 } as const
 
 const policies = [
@@ -43,18 +43,18 @@ export const makeConnectingPolicy = Effect.gen(function* () {
     requireRole(tenant, author, entersEverything, "owners and admins may connect")
 
   return {
-    /** In a transaction: requires an owner or admin, by the role that the author has now. */
+    /** Requires an owner or admin, by the author's current role. Run it in a transaction. */
     requireManager,
 
-    /** The same in a transaction of its own, before something that takes none. */
+    /** Like `requireManager`, in its own transaction. */
     requireManagerNow: (tenant: Tenant, author: Author): Effect.Effect<void, PermissionDenied | ServiceUnavailable> =>
       orUnavailable(transaction(sql)(requireManager(tenant, author))),
 
-    /** In a transaction: requires an owner. */
+    /** Requires an owner. Run it in a transaction. */
     requireOwner: (tenant: Tenant, author: Author) =>
       requireRole(tenant, author, (role) => role === "owner", "owners may disconnect"),
 
-    /** Counts against the limits of the organization, in both environments together. */
+    /** Counts against the organization's rate limits, which both environments share. */
     takeTurn: ({ organizationId }: Tenant): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> =>
       Effect.forEach(
         policies,

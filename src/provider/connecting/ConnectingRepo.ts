@@ -7,18 +7,18 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
-/** An account that is being created for a tenant, or was. */
+/** The creation of a tenant's account, in progress or done. */
 export interface Onboarding {
   /** Part of the idempotency key of its creation. */
   readonly generation: number
   /** Null until the provider has answered. */
   readonly accountId: string | null
   readonly begunAt: Date
-  /** Whether the provider may have forgotten the key: then an account that it created is looked for. */
+  /** Whether the provider may have forgotten the key; then an account already created must be searched for. */
   readonly outlivesKey: boolean
 }
 
-/** What depends on a connected account, as counts. */
+/** Counts of what depends on a connected account. */
 export interface Dependents {
   readonly endpointCount: number
   readonly checkoutPageCount: number
@@ -26,7 +26,7 @@ export interface Dependents {
   readonly pendingDeliveryCount: number
 }
 
-/** How long the provider certainly keeps idempotency keys: 24 hours, less some room. */
+/** How long the provider is sure to keep idempotency keys: 24 hours less a margin. */
 const keyLifetime = "23 hours"
 
 /** Pending deliveries are counted up to this number. */
@@ -45,7 +45,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     begun_at < now() - ${keyLifetime}::interval AS "outlivesKey"`
 
   return {
-    /** The status that was last reported of the tenant's account; none if it was never readable. */
+    /** The last reported status of the tenant's account; none if it was never readable. */
     reportedStatus: (
       tenant: Tenant,
       accountId: string
@@ -57,7 +57,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row?.status)
       ),
 
-    /** The account that is disconnected here, while the platform's access has not yet ended at the provider. */
+    /** The account that is disconnected here but whose access at the provider must still be ended. */
     accessToEnd: (tenant: Tenant): Effect.Effect<Option.Option<string>, SqlError.SqlError> =>
       Effect.map(
         sql<{ accountId: string }>`
@@ -67,8 +67,8 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
 
     /**
-     * Whether an account serves an organization here, or was created for one, in any environment: the access to it is the
-     * platform's, so ending it would end it for all of them. The tenant's own disconnected account serves nobody.
+     * Whether an account is linked to an organization, or was created for one, in any environment: access to it is the
+     * platform's, so ending it would end it for all of them. The tenant's own disconnected account does not count.
      */
     isUsed: (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
       Effect.map(
@@ -82,8 +82,8 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
 
     /**
-     * Whether an account, without the tenant, serves another organization, or was created for one, or is connected in
-     * production, where the tenant is the sandbox: live access includes the test mode, so it gives nothing more there.
+     * Whether an account is linked to another organization, or was created for one, or the tenant is a sandbox and the
+     * account is connected in production: live access includes the test mode, so the sandbox adds no access.
      */
     isNeeded: ({ environment, organizationId }: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
       Effect.map(
@@ -131,10 +131,10 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
 
     /**
-     * Begins the creation of an account, or continues one whose answer is missing. Nothing if another request has changed
-     * meanwhile what was seen: its account is to be used.
+     * Starts the creation of an account, or resumes one whose answer is missing. Returns none if another request has
+     * changed the record since it was read: then that request's account is to be used.
      *
-     * @param seen the account that can't be used any more; null if there was none
+     * @param seen the recorded account, which can't be used any more; null if there was none
      */
     begin: (tenant: Tenant, seen: string | null): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
       Effect.map(
@@ -150,7 +150,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Remembers the account that was created; false if its creation was given up meanwhile. */
+    /** Stores the created account; returns false if its creation was given up in the meantime. */
     remember: (
       tenant: Tenant,
       { generation }: Onboarding,
@@ -165,13 +165,13 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** Gives up a creation that the provider refused: the next one is a new one there, too. */
+    /** Gives up a creation that was refused or has no account to be found; the next one gets a new idempotency key. */
     giveUp: (tenant: Tenant, { generation }: Onboarding): Effect.Effect<void, SqlError.SqlError> =>
       Effect.asVoid(sql`
         UPDATE payments.account_onboardings SET generation = generation + 1, begun_at = now()
         WHERE ${ofTenant(tenant)} AND generation = ${generation} AND account_id IS NULL`),
 
-    /** Begins an authorization in a session, in place of an earlier one. Returns when it ends. */
+    /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
     authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer): Effect.Effect<Date, SqlError.SqlError> =>
       Effect.flatMap(
         sql<{ expiresAt: Date }>`
@@ -184,7 +184,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           row === undefined ? Effect.dieMessage("INSERT … RETURNING answered no row") : Effect.succeed(row.expiresAt)
       ),
 
-    /** Uses up the session's authorization with this state; returns the environment that it was begun for. */
+    /** Uses up the session's authorization with this state; returns the environment that it was started for. */
     takeAuthorization: Effect.fnUntraced(function* (
       organizationId: OrganizationId,
       sessionId: string,

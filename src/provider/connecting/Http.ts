@@ -15,7 +15,7 @@ import type { OnboardingUrl } from "./Port.ts"
 /** The signed-in person in the selected workspace. */
 const memberInWorkspace = Effect.zipLeft(currentMember, Effect.flatMap(CurrentSession, requireWorkspace))
 
-/** The person in the workspace that the request means: another tab may have selected another one meanwhile. */
+/** The signed-in person. Refuses another environment than the selected one, which another tab may have changed. */
 const memberIn = (environment: Environment) =>
   Effect.filterOrFail(
     memberInWorkspace,
@@ -63,12 +63,12 @@ const shown = (environment: Environment, connection: Connection): typeof Account
   }
 }
 
-/** No cache keeps the answer. */
+/** Forbids caches to store the answer. */
 const unstored = HttpApp.appendPreResponseHandler((_request, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 )
 
-/** The URL leaves its wrapping only here, in the answer to the person who asked for it. */
+/** Unwraps the redacted URL, only here, in the answer to the person who requested it. */
 const revealed = ({ expiresAt, url }: OnboardingUrl) => Effect.as(unstored, { url: Redacted.value(url), expiresAt })
 
 /** Serves `AccountConnectionApi`. */

@@ -19,9 +19,9 @@ import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
 import { connectingPaths } from "./Paths.ts"
 
 /**
- * Creating an account for an organization, and onboarding it. However often and however many at once ask for it, and
- * whenever a process dies, a tenant has at most one created account at a time: what was begun is stored before the
- * provider is asked, its number is part of the idempotency key there, and the answer is stored before it is used.
+ * Creates an account for an organization, and onboards it. Despite repeated or concurrent requests and crashes, a
+ * tenant has at most one created account at a time: the start is stored before the provider is called, its generation
+ * is part of the idempotency key there, and the answer is stored before it is used.
  */
 
 const connectingAtOnce = () =>
@@ -29,11 +29,7 @@ const connectingAtOnce = () =>
     message: "Another request is connecting an account for this organization; try again shortly."
   })
 
-/**
- * The calls of onboarding.
- *
- * @param endPending completes a disconnection at the provider, before another account takes its place
- */
+/** @param endPending completes a pending disconnection at the provider before another account is connected here */
 export const makeOnboarding = Effect.fnUntraced(function* (
   publicUrl: string,
   endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
@@ -45,12 +41,12 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
 
-  /** Creates the account at the provider, or finds the one that an earlier try created. */
+  /** Creates the account at the provider, or finds the one that an earlier attempt created. */
   const create = Effect.fnUntraced(function* (tenant: Tenant, begun: Onboarding) {
     const { environment } = tenant
     const idempotencyKey = providerIdempotencyKey({
       tenant,
-      // There is none yet
+      // No account exists yet
       account: { environment, accountId: "" },
       operation: "accounts.create",
       effectKey: String(begun.generation)
@@ -71,12 +67,12 @@ export const makeOnboarding = Effect.fnUntraced(function* (
       )
     return yield* provider.createAccount(account, { idempotencyKey }).pipe(
       Effect.catchTags({
-        // A version with other parameters asked first
+        // Another version of the service called first, with other parameters
         IdempotencyKeyReused: findOrGiveUp,
-        // The provider keeps a failure under the key
+        // The provider stores its failure under the key
         ProviderOutcomeUnknown: findOrGiveUp
       }),
-      // The provider keeps a refusal under its key, even when its cause is mended
+      // The provider stores a refusal under its key, even after the cause is fixed
       Effect.tapError((failure) =>
         failure._tag !== "SqlError" && isRefusal(failure) ? repo.giveUp(tenant, begun) : Effect.void
       )
@@ -112,14 +108,14 @@ export const makeOnboarding = Effect.fnUntraced(function* (
       })
     )
 
-  /** Ensures that an account is connected: the present one, the one before, or a new one. */
+  /** Ensures that an account is connected: the current one, a former one, or a new one. */
   const ensureConnected = Effect.fnUntraced(function* (tenant: Tenant, author: Author) {
     const known = Option.getOrUndefined(yield* accounts.show(tenant))
     if (known?.status === "connected") {
       return known.linkedBy === "oauth" ? yield* new AccountOnboardingUnavailable() : known.accountId
     }
     const created = Option.getOrUndefined(yield* repo.onboarding(tenant))?.accountId ?? null
-    // An account whose owner had granted access takes the owner's consent again
+    // An account connected by its owner's consent needs that consent again
     const former = known === undefined || known.linkedBy === "oauth" ? null : known.accountId
     for (const accountId of new Set([former, created])) {
       if (accountId !== null && (yield* relink(tenant, accountId, author))) {
@@ -127,8 +123,8 @@ export const makeOnboarding = Effect.fnUntraced(function* (
       }
     }
     const accountId = yield* createFor(tenant, created, author)
-    // At once, not when its owner has finished: its notifications must have an owner from the first on, and the provider
-    // refuses charges until it has enabled them
+    // Link at once, before its owner has finished: its notifications need a tenant from the first one on, and the
+    // provider refuses charges until it has enabled them
     yield* link(tenant, accountId, author).pipe(
       Effect.catchTags({
         AccountTaken: ({ message }) => new AccountAlreadyConnected({ message }),

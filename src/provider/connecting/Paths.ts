@@ -1,4 +1,4 @@
-/** The pages that the provider leads the browser back to. The paths are settled with the provider, so they stay as they are. */
+/** The pages that the provider returns browsers to. The paths are registered there, so they must not change. */
 export const connectingPaths = {
   returned: "/identity/account/return",
   refresh: "/identity/account/refresh",

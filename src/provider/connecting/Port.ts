@@ -2,43 +2,45 @@ import type { Option, Redacted } from "effect"
 import type { Environment } from "../../events/Environment.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 
-/** An account to create: the marker is kept with it, so that it can be found again. */
+/** An account to create. The marker is stored with it, so that it can be found again. */
 export interface NewAccount {
   readonly environment: Environment
   readonly marker: string
 }
 
-/** Where the provider's onboarding leads back to. */
+/** The pages that the provider's onboarding returns to. */
 export interface OnboardingPages {
-  /** After it was finished or left: it proves nothing. */
+  /** After onboarding was finished or left, so a visit proves nothing. */
   readonly returnUrl: string
-  /** From a URL that has expired or was used before. */
+  /** After an onboarding URL that has expired or was already used. */
   readonly refreshUrl: string
 }
 
-/** A URL at which an account's owner goes on; whoever has it acts for the owner, so it is neither logged nor stored. */
+/**
+ * A URL at which an account's owner continues. Whoever has it acts for the owner, so it is neither logged nor stored.
+ */
 export interface OnboardingUrl {
   readonly url: Redacted.Redacted
   readonly expiresAt: Date
 }
 
-/** What an account's owner has granted. */
+/** The access that an account's owner has granted. */
 export interface Authorization {
   readonly accountId: string
   readonly environment: Environment
-  /** Whether the platform may change things, not only read them. */
+  /** Whether the access includes writes. */
   readonly mayWrite: boolean
 }
 
-/** The provider's operations by which an account is connected to the platform. */
+/** The provider's operations that connect an account to the platform. */
 export interface ConnectingPort {
-  /** The platform's own account, which the service's key is of. */
+  /** Returns the id of the platform's own account, which the service's key belongs to. */
   readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>
-  /** Creates an account that its owner completes; returns its id. A repeat under the same key creates no other. */
+  /** Creates an account that its owner completes; returns its id. Idempotent under the same key. */
   readonly createAccount: (account: NewAccount, options: WriteOptions) => ProviderCall<string>
-  /** The id of an account that was created with this marker since then; looks through at most 2,000 accounts. */
+  /** Finds the id of an account created with this marker at or after `since`, among at most 2,000 accounts. */
   readonly findCreatedAccount: (account: NewAccount, since: Date) => ProviderCall<Option.Option<string>>
-  /** A new URL of the account's onboarding, which works once. */
+  /** Creates a single-use URL of the account's onboarding. */
   readonly createOnboardingUrl: (account: ConnectedAccount, pages: OnboardingPages) => ProviderCall<OnboardingUrl>
   /**
    * The address at which the owner of an existing account grants access; none if the platform is not set up for that in
@@ -48,8 +50,8 @@ export interface ConnectingPort {
     environment: Environment,
     request: { readonly state: Redacted.Redacted; readonly redirectUrl: string }
   ) => Option.Option<Redacted.Redacted>
-  /** Exchanges a code, which works once. Never repeated: the provider takes a repeat for a stolen code. */
+  /** Exchanges a single-use code for access. Never retried: the provider treats a repeat as a stolen code. */
   readonly redeemAuthorization: (environment: Environment, code: Redacted.Redacted) => ProviderCall<Authorization>
-  /** Ends the access that the owner had granted. */
+  /** Ends the access that the account's owner granted. */
   readonly endAuthorization: (account: ConnectedAccount) => ProviderCall<void>
 }

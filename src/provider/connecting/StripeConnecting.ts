@@ -7,13 +7,13 @@ import type { StripeCall, StripeProviderOptions } from "../stripe/StripeCall.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
 import type { ConnectingPort, NewAccount, OnboardingPages } from "./Port.ts"
 
-/** The metadata that marks an account with the onboarding that it was created for. */
+/** The metadata key that marks an account with the onboarding it was created for. */
 const markerKey = "svc_onboarding"
 
 /**
- * The account as Stripe recommends it to platforms whose accounts charge directly and pay their own fees: its owner
- * deals with Stripe, which collects what it has to know and bears the losses, and has Stripe's full dashboard. Stripe
- * itself requests the capabilities of such an account, and asks its owner for country and business.
+ * The parameters that Stripe recommends to platforms whose accounts charge directly and pay their own fees: Stripe
+ * collects the owner's details, bears the losses, and gives the owner its full dashboard. Stripe itself requests the
+ * capabilities of such an account, and asks its owner for country and business.
  */
 export const accountParams = ({ marker }: Pick<NewAccount, "marker">): Stripe.AccountCreateParams => ({
   controller: {
@@ -25,7 +25,7 @@ export const accountParams = ({ marker }: Pick<NewAccount, "marker">): Stripe.Ac
   metadata: { [markerKey]: marker }
 })
 
-/** All that will be due is asked for at once, so that the owner need not come back soon. */
+/** Asks for everything that will eventually be due, so that the owner need not return soon. */
 export const onboardingParams = (
   { accountId }: Pick<ConnectedAccount, "accountId">,
   { refreshUrl, returnUrl }: OnboardingPages
@@ -37,27 +37,29 @@ export const onboardingParams = (
   return_url: returnUrl
 })
 
-/** How much earlier than ours Stripe's clock may be. */
+/** How far Stripe's clock may be behind ours. */
 const clockSkewSeconds = 300
 
 /** The scope that the service needs: it creates products, prices and sessions. */
 const scope = "read_write"
 
-/** The platform itself, in the place of a connected account. */
+/** The platform itself, where a call expects a connected account. */
 const platform = (environment: Environment): ConnectedAccount => ({ environment, accountId: "platform" })
 
-/** A call that names no connected account has no access that could be revoked. */
+/**
+ * Maps revoked access to a refused permission: a call on the platform names no account whose access could be revoked.
+ */
 const onPlatform = <A>(call: ProviderCall<A>): ProviderCall<A> =>
   Effect.catchTag(call, "AccountAccessRevoked", ({ cause }) => new ProviderPermissionDenied({ cause }))
 
-/** The package's types leave out that it attaches the response to answers of OAuth as well. */
+/** Corrects the package's types: OAuth answers have the response attached as well. */
 const withResponse = <A>(answer: Promise<A>): Promise<Stripe.Response<A>> => answer as Promise<Stripe.Response<A>>
 
 const accountIdForm = /^acct_\w{1,64}$/
 
 const incomplete = () => new ProviderUnavailable({ cause: "The provider's answer lacks the account's id" })
 
-/** How accounts are created at Stripe, onboarded by Account Links, and connected by OAuth. */
+/** Creates accounts at Stripe, onboards them with Account Links, and connects existing ones with OAuth. */
 export const stripeConnecting = (
   call: StripeCall,
   { apiUrl, oauthClientIds = {} }: Pick<StripeProviderOptions, "apiUrl" | "oauthClientIds">

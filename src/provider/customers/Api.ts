@@ -6,10 +6,7 @@ import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { createdFields } from "../Schemas.ts"
 
-/**
- * Query of `GET P/customers`. There is no search by e-mail address: addresses in URLs end up in the logs of everything
- * on the way.
- */
+/** Query of `GET P/customers`. There is no search by e-mail address: addresses in URLs end up in logs along the way. */
 export const ListCustomers = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListCustomers = typeof ListCustomers.Type
 

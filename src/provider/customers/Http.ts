@@ -6,7 +6,7 @@ import { Provider } from "../Provider.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { CustomersApi } from "./Api.ts"
 
-/** A customer's fields that say nothing about the person. A list of them, since the provider may add others at any time. */
+/** A customer's fields that are not personal: an allowlist, since the provider may add fields at any time. */
 const impersonal = ["id", "object", "created", "currency", "deleted", "delinquent", "livemode"] as const
 
 const withoutPersonalData = (customer: ProviderObject): ProviderObject => Struct.pick(customer, ...impersonal)

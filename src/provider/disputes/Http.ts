@@ -6,7 +6,7 @@ import { Provider } from "../Provider.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { DisputesApi } from "./Api.ts"
 
-/** A dispute without what was submitted about it, which can name the payer and hold letters and addresses. */
+/** Removes a dispute's evidence, which can name the payer and hold letters and addresses. */
 const withoutEvidence = ({ evidence: _, ...rest }: ProviderObject): ProviderObject => withoutPayer(rest)
 
 export const disputesHandlers = Effect.map(Provider, (provider) =>

@@ -11,13 +11,13 @@ export interface VerifiedNotification {
   readonly event: unknown
 }
 
-/** A time in which events were created, `until` excluded. */
+/** The time range in which events were created, `until` excluded. */
 export interface TimeOfEvents {
   readonly since: Date
   readonly until?: Date | undefined
 }
 
-/** An event, without what it is about. */
+/** An event without its object. */
 export interface ListedEvent {
   readonly id: string
   readonly type: string
@@ -25,16 +25,19 @@ export interface ListedEvent {
   readonly created: number
 }
 
-/** The provider's notifications, and what completes or repeats them. */
+/** The provider's notifications, and the reads that complete or repeat them. */
 export interface NotificationsPort {
-  /** Refuses a header that no body could make valid, so that the body need not be read: none, of another form, too old. */
+  /**
+   * Refuses a header that no body could make valid, so that the body need not be read: it is missing, malformed, or
+   * more than 5 minutes off.
+   */
   readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
   readonly verifyNotification: (
     body: Uint8Array,
     signatureHeader: string | undefined
   ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
-  /** The same for a thin notification, which names an event and carries no object. */
+  /** Like `verifyNotification`, for a thin notification, which names an event and carries no object. */
   readonly verifyThinNotification: (
     body: Uint8Array,
     signatureHeader: string | undefined
@@ -43,8 +46,8 @@ export interface NotificationsPort {
   /** A snapshot event as it was sent; the provider keeps it for 30 days. */
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   /**
-   * The account's snapshot events that were created within a time, newest first: the provider keeps them for 30 days.
-   * Fails if there are more than 100,000.
+   * Lists the account's snapshot events of a time range, newest first; the provider keeps them for 30 days. Fails if
+   * there are more than 100,000.
    */
   readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
   /** All items of a subscription; the subscription in an event may list only some of them. */

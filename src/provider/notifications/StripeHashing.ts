@@ -3,12 +3,12 @@ import { Redacted } from "effect"
 import Stripe from "stripe"
 import { HmacKey, HmacSha256 } from "../../kit/HmacSha256.ts"
 
-/** The longest text that is hashed in the memory that is kept for it, in characters. */
+/** The longest text, in characters, that is hashed in the buffer that is kept between calls. */
 const maxKept = 64 * 1024
 
 const hmac = new HmacSha256()
 
-/** The hashing that the provider's package verifies with, for one secret, which is prepared once. */
+/** The HMAC that the provider's package verifies with, for one secret, whose key is prepared once. */
 export class StripeHashing extends Stripe.CryptoProvider {
   readonly #key: HmacKey
 
@@ -17,7 +17,7 @@ export class StripeHashing extends Stripe.CryptoProvider {
     this.#key = new HmacKey(Redacted.value(secret))
   }
 
-  /** @param secret the one that this was created with */
+  /** @param secret must be the constructor's secret */
   override computeHMACSignature(payload: string, secret: string): string {
     if (payload.length > maxKept) return createHmac("sha256", secret).update(payload, "utf8").digest("hex")
     hmac.setBody(payload)

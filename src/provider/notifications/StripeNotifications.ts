@@ -12,7 +12,7 @@ import { StripeHashing } from "./StripeHashing.ts"
 /** How far the time of a notification may be off, in either direction (contract 8.3). */
 const toleranceSeconds = 300
 
-/** The `t=` of a signature header; undefined if there are two, which two readers could read differently. */
+/** The `t=` of a signature header; undefined if there are several, since two parsers could read different ones. */
 const timestampOf = (header: string): number | undefined => {
   const times = header.split(",").filter((part) => part.trim().startsWith("t="))
   const [time] = times
@@ -21,10 +21,10 @@ const timestampOf = (header: string): number | undefined => {
     : undefined
 }
 
-/** A signature of the scheme that is verified. */
+/** A signature of the only scheme that is verified, `v1`. */
 const someSignature = /(?:^|,)\s*v1=[0-9a-f]{64}\s*(?:,|$)/
 
-/** Whether the header could sign something now. */
+/** Whether the header has a `v1` signature and a timestamp within the tolerance. */
 const mayBeSigned = (header: string | undefined, now: number): header is string => {
   const time = header === undefined ? undefined : timestampOf(header)
   return (
@@ -38,8 +38,8 @@ const mayBeSigned = (header: string | undefined, now: number): header is string 
 const byteOrderMark = Buffer.from("\uFEFF")
 
 /**
- * Whether the bytes are exactly the text that is verified: the package drops a byte order mark and replaces invalid UTF-8,
- * so it would confirm bytes that nobody signed.
+ * Whether the bytes are exactly the text that is verified: the package drops a byte order mark and replaces invalid
+ * UTF-8, so it would confirm bytes that nobody signed.
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
@@ -51,7 +51,9 @@ interface Signer {
   readonly hashing: Stripe.CryptoProvider
 }
 
-/** Whether the header signs this text under the secret. Odd signatures make the package throw plain errors, too. */
+/**
+ * Whether the header signs this text under the secret. Malformed signatures make the package throw plain errors, too.
+ */
 const isSigned = (text: string, header: string, { hashing, secret }: Signer, now: number): boolean => {
   const { signature } = Stripe.webhooks
   if (signature === null) return false
@@ -82,7 +84,7 @@ export const stripeNotifications = (
     })
   )
 
-  /** Finds the secret that signed the bytes; nothing of them is parsed before. */
+  /** Finds the secret that signed the bytes, before anything of them is parsed. */
   const verify = (
     bytes: Uint8Array,
     header: string | undefined

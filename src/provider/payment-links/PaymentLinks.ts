@@ -49,8 +49,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Copies what a link's metadata has become to what its payments or subscriptions get. Another change may come between,
-   * so the answer is compared again.
+   * Copies a link's metadata to its payments or subscriptions. Another change may come in between, so the answer is
+   * compared again.
    */
   const carry = (
     account: ConnectedAccount,
@@ -64,13 +64,13 @@ const make = Effect.gen(function* () {
       : provider
           .carryLinkMetadata(account, String(link["id"]), carried, key(`carry ${tries} ${JSON.stringify(carried)}`))
           .pipe(
-            // The link itself is changed already: a repeat completes it
+            // The link itself is already changed; a repeat completes the copy
             Effect.mapError((failure) => (isRefusal(failure) ? new ProviderUnavailable({ cause: failure }) : failure)),
             Effect.flatMap((changed) => carry(account, changed, key, tries - 1))
           )
   }
 
-  /** Opening a link that sells a recurring price takes the permission for it, as creating it does. */
+  /** Opening a link that sells a recurring price requires the same permission as creating it. */
   const requireToOpen = Effect.fnUntraced(function* (principal: PrincipalShape, id: string) {
     if (!principal.permissions.has("subscriptions:write")) {
       const link = yield* accounts.use(principal, (account) => provider.retrievePaymentLink(account, id))
@@ -98,7 +98,7 @@ const make = Effect.gen(function* () {
   return { create, update }
 })
 
-/** The most calls that copy a link's metadata. More are needed only if it is changed by others all the time. */
+/** Maximum attempts to copy a link's metadata. More are needed only if others keep changing it. */
 const maximumCarries = 3
 
 const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Record<string, unknown>>): boolean =>
@@ -106,8 +106,8 @@ const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Rec
   Object.entries(some).every(([key, value]) => others[key] === value)
 
 /**
- * What a link's payments or subscriptions should get and don't; undefined if they do, or if the link was not created
- * here: then its owner decides at the provider.
+ * The metadata still to be copied to a link's payments or subscriptions; undefined if it is up to date, or if the link
+ * was not created here: then its owner decides at the provider.
  */
 const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
   const mode = sellsRecurring(link) ? ("subscription" as const) : ("payment" as const)
@@ -122,8 +122,8 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
   PaymentLinks,
   {
     /**
-     * Creates a link with the mode and trial of its prices, and records what it sells, for the events of its sessions.
-     * The same idempotency key with the same parameters creates one. If the caller may not sell a recurring price, it
+     * Creates a link with the mode and trial of its prices, and records its items, for the events of its sessions. The
+     * same idempotency key with the same parameters creates one link. If the caller may not sell a recurring price, it
      * fails with `permission_denied`.
      */
     readonly create: (
@@ -135,8 +135,8 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
       ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable
     >
     /**
-     * Changes a link; absent fields stay as they are, and metadata is merged. What a link of this service has then is
-     * copied to the payments or subscriptions of sessions that are opened from then on. If the caller may not sell a
+     * Changes a link; absent fields are unchanged, and metadata is merged. The resulting metadata of a link of this
+     * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
      * recurring price, opening a closed link that sells one fails with `permission_denied`.
      */
     readonly update: (

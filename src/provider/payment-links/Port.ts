@@ -6,29 +6,29 @@ import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./A
 
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
-/** The parameters that a link's payments or subscriptions get from it. */
+/** The metadata that a link's payments or subscriptions get from it. */
 export interface CarriedMetadata {
   readonly mode: "payment" | "subscription"
-  /** Replaces what was there. */
+  /** Replaces the current metadata. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
 /** The provider's operations on payment links, which it returns with all of their `line_items`. */
 export interface PaymentLinksPort {
-  /** Returns the link, and what it sells. */
+  /** Returns the link and the items it sells. */
   readonly createPaymentLink: (
     account: ConnectedAccount,
     params: NewPaymentLink,
     options: WriteOptions
   ) => ProviderCall<{ readonly link: ProviderObject; readonly soldItems: SoldItems }>
-  /** Absent fields stay as they are, and so do keys of metadata that are not named. */
+  /** Absent fields and unnamed metadata keys are unchanged. */
   readonly updatePaymentLink: (
     account: ConnectedAccount,
     id: string,
     changes: UpdatePaymentLink,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /** Sets the metadata of the payments or subscriptions that a link makes from then on. */
+  /** Sets the metadata of a link's future payments or subscriptions. */
   readonly carryLinkMetadata: (
     account: ConnectedAccount,
     id: string,

@@ -13,12 +13,12 @@ import type { CarriedMetadata, NewPaymentLink, PaymentLinksPort } from "./Port.t
 
 const expanded = { expand: ["line_items"] }
 
-/** Calls at once for the lines of the links in a list. */
+/** Concurrent calls for the lines of a list's links. */
 const linesConcurrency = 5
 
 /**
- * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the payment
- * or subscription.
+ * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the
+ * payment or subscription.
  */
 export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCreateParams => {
   const { line_items, metadata, mode, trialPeriodDays, ...rest } = params
@@ -39,7 +39,7 @@ export const paymentLinkChangeParams = ({ metadata, ...rest }: UpdatePaymentLink
   ...expanded
 })
 
-/** The parameters for what a link's payments or subscriptions get: Stripe merges nothing here, and `""` is none. */
+/** The parameters for the metadata of payments or subscriptions: Stripe replaces it as a whole; `""` clears it. */
 export const carriedParams = ({ metadata, mode }: CarriedMetadata): Stripe.PaymentLinkUpdateParams => {
   const carried = { metadata: Object.keys(metadata).length === 0 ? ("" as const) : { ...metadata } }
   return {
@@ -54,7 +54,7 @@ export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
       client.paymentLinks.listLineItems(id, everyLine, scope)
     )
 
-  /** A link as the API shows it, with all of its lines, which Stripe shows up to ten of. */
+  /** A link as the API shows it, with all of its lines, of which Stripe expands only ten. */
   const whole = (account: ConnectedAccount, link: Stripe.PaymentLink) =>
     Effect.map(allLines(link.line_items, linesOf(account, link.id)), (lines) => {
       const list = { object: "list", url: `/v1/payment_links/${link.id}/line_items`, ...link.line_items }
@@ -62,7 +62,7 @@ export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
       return { lines, link: shown }
     })
 
-  /** The link of a call whose path has its id. */
+  /** The link of a call with its id in the path. */
   const namedLink = (account: ConnectedAccount, link: ProviderCall<Stripe.PaymentLink>): ProviderCall<ProviderObject> =>
     link.pipe(
       Effect.flatMap((answered) => whole(account, answered)),

@@ -26,7 +26,7 @@ export const stripePayments = (call: StripeCall): PaymentsPort => ({
     someOnPages(
       (params) => call("charges.list", account, (client, scope) => client.charges.list(params, scope)),
       isPayment,
-      // With so many failed charges before any that succeeded, the account is old enough to have had its first payment
+      // After 2,000 charges without a success, assume that the account is old enough to have had its first payment
       true
     ),
 

@@ -41,7 +41,7 @@ const productRules = (price: {
     : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
 }
 
-/** A name for a price that an integrator chooses and can look it up by; an account has each at most once. */
+/** A price's lookup name, chosen by the integrator and unique per account. */
 const LookupKey = ProviderText(200)
 
 const transfer = {
@@ -85,7 +85,7 @@ export const CreatePrice = strict(
 )
 export type CreatePrice = typeof CreatePrice.Type
 
-/** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields stay as they are. What a price costs never changes. */
+/** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields are unchanged. A price's amount never changes. */
 export const UpdatePrice = strict(
   Schema.Struct({
     active: optional(
@@ -109,10 +109,10 @@ export const UpdatePrice = strict(
 )
 export type UpdatePrice = typeof UpdatePrice.Type
 
-/** The most lookup keys in a query, which is the provider's bound. */
+/** Maximum number of lookup keys in a query, the provider's limit. */
 const maximumLookupKeys = 10
 
-/** Lookup keys in a query, each as a parameter of its own: one alone arrives as text. */
+/** Lookup keys in a query, as a repeated parameter; a single one arrives as a string. */
 const LookupKeysFromQuery = Schema.transform(
   Schema.Union(LookupKey, Schema.Array(LookupKey).pipe(Schema.minItems(1), Schema.maxItems(maximumLookupKeys))),
   Schema.Array(Schema.typeSchema(LookupKey)).pipe(Schema.minItems(1), Schema.maxItems(maximumLookupKeys)),

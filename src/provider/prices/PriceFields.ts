@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { optional } from "../../kit/Request.ts"
 import { type BrokenRule, UnitAmount } from "../Schemas.ts"
 
-/** The most intervals of a billing period: the provider bills at most three years at once. */
+/** Maximum number of intervals in a billing period: the provider bills at most three years at once. */
 const maximumIntervalCount = { day: 1_095, week: 156, month: 36, year: 3 } as const
 
 const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): BrokenRule => ({ path, message })
@@ -41,8 +41,8 @@ export const RecurringWithTrial = Schema.Struct({
 }).pipe(Schema.filter(withinThreeYears))
 
 /**
- * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires `enabled`;
- * the service adds it, so callers may leave it out.
+ * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires
+ * `enabled`; the service adds it, so callers may leave it out.
  */
 export const CustomUnitAmount = Schema.Struct({
   enabled: optional(Schema.Literal(true)),

@@ -48,7 +48,7 @@ const makeRecentlyUsed = <A>(capacity: number) => {
   }
 }
 
-/** How long terms are remembered, in milliseconds: a trial that was changed at the provider is sold at most so late. */
+/** How long terms are cached, in milliseconds: the longest delay until a trial changed at the provider takes effect. */
 const rememberedFor = Duration.toMillis("5 minutes")
 
 const make = Effect.gen(function* () {
@@ -91,7 +91,7 @@ export class Prices extends Context.Tag("connected-payments/provider/Prices")<
   Prices,
   {
     /**
-     * The terms of the price in each line, read from the provider and then remembered for 5 minutes. An unknown price is
+     * Returns the terms of the price in each line, read from the provider and cached for 5 minutes. An unknown price is
      * refused as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
      */
     readonly termsOf: (

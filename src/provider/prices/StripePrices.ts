@@ -7,7 +7,7 @@ import { metadataParams } from "../stripe/StripeMetadata.ts"
 import type { CreatePrice, ListPrices, UpdatePrice } from "./Api.ts"
 import type { PricesPort } from "./Port.ts"
 
-/** A price has its tiers wherever it is answered by itself (contract 4.13). */
+/** Prices, single or listed, are returned with their tiers (contract 4.13). */
 const expanded = { expand: ["tiers"] }
 const expandedEach = { expand: ["data.tiers"] }
 
@@ -31,7 +31,7 @@ export const priceParams = (params: CreatePrice): Stripe.PriceCreateParams => {
   }
 }
 
-/** The parameters of a change of a price. Stripe takes an empty text for the removal of one. */
+/** The parameters of a price change. In Stripe's API, an empty string removes a text. */
 export const priceChangeParams = ({
   lookup_key,
   metadata,

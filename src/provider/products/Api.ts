@@ -19,7 +19,7 @@ import {
 } from "../Schemas.ts"
 import { HttpsUrl, ImageUrl } from "./Urls.ts"
 
-/** A new default price of a product. Tiers, trials and lookup keys are for `POST P/prices`. */
+/** A new default price of a product. Tiers, trials and lookup keys need `POST P/prices`. */
 export const DefaultPriceData = Schema.Struct({
   currency: Currency,
   unit_amount: optional(UnitAmount),

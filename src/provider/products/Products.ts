@@ -11,9 +11,7 @@ import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { UpdateProduct } from "./Api.ts"
 
-/**
- * Turns the refusal of a new default price into one of the product's change: an unknown product is the one in the path.
- */
+/** Maps a refusal of the new default price to the change's fields: an unknown product is the `id` in the path. */
 const asRefusalOfProduct = (failure: ProviderCallFailure): ProviderCallFailure =>
   failure._tag === "ProviderRequestRefused" &&
   failure.code === "provider_resource_missing" &&

@@ -7,7 +7,7 @@ import { metadataParams } from "../stripe/StripeMetadata.ts"
 import type { CreateProduct, DefaultPriceData } from "./Api.ts"
 import type { ProductChanges, ProductsPort } from "./Port.ts"
 
-/** A product has its default price as an object wherever it is answered (contract 4.13). */
+/** Products, single or listed, are returned with their default price as an object (contract 4.13). */
 const expanded = { expand: ["default_price"] }
 const expandedEach = { expand: ["data.default_price"] }
 

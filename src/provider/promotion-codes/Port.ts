@@ -19,7 +19,7 @@ export interface PromotionCodesPort {
     params: NewCoupon,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /** Deletes a coupon, whose promotion codes can't be used from then on. */
+  /** Deletes a coupon, which invalidates its promotion codes. */
   readonly deleteCoupon: (account: ConnectedAccount, id: string) => ProviderCall<void>
 
   readonly createPromotionCode: (

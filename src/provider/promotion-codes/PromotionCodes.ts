@@ -15,14 +15,14 @@ import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePromotionCode } from "./Api.ts"
 
-/** The calls of one try: their keys at the provider, and the coupon's id, by which a repeat recognizes its own. */
+/** The calls of one attempt: their idempotency keys, and the coupon's id, by which a repeat recognizes its coupon. */
 interface Steps {
   readonly couponId: string
   readonly coupon: WriteOptions
   readonly code: WriteOptions
 }
 
-/** The most tries of a request under one key: each may be refused, undone and repeated. */
+/** Maximum attempts of a request under one key: each may be refused, undone and repeated. */
 const maximumTries = 5
 
 const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): ReadonlyArray<Steps> =>
@@ -44,15 +44,15 @@ const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): 
 
 const couponIdOf = ({ coupon }: ProviderObject): unknown => (Predicate.isRecord(coupon) ? coupon["id"] : coupon)
 
-/** Whether an object of the provider's has this value in a field; undefined for a field that is null or absent. */
+/** Whether a provider object has this value in a field; undefined matches a field that is null or absent. */
 const has = (object: ProviderObject, field: string, value: string | number | undefined): boolean =>
   (object[field] ?? undefined) === value
 
-/** Whether a percentage is this one, however the provider rounds it. */
+/** Whether two percentages are equal up to the provider's rounding. */
 const isAbout = (percentage: unknown, wanted: number | undefined): boolean =>
   wanted === undefined ? (percentage ?? undefined) === undefined : Math.abs(Number(percentage) - wanted) < 0.01
 
-/** Whether a code takes off what was asked for, and for as long, as often and as widely. */
+/** Whether a code has the requested discount, duration, limits and products. */
 const hasTerms = (code: ProviderObject, params: CreatePromotionCode): boolean => {
   const coupon = Predicate.isReadonlyRecord(code["coupon"]) ? code["coupon"] : {}
   const appliesTo = Predicate.isReadonlyRecord(coupon["applies_to"]) ? coupon["applies_to"]["products"] : []
@@ -80,7 +80,7 @@ const alreadyExists = (cause?: unknown) =>
     cause
   })
 
-/** Whether a coupon with this id exists, or existed, from a request that the provider's idempotency no longer remembers. */
+/** Whether the coupon's id is already used, by a request whose idempotency key the provider has forgotten. */
 const isUsedUp = (failure: ProviderCallFailure): boolean =>
   failure._tag === "ProviderRequestRefused" &&
   failure.code === "provider_resource_already_exists" &&
@@ -99,7 +99,7 @@ const make = Effect.gen(function* () {
   const findActive = (account: ConnectedAccount, code: string) =>
     Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
 
-  /** Creates the coupon of a try; returns none if the try's id was used up before. */
+  /** Creates the coupon of an attempt; returns none if the attempt's id was already used. */
   const createCoupon = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
     const { code: _, expires_at: __, max_redemptions: ___, metadata: ____, ...coupon } = params
     return provider.createCoupon(account, { ...coupon, id: steps.couponId }, steps.coupon).pipe(
@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
     )
   }
 
-  /** Deletes the coupon. If that fails, the error asks the caller to repeat the request, which then comes back here. */
+  /** Deletes the coupon. If that fails, the error asks the caller to repeat the request, which resumes here. */
   const undo = (account: ConnectedAccount, steps: Steps) =>
     Effect.catchIf(provider.deleteCoupon(account, steps.couponId), isRefusal, () => Effect.void)
 
@@ -136,8 +136,8 @@ const make = Effect.gen(function* () {
       : Effect.fail(inOurNames({ promotion: null })(refusal))
 
   /**
-   * Makes one try, or the next one if its coupon was deleted, because an earlier request with this key was refused and
-   * undone.
+   * Makes one attempt, or the next one if its coupon was deleted because an earlier request with this key was refused
+   * and undone.
    */
   const tryToCreate = (
     account: ConnectedAccount,
@@ -176,8 +176,8 @@ const make = Effect.gen(function* () {
         if (found === undefined) {
           return yield* tryToCreate(account, params, steps)
         }
-        // A code with one of our coupons is from an earlier request whose answer was not stored. With other terms it is from
-        // another request, made under the same key when that was last forgotten
+        // A code with one of our coupons is from an earlier request whose answer was not stored. If its terms differ,
+        // it is from another request, made under the same key before that key was forgotten
         const isOwn = steps.some(({ couponId }) => couponId === couponIdOf(found)) && hasTerms(found, params)
         return isOwn ? found : yield* alreadyExists()
       })

@@ -1,9 +1,9 @@
 import { Effect, Fiber } from "effect"
 
 /**
- * Bounds the calls that run at once per name, so that one busy tenant does not use up the platform's rate limit at the
- * provider. Further calls wait for their turn, first come, first served. A caller who leaves while it waits gives up its
- * place. One who leaves later does not end the call at the provider, so the turn ends with the call.
+ * Limits concurrent calls per name with a semaphore, so that one busy tenant does not use up the platform's rate limit
+ * at the provider. Further calls wait, first come, first served. A caller interrupted while waiting gives up its place.
+ * A later interrupt does not end the call at the provider, so the permit is held until the call ends.
  */
 export const makeBoundedPerName = (bound: number) => {
   const inUse = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
@@ -15,7 +15,7 @@ export const makeBoundedPerName = (bound: number) => {
     return entry
   }
 
-  /** Removes a name that is no longer in use: there are as many names as tenants. */
+  /** Removes a name that is no longer in use, since there are as many names as tenants. */
   const leave = (name: string, entry: ReturnType<typeof enter>) => {
     entry.users -= 1
     if (entry.users === 0) {
@@ -31,7 +31,7 @@ export const makeBoundedPerName = (bound: number) => {
         const left = Effect.sync(() => leave(name, entry))
         return restore(semaphore.take(1)).pipe(
           Effect.onInterrupt(() => left),
-          // In a fiber of its own, since the call is still under way when its caller has left
+          // In a separate fiber, since the call continues after its caller was interrupted
           Effect.zipRight(Effect.forkDaemon(Effect.ensuring(call, Effect.zipRight(semaphore.release(1), left)))),
           Effect.flatMap((running) => restore(Fiber.join(running)))
         )

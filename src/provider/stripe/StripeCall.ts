@@ -16,26 +16,28 @@ import { repeated } from "./RepeatedCalls.ts"
 import { type CallFailure, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
 import { stripeHttpClient } from "./StripeHttpClient.ts"
 
-/** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
+/** The Stripe adapter's options: credentials by environment, and settings of its calls. */
 export interface StripeProviderOptions {
   readonly sandbox: Option.Option<ProviderCredentials>
   readonly production: Option.Option<ProviderCredentials>
-  /** Another address of the provider's API, such as an emulator's. */
+  /** Overrides the address of the provider's API, for example with an emulator's. */
   readonly apiUrl: Option.Option<URL>
-  /** The ids of the platform's OAuth application; without one, existing accounts can't be connected in that environment. */
+  /**
+   * The ids of the platform's OAuth application; in an environment without one, existing accounts can't be connected.
+   */
   readonly oauthClientIds?: { readonly [E in Environment]?: string }
   readonly checkoutSuccessUrl: string
   readonly checkoutCancelUrl: string
-  /** The time limit for a whole call, including its answer, repeats and the wait for its turn. Default 30 s. */
+  /** Timeout of a whole call, including its answer, retries and the wait for a permit. Default 30 s. */
   readonly timeout?: Duration.DurationInput
-  /** Calls at once per connected account and process; more wait for their turn. Default 20. */
+  /** Maximum concurrent calls per connected account and process; further calls wait. Default 20. */
   readonly concurrencyPerAccount?: number
 }
 
 const defaultTimeout = Duration.seconds(30)
 const defaultConcurrencyPerAccount = 20
 
-/** The server that is called, in OpenTelemetry's attribute names. */
+/** The called server, as OpenTelemetry attributes. */
 const attributesOf = ({ apiUrl }: StripeProviderOptions) =>
   serverAttributes(Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com")))
 
@@ -65,8 +67,8 @@ const withoutSecretsIn = (part: unknown): unknown => {
 }
 
 /**
- * An object without the secrets that let a payer's browser act on it: its own, and those of objects within it, such as
- * the source of an older charge.
+ * Returns an object without the secrets that let a payer's browser act on it: its own and those of nested objects, such
+ * as the source of an older charge.
  */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
   const shown: Record<string, unknown> = {}
@@ -84,15 +86,14 @@ const toPage = (answer: unknown): ProviderPage => {
 
 const hashed = (accountId: string): string => createHash("sha256").update(accountId).digest("hex").slice(0, 16)
 
-/** How a call is made. */
 export interface CallOptions {
-  /** For a write that must not be repeated, whatever the failure. */
+  /** Disables retries, for a write that must never be repeated. */
   readonly once?: boolean
 }
 
 /**
- * Makes one call on a connected account. `run` may run more than once, so it makes a read, or a write that is safe to
- * repeat: a POST with an idempotency key, or a DELETE. Any other write is made `once`.
+ * Makes one call on a connected account. `run` may be retried, so it must be a read, or a write that is safe to repeat:
+ * a POST with an idempotency key, or a DELETE. Make any other write `once`.
  */
 export type StripeCall = <A>(
   operation: string,
@@ -104,16 +105,18 @@ export type StripeCall = <A>(
 /** The object that a call returns, as the API shows it. */
 export const one = (object: ProviderCall<unknown>) => Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
 
-/** The object of a call whose path has its id: a refusal of that id names `id`, whatever Stripe calls it. */
+/**
+ * The object of a call with its id in the path: a refusal of that id names the field `id`, whatever Stripe calls it.
+ */
 export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(object), inOurNames(pathIdNames))
 
 /** The page that a call returns, as the API shows it. */
 export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
-/** The page of a call whose path has an object's id: as with `named`, a refusal of that id names `id`. */
+/** The page of a call with an object's id in the path: as with `named`, a refusal of that id names `id`. */
 export const namedPage = (answer: ProviderCall<unknown>) => Effect.mapError(page(answer), inOurNames(pathIdNames))
 
-/** Reports the outcome of a call on its span and in the metrics. */
+/** Starts a call's timer; returns callbacks that record the outcome on the call's span and in the metrics. */
 const report = (metrics: MetricsWriter | null, operation: string, environment: Environment) =>
   Effect.sync(() => {
     const startedAt = performance.now()
@@ -146,12 +149,12 @@ const report = (metrics: MetricsWriter | null, operation: string, environment: E
   })
 
 const log = ({ facts }: CallFailure) =>
-  // With 401 OAuth also answers that the account is not connected
+  // OAuth also answers 401 if the account is not connected
   facts.status === 401 && facts.type !== "invalid_client"
     ? Effect.logError("The provider refuses the platform's key", facts)
     : Effect.logDebug("The provider refused a call", facts)
 
-/** Whether the name of an object's kind is one that Stripe can have given: a list has a page of objects. */
+/** Whether the answer has an `object` type, as Stripe's answers do; a `list` must have a page of objects. */
 const isOfKind = (answer: Stripe.Response<unknown>): boolean =>
   Predicate.hasProperty(answer, "object") &&
   typeof answer.object === "string" &&
@@ -159,8 +162,8 @@ const isOfKind = (answer: Stripe.Response<unknown>): boolean =>
     (Predicate.hasProperty(answer, "data") && Array.isArray(answer.data) && answer.data.every(Predicate.isRecord)))
 
 /**
- * Whether Stripe itself gave the answer. The package accepts every answer without an error object, even a proxy's or a
- * redirect; Stripe's own answers have an `object` field, and those of its OAuth the account's id.
+ * Whether the answer is Stripe's own. The package accepts every answer without an error object, even a proxy's or a
+ * redirect; Stripe's answers have an `object` field, and those of its OAuth the account's id.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
   answer.lastResponse.statusCode < 300 && (isOfKind(answer) || Predicate.hasProperty(answer, "stripe_user_id"))
@@ -180,8 +183,8 @@ const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure =
 }
 
 /**
- * Makes calls with the client of the account's environment: a bounded number at once per account, repeated if that may
- * help, within one deadline. Errors are the API's own. Calls are measured if there are metrics.
+ * Makes calls with the client of the account's environment, with bounded concurrency per account, and retries of
+ * transient failures within one deadline. Fails with the API's errors. Measures calls if `metrics` is given.
  */
 export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
   const clients = {
@@ -221,12 +224,12 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
                 ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
               }
             }),
-            // Each attempt takes its own turn, so that a pause between two of them holds up no other call
+            // Each attempt takes its own permit, so that the pause before a retry blocks no other call
             (call) => bounded(`${account.environment} ${account.accountId}`, call)
           )
         return (once ? attempt(0) : repeated(attempt, deadline)).pipe(
           Effect.mapError(({ error }) => error),
-          // The package's own time-out only bounds silence, which a slow drip never reaches
+          // The package's own timeout only bounds idle time, which a slowly dripping answer never reaches
           Effect.timeoutFail({ duration: deadline, onTimeout: () => new ProviderTimeout() })
         )
       }

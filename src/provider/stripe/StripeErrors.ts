@@ -28,7 +28,7 @@ const requestIdForm = /^req_[A-Za-z0-9_-]{1,64}$/
 const paramForm = /^[^\p{Cc}]{1,255}$/u
 
 /**
- * A part of an answer if it has its usual form. A proxy may send anything in its place, null and numbers included,
+ * Returns a field of an answer if it has its usual format. A proxy may send anything, including null and numbers,
  * whatever the package's types say.
  */
 const ofForm = (form: RegExp, value: unknown): string | undefined =>
@@ -36,7 +36,7 @@ const ofForm = (form: RegExp, value: unknown): string | undefined =>
 
 const safeCode = (code: string): string => (/^[a-z0-9_]{1,80}$/.test(code) ? code : "error")
 
-/** The code of an error: `error` for one that no code of Stripe's has the form of, its type if there is none. */
+/** The code of an error: `error` if it does not look like a Stripe code, or the error's type if it has none. */
 const codeOf = ({ code }: Stripe.errors.StripeError, facts: ProviderAnswer): string =>
   `provider_${safeCode(facts.code ?? (code ? "error" : facts.type))}`
 
@@ -45,15 +45,15 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
 }
 
-/** A failed call: the API's error, the facts for operators, and whether to repeat it. */
+/** A failed call: the API's error, the facts for operators, and whether to retry it. */
 export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
   readonly facts: ProviderAnswer
 }
 
 /**
- * Whether the provider keeps a failure of its own under the call's idempotency key, so that a repeat gets it again: it
- * did so already, or it advises against a repeat.
+ * Whether the provider stored its own failure (status 500 or more) under the call's idempotency key, so that a retry
+ * gets it again: the answer is already a replay, or it advises against a retry.
  */
 export const isKept = (
   status: number | undefined,
@@ -64,9 +64,8 @@ export const isKept = (
   (headers["idempotent-replayed"] === "true" || headers["stripe-should-retry"] === "false")
 
 /**
- * Whether a repeat of the call may succeed: no connection, a failure at the provider, too many calls, or the first one
- * with this key still in progress. The provider's own advice takes precedence. A time-out is not repeated: it has used up
- * the deadline.
+ * Whether a retry may succeed: no connection, a failure at the provider, a rate limit, or the first call with this key
+ * still in progress. The provider's own advice takes precedence. A timeout is not retried: it has used up the deadline.
  */
 const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailure): boolean => {
   const advice = thrown.headers?.["stripe-should-retry"]
@@ -84,7 +83,7 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
   }
 }
 
-/** The API's error for one that the `stripe` package threw (contract 12.3). */
+/** Maps an error thrown by the `stripe` package to the API's error (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a plain TypeError for an unexpected answer, e.g. `null`
@@ -106,7 +105,7 @@ export const fromStripeError = (thrown: unknown, accountId: string): CallFailure
   return { error, facts, transient: isTransient(thrown, error), retryAfter: retryAfterOf(thrown.headers).retryAfter }
 }
 
-/** The facts of an answer without a provider's error. */
+/** The facts of an answer that has no error object of the provider. */
 export const noAnswer = (known: { readonly status?: number; readonly type?: string; readonly requestId?: string }) =>
   new ProviderAnswer({
     status: known.status,
@@ -123,7 +122,7 @@ const classify = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer, acco
   if (thrown instanceof Stripe.errors.StripeConnectionError) {
     return isTimeout(thrown) ? new ProviderTimeout({ cause: facts }) : new ProviderUnavailable({ cause: facts })
   }
-  // The provider says this with 400 as well as 429
+  // The provider sends this with 400 as well as 429
   if (thrown instanceof Stripe.errors.StripeRateLimitError) {
     return new ProviderRateLimited({ cause: facts, ...retryAfterOf(thrown.headers) })
   }

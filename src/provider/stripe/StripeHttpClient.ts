@@ -6,18 +6,19 @@ import { hasErrorCode } from "../../errors/ErrorCode.ts"
 type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
 type Answer = Awaited<ReturnType<HttpClient["makeRequest"]>>
 
-/** The most that is read of an answer, in characters. A page of a hundred objects has a small part of that. */
+/** The maximum length of an answer, in characters; a page of a hundred objects is far below it. */
 const maxAnswer = 16 * 1024 * 1024
 
 /**
- * Stripe's HTTP client without the package's own repeats, and with bounds for its answers.
+ * Stripe's HTTP client without the package's own retries, and with bounded answers.
  *
- * The package repeats a call whose connection was closed, whatever its settings, and recognizes that by the error's code.
- * Only `repeated` decides about repeats, so the code is hidden. And it gathers an answer as long as one comes, though
- * nobody may wait for it any longer: here, the connection is closed when the call's time is over, or when the answer is
- * longer than any that makes sense. And it takes every answer for a JSON object. It forgets the status of one that is no
- * JSON, and one that is `true` or a text makes it throw in a promise that nobody awaits, which ends the process. Proxies and
- * firewalls send such answers. Here, an answer that is no JSON object is read as an empty one, so that its status decides.
+ * The package retries a call whose connection was closed, whatever its settings, and recognizes that by the error's
+ * code. Only `repeated` decides about retries, so the code is hidden. The package also reads an answer for as long as
+ * data arrives, even if no caller waits any more; here, the connection is closed when the call's time is over, or when
+ * the answer exceeds `maxAnswer`. Finally, it treats every answer as a JSON object: it loses the status of an answer
+ * that is not JSON, and `true` or a string makes it throw in a promise that nobody awaits, which ends the process.
+ * Proxies and firewalls send such answers. Here, an answer that is not a JSON object is read as an empty one, so that
+ * its status decides.
  */
 export const stripeHttpClient = (): HttpClient => {
   const client: HttpClient = Stripe.createNodeHttpClient()
@@ -35,8 +36,8 @@ export const stripeHttpClient = (): HttpClient => {
 }
 
 /**
- * The idempotency key of a request, unless it is one that the package made up: no repeat has that one. Stripe's answers
- * echo the key, but for some failures.
+ * The idempotency key of a request, unless the package generated it: no repeat reuses such a key. Stripe's answers echo
+ * the key, except for some failures.
  */
 const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
   const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
@@ -57,7 +58,7 @@ const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<str
         (error: unknown) => (error instanceof SyntaxError ? resolve({}) : reject(error))
       )
       const giveUp = (reason: string) => {
-        // Rejected before the connection's end is noticed, which would be worth a repeat
+        // Reject before the closed connection is noticed, which would count as worth a retry
         reject(new Error(reason))
         message.destroy()
       }

@@ -1,4 +1,4 @@
-/** A change of metadata as Stripe takes it: an empty text removes its key. */
+/** A change of metadata in Stripe's form: an empty string removes the key. */
 export const metadataParams = (
   changes: Readonly<Record<string, string | null>> | undefined
 ): { readonly metadata?: Record<string, string> } =>

@@ -3,16 +3,18 @@ import type Stripe from "stripe"
 import { ProviderUnavailable } from "../../errors/Errors.ts"
 import type { ProviderCall } from "../ProviderCall.ts"
 
-/** The largest page of Stripe's lists. */
+/** The maximum page size of Stripe's lists. */
 const pageSize = 100
 
-/** The most pages read of a list. Invoices have the longest lists, with a few hundred lines. */
+/** Maximum pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
-/** The most pages read of events, of which a busy account has many: 100,000, of which only the names are kept. */
+/**
+ * Maximum pages of events: 100,000 events, of which a busy account has many. Only id, type and time of each are kept.
+ */
 const maxPagesOfEvents = 1000
 
-/** The most pages searched for one object. */
+/** Maximum pages searched for one object. */
 const maxPagesOfSearch = 20
 
 /** Requests a page: the first, or the one after an object. */
@@ -22,8 +24,8 @@ type AskPage<A> = (params: {
 }) => ProviderCall<Stripe.ApiList<A>>
 
 /**
- * Reads a list page by page until `isLastWanted` or its end; an empty page is the end, whatever `has_more` says.
- * Returns false if neither is reached within `maxPages`, or if the list repeats a page.
+ * Reads a list page by page until `isLastWanted` returns true or the list ends; an empty page is the end, whatever
+ * `has_more` says. Returns false if neither happens within `maxPages`, or if the list repeats a page.
  */
 const readPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,
@@ -46,7 +48,7 @@ const readPages = <A extends { readonly id: string }>(
     return false
   })
 
-/** What is kept of a list's objects, and the refusal of a list that does not end within so many pages, or repeats itself. */
+/** Maps all objects of a list. Fails with `refusal` if it does not end within `maxPages`, or repeats a page. */
 const everyOf = <A extends { readonly id: string }, B>(
   ask: AskPage<A>,
   keep: (object: A) => B,
@@ -63,14 +65,14 @@ const everyOf = <A extends { readonly id: string }, B>(
     )
   })
 
-/** All objects of a list. Fails if the list does not end within 50 pages, or repeats itself. */
+/** Returns all objects of a list. Fails if the list does not end within 50 pages, or repeats a page. */
 export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
   everyOf(ask, (object) => object, {
     maxPages: maxPagesOfList,
     refusal: () => new ProviderUnavailable({ cause: "A list of the provider does not end" })
   })
 
-/** What is kept of all events of a list. Fails beyond 100,000, with a message for the operator. */
+/** Maps all events of a list with `keep`. Fails beyond 100,000, with a message for the operator. */
 export const everyEvent = <A extends { readonly id: string }, B>(
   ask: AskPage<A>,
   keep: (event: A) => B

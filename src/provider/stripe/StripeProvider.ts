@@ -43,7 +43,7 @@ const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | n
   }
 }
 
-/** `Provider` over the `stripe` package. Calls in an environment without credentials fail with `provider_unavailable`. */
+/** `Provider` on the `stripe` package. Calls in an environment without credentials fail with `provider_unavailable`. */
 export const stripeProviderLayer = (options: StripeProviderOptions): Layer.Layer<Provider> =>
   Layer.effect(
     Provider,

@@ -14,8 +14,6 @@ export interface SubscriptionsPort {
     params: UpdateSubscription,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /**
-   * Cancels at once. Returns a subscription that is already canceled as it is, so that a repeat is safe without a key.
-   */
+  /** Cancels at once. Idempotent without a key: returns an already canceled subscription as it is. */
   readonly cancelSubscription: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
 }

@@ -12,13 +12,13 @@ export const subscriptionsParams = (params: ListSubscriptions): Stripe.Subscript
 
 export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
 
-/** Calls at once for the items of the subscriptions in a list. */
+/** Concurrent calls for the items of a list's subscriptions. */
 const itemsConcurrency = 5
 
 export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
   /**
-   * A subscription with all of its items, of which Stripe shows ten and takes twenty. What was done is done, even if the
-   * others are refused then: the subscription is answered as it is.
+   * Returns a subscription with all of its items, of which Stripe shows ten and accepts twenty. If reading the others
+   * is refused, returns the subscription as it is, since a change has already been made.
    */
   const whole = (account: ConnectedAccount, subscription: ProviderObject): ProviderCall<ProviderObject> => {
     const { id, items } = subscription
@@ -34,7 +34,7 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       : Effect.succeed(subscription)
   }
 
-  /** The subscription of a call whose path has its id. */
+  /** The subscription of a call with its id in the path. */
   const namedWhole = (account: ConnectedAccount, answer: ProviderCall<unknown>) =>
     Effect.flatMap(named(answer), (subscription) => whole(account, subscription))
 
@@ -45,8 +45,8 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
     )
 
   /**
-   * Stripe takes no idempotency keys with DELETE, and answers 404 to a second cancellation: if the subscription can be
-   * read and is canceled, that is the answer.
+   * Stripe accepts no idempotency keys with DELETE, and answers 404 to a second cancellation. So the subscription is
+   * read; if it is canceled, it is returned.
    */
   const cancelSubscription: SubscriptionsPort["cancelSubscription"] = (account, id) =>
     namedWhole(
@@ -62,7 +62,7 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       )
     )
 
-  /** Stripe refuses a change of a subscription that has ended without a code or a parameter: reading it tells why. */
+  /** Stripe refuses to change an ended subscription without a code or parameter: reading the subscription tells why. */
   const explain = (account: ConnectedAccount, id: string, refusal: ProviderRequestRefused): ProviderCall<never> =>
     retrieveSubscription(account, id).pipe(
       Effect.catchAll(() => Effect.fail(refusal)),

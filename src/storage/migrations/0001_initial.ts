@@ -10,12 +10,12 @@ import { statistics } from "../schema/Statistics.ts"
 /**
  * The schema of version 0.1.0, one file per subject.
  *
- * Keys of tenant tables start with the organization and the environment. Exceptions are what is looked up before the
- * organization is known: `api_keys` by hash, `provider_accounts` by the provider's account id, `receipts` by the provider's
- * event id, `checkout_pages` by slug.
+ * Keys of tenant tables start with the organization and the environment. Exceptions are tables that are queried before
+ * the organization is known: `api_keys` by hash, `provider_accounts` by the provider's account id, `receipts` by the
+ * provider's event id, `checkout_pages` by slug.
  *
- * Text in an index is compared by bytes (`COLLATE "C"`). An order of a language comes from the operating system's library:
- * a new version of it would silently reorder the indexes, and a unique one would let a second copy in.
+ * Text in an index is compared by bytes (`COLLATE "C"`). A language's collation comes from the operating system's
+ * library: a new version of it would silently reorder the indexes, and a unique one would admit duplicates.
  */
 export default Effect.all([organizations, requests, accounts, receipts, endpoints, events, statistics], {
   discard: true

@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Connected provider accounts, how they are connected, and what the provider sells for them. */
+/** Connected provider accounts, how they are connected, and what is sold through them. */
 export const accounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // The number of a reading, taken before it begins: of two readings of an account, the one that began later counts.
-  // One sequence for all, so that a number stays comparable if an account is unlinked and linked again
+  // A reading's number, taken before it begins: of two readings of an account, the one that began later counts. One
+  // sequence for all accounts, so that numbers stay comparable if an account is unlinked and linked again
   yield* sql`CREATE SEQUENCE payments.account_readings`
 
   yield* sql`
@@ -39,8 +39,8 @@ export const accounts = Effect.gen(function* () {
       CHECK ((status = 'disconnected') = (disconnected_at IS NOT NULL))
     )`
 
-  // At most one account is created for a tenant at a time. The number is part of the idempotency key of its creation, and
-  // changes only when that account is given up
+  // At most one account is being created for a tenant at a time. `generation` is part of the idempotency key of its
+  // creation, and changes only when that account is abandoned
   yield* sql`
     CREATE TABLE payments.account_onboardings (
       organization_id uuid NOT NULL,
@@ -67,8 +67,8 @@ export const accounts = Effect.gen(function* () {
   yield* sql`CREATE INDEX account_authorizations_of_session ON payments.account_authorizations (session_id)`
   yield* sql`CREATE INDEX account_authorizations_age ON payments.account_authorizations (created_at)`
 
-  // The platform's own account at the provider, under which accounts are linked. A process whose key is of another
-  // platform is refused access to all of them, and has to know that this says nothing about the accounts
+  // The platform's own account at the provider, under which accounts are linked. A process with another platform's key
+  // is refused access to all of them, and has to know that this says nothing about the accounts
   yield* sql`
     CREATE TABLE payments.provider_platforms (
       environment text COLLATE "C" PRIMARY KEY CHECK (environment IN ('sandbox', 'production')),
@@ -92,11 +92,11 @@ export const accounts = Effect.gen(function* () {
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
 
-  // Of sessions, which are the provider's `cs_…`: what a payment link sells is kept as long as it may sell
+  // Only sessions, which are the provider's `cs_…`: a payment link's items are kept as long as it may sell
   yield* sql`
     CREATE INDEX sold_items_of_sessions_age ON payments.sold_items (created_at) WHERE starts_with(source_id, 'cs_')`
 
-  // Refunds that failed or were canceled, which may be days after they were made. Owners and admins get a mail about them
+  // Refunds that failed or were canceled, possibly days after they were made. Owners and admins get a mail about them
   yield* sql`
     CREATE TABLE payments.failed_refunds (
       organization_id uuid NOT NULL,
@@ -118,7 +118,7 @@ export const accounts = Effect.gen(function* () {
   yield* sql`CREATE INDEX failed_refunds_day ON payments.failed_refunds (organization_id, environment, recorded_at)`
   yield* sql`CREATE INDEX failed_refunds_age ON payments.failed_refunds (recorded_at)`
 
-  // By the hash of their bytes: they belong to no tenant, since the same bytes are the same image for all
+  // Keyed by the hash of their bytes and shared by all tenants: the same bytes are the same image for all
   yield* sql`
     CREATE TABLE payments.product_images (
       sha256 bytea PRIMARY KEY CHECK (length(sha256) = 32),
@@ -127,7 +127,7 @@ export const accounts = Effect.gen(function* () {
       bytes bytea STORAGE EXTERNAL NOT NULL CHECK (length(bytes) BETWEEN 1 AND 4194304),
       created_at timestamptz NOT NULL DEFAULT now()
     )`
-  // An image belongs to no tenant, but its uploads do: a removal has to be recorded for each
+  // An image belongs to no tenant, but its uploads do: a removal has to be recorded for each tenant
   yield* sql`
     CREATE TABLE payments.product_image_uploads (
       organization_id uuid NOT NULL,

@@ -1,7 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Endpoints with their signing secrets, what is done for one of them at a time, and a version for each tenant. */
+/**
+ * Endpoints with their signing secrets, recoveries and replays of one endpoint at a time, and a version for each
+ * tenant.
+ */
 export const endpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -25,7 +28,7 @@ export const endpoints = Effect.gen(function* () {
       PRIMARY KEY (organization_id, environment, id),
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
-  // Without those that are deleted, which stay for their history: a program may create and delete one after the other
+  // Excludes deleted endpoints, which are kept for their history: a program may create and delete one after the other
   yield* sql`
     CREATE INDEX endpoints_in_use ON payments.endpoints (organization_id, environment, id) WHERE deleted_at IS NULL`
   yield* sql`CREATE INDEX endpoints_deleted ON payments.endpoints (deleted_at) WHERE deleted_at IS NOT NULL`
@@ -53,7 +56,7 @@ export const endpoints = Effect.gen(function* () {
   yield* sql`
     CREATE INDEX endpoint_secrets_retired ON payments.endpoint_secrets (retired_at) WHERE retired_at IS NOT NULL`
 
-  // total: how many had failed when it was started. reached_at and reached_id: the last delivery that it has reached
+  // total: how many deliveries had failed when it was started. reached_at and reached_id: the last delivery processed
   yield* sql`
     CREATE TABLE payments.recoveries (
       organization_id uuid NOT NULL,
@@ -76,7 +79,7 @@ export const endpoints = Effect.gen(function* () {
       CHECK (state = 'running' OR queued + skipped = total)
     )`
 
-  // reached: the id in the database of the last event that was looked at. The id's time is that of the deliveries' ids
+  // reached: database id of the last event processed. The replay id's time is also that of its deliveries' ids
   yield* sql`
     CREATE TABLE payments.event_replays (
       organization_id uuid NOT NULL,
@@ -109,7 +112,7 @@ export const endpoints = Effect.gen(function* () {
   yield* sql`CREATE INDEX recoveries_age ON payments.recoveries (finished_at) WHERE state = 'finished'`
   yield* sql`CREATE INDEX event_replays_age ON payments.event_replays (finished_at) WHERE state <> 'running'`
 
-  // One row per endpoint that was warned about, or is being warned about
+  // One row per endpoint about which a warning was, or is being, sent
   yield* sql`
     CREATE TABLE payments.failure_warnings (
       organization_id uuid NOT NULL,
@@ -126,17 +129,17 @@ export const endpoints = Effect.gen(function* () {
 })
 
 /**
- * A version for each tenant, which changes with its endpoints, their signing secrets and its account. So a process may
- * remember where a tenant's events go: the statement that stores an event compares versions, and what was remembered
- * before a change is looked up anew.
+ * A version for each tenant, which changes with its endpoints, their signing secrets and its account. It lets a process
+ * cache where a tenant's events go: the statement that stores an event compares versions, and an outdated cache entry
+ * is read again.
  *
- * Triggers keep it, so that no statement can forget to. No foreign key: a tenant that is deleted leaves its last version
+ * Triggers maintain it, so that no statement can forget to. No foreign key: a deleted tenant leaves its last version
  * behind.
  */
 const tenantVersions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Never the same twice, even if a tenant's row were deleted and created again
+  // A value never repeats, even if a tenant's row is deleted and created again
   yield* sql`CREATE SEQUENCE payments.tenant_version`
   yield* sql`
     CREATE TABLE payments.tenant_versions (

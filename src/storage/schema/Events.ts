@@ -3,15 +3,16 @@ import { Effect } from "effect"
 import { eventIndexes } from "../EventIndexes.ts"
 
 /**
- * Events, deliveries, and the queue of what waits.
+ * Events, deliveries, and the queue of waiting deliveries.
  *
- * Events and deliveries are in tables by day in UTC, so that retention drops a day instead of deleting rows, and new rows
- * are inserted at the end of an index whose hot part stays in memory. A row belongs to the day in its id, a UUIDv7. So an
- * event's id in the database is not the public one, which is a hash, but `eventKey` of `src/publishing/`.
+ * Events and deliveries are partitioned by day in UTC, so that retention drops a day instead of deleting rows, and new
+ * rows are inserted at the end of an index whose hot part stays in memory. A row belongs to the day in its id, a
+ * UUIDv7. An event's id in the database is therefore not the public one, which is a hash, but `eventKey` of
+ * `src/publishing/`.
  *
  * No foreign keys: on tables of this size they cost more than the rows that they check, and their row locks on one busy
- * tenant use up the multixact members within a week. The statement that inserts rows checks what they refer to, and
- * nothing deletes that under them; `Retention` reports rows without it.
+ * tenant use up the multixact members within a week. The statement that inserts rows checks the rows they refer to, and
+ * nothing deletes those while they are referenced; `Retention` reports rows whose referenced row is missing.
  */
 export const events = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -26,19 +27,20 @@ export const events = Effect.gen(function* () {
       SELECT (to_timestamp(('x' || translate(substr(id::text, 1, 13), '-', ''))::bit(48)::bigint / 1000.0)
         AT TIME ZONE 'UTC')::date
     $$`
-  // Between the ids of the millisecond before and those of this one: its version is none of a UUIDv7
+  // Between the ids of the previous millisecond and those of this one: no UUIDv7 has its version digit
   yield* sql`
     CREATE FUNCTION payments.id_at(moment timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
       SELECT (substr(millis, 1, 8) || '-' || substr(millis, 9) || '-0000-0000-000000000000')::uuid
       FROM lpad(to_hex((extract(epoch FROM moment) * 1000)::bigint), 12, '0') AS millis
     $$`
 
-  // used_at: when something of a past day was last known to be waiting, or was added. needed_by: the last later day that has
-  // deliveries of this day's events; as long as that one is kept, so is this one
+  // used_at: when something of a past day was last known to be waiting, or was added. needed_by: the last later day
+  // with deliveries of this day's events; this day is kept as long as that one
   yield* sql`CREATE TABLE payments.days (day date PRIMARY KEY, used_at timestamptz, needed_by date)`
 
-  // The payload is the exact text that is signed, once for all its deliveries. filter_subjects: what filters read besides
-  // the payload, as far as it was known when the event was stored (see `StoredSubjects.ts`); null if there is nothing
+  // The payload is the exact text that is signed, stored once for all its deliveries. filter_subjects: what filters
+  // read besides the payload, as far as known when the event was stored (see `StoredSubjects.ts`); null if there is
+  // nothing
   yield* sql`
     CREATE TABLE payments.events (
       organization_id uuid NOT NULL,
@@ -52,7 +54,7 @@ export const events = Effect.gen(function* () {
       created_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (organization_id, environment, id)
     ) PARTITION BY RANGE (id)`
-  // The order in which sandbox events are streamed. A production event, whose insert is the hot one, pays nothing for it
+  // The order in which sandbox events are streamed. Production events, whose insert is the hot one, are not indexed
   yield* sql`
     CREATE INDEX events_streamed ON payments.events (organization_id, created_at) WHERE environment = 'sandbox'`
   for (const { name, on } of eventIndexes) {
@@ -99,9 +101,9 @@ export const events = Effect.gen(function* () {
     CREATE INDEX deliveries_failed
     ON payments.deliveries (organization_id, environment, endpoint_id, failed_at, id) WHERE failed_at IS NOT NULL`
 
-  // Adds a day's tables unless they exist. Attaching a table that exists takes a lock that neither reads nor writes wait
-  // for; creating it as a partition does not. A day that is being removed is waited for: see Retention. A delivery's row
-  // grows by its attempt: of pages that are filled to 40 % at first, no row has to move to another page
+  // Creates a day's tables unless they exist. Attaching an existing table takes a lock that blocks neither reads nor
+  // writes; creating it as a partition would block both. Waits for a running removal of the day: see Retention. A
+  // delivery's row grows by its attempt: with pages filled to 40 % at first, no row has to move to another page
   yield* sql`
     CREATE FUNCTION payments.add_day(wanted date) RETURNS void LANGUAGE plpgsql AS $$
     DECLARE
@@ -122,8 +124,8 @@ export const events = Effect.gen(function* () {
       EXECUTE format('ALTER TABLE payments.deliveries ATTACH PARTITION payments.deliveries_%s %s', suffix, bounds);
     END $$`
 
-  // What a claim records of an attempt whose worker has died. A function, since it is rarely needed, and a part of the
-  // claim would begin by opening every day's table
+  // What a claim records for an attempt whose worker has died. A function, since it is rarely needed, and as a part of
+  // the claim it would make every claim open every day's table
   yield* sql`
     CREATE FUNCTION payments.record_interrupted(of_organization uuid, of_environment text, of_id uuid, number smallint,
       trigger text, started_at timestamptz, ends boolean) RETURNS void LANGUAGE sql SET enable_seqscan = off AS $$
@@ -137,7 +139,7 @@ export const events = Effect.gen(function* () {
       WHERE organization_id = of_organization AND environment = of_environment AND id = of_id
     $$`
 
-  // Waiting deliveries, with all that an attempt needs except the payload. The table stays small, however long the
+  // Waiting deliveries, with everything an attempt needs except the payload. The table stays small, however long the
   // history grows. A claim changes no indexed column, and the end of a delivery deletes the row: neither writes to an
   // index. Half-filled pages keep the new version of a row next to the old one
   yield* sql`
@@ -165,12 +167,12 @@ export const events = Effect.gen(function* () {
       CHECK (lease IS NULL OR claimed_at IS NOT NULL)
     ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2)`
   yield* sql`CREATE INDEX delivery_queue_due ON payments.delivery_queue (next_attempt_at)`
-  // An endpoint's deliveries in the order in which they come due: those of slow endpoints are claimed separately,
-  // however many others wait, and a deleted endpoint's are found at once
+  // An endpoint's deliveries in due order: those of slow endpoints are claimed separately, however many others wait,
+  // and a deleted endpoint's are found at once
   yield* sql`CREATE INDEX delivery_queue_of_endpoint ON payments.delivery_queue (endpoint_id, next_attempt_at)`
 
-  // Events that matched an endpoint while it was paused: they get no delivery, but can be read. event_key: the event's id
-  // in the database
+  // Events that matched an endpoint while it was paused: they get no delivery, but can be read. event_key: the event's
+  // id in the database
   yield* sql`
     CREATE TABLE payments.skipped_events (
       organization_id uuid NOT NULL,
@@ -189,8 +191,8 @@ export const events = Effect.gen(function* () {
   yield* sql`CREATE INDEX skipped_events_of_event ON payments.skipped_events (organization_id, environment, event_id)`
   yield* sql`CREATE INDEX skipped_events_age ON payments.skipped_events (created_at)`
 
-  // A team's own events, so that one that is published again is not sent again: no key of a partitioned table can say
-  // so across days
+  // A team's own events, so that publishing one again does not send it again: no key of a partitioned table can be
+  // unique across days
   yield* sql`
     CREATE TABLE payments.published_events (
       organization_id uuid NOT NULL,

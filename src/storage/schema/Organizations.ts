@@ -20,7 +20,7 @@ export const organizations = Effect.gen(function* () {
       created_at timestamptz NOT NULL DEFAULT now()
     )`
 
-  // The pages that payers return to from checkout; null for the operator's
+  // success_url and cancel_url: where payers return after checkout; null for the operator's
   yield* sql`
     CREATE TABLE payments.workspaces (
       organization_id uuid NOT NULL REFERENCES payments.organizations,
@@ -64,10 +64,10 @@ export const organizations = Effect.gen(function* () {
       used_at timestamptz
     )`
   yield* sql`CREATE INDEX login_tokens_expiry ON payments.login_tokens (expires_at)`
-  // The other open links of a person who signs in
+  // Used at sign-in to find the person's other open links
   yield* sql`CREATE INDEX login_tokens_open ON payments.login_tokens (email) WHERE used_at IS NULL`
 
-  // It ends with its creator's right to give it
+  // An invitation is void once its creator may no longer give it
   yield* sql`
     CREATE TABLE payments.invitations (
       organization_id uuid NOT NULL REFERENCES payments.organizations,
@@ -113,7 +113,8 @@ export const organizations = Effect.gen(function* () {
   yield* sql`CREATE INDEX sessions_of_person ON payments.sessions (person_id)`
   yield* sql`CREATE INDEX sessions_expiry ON payments.sessions (expires_at)`
 
-  // Looked up by hash alone: the organization is not known before. It ends with its creator's right to give it
+  // Looked up by hash alone, since the organization is not known before. A key is void once its creator may no longer
+  // give it
   yield* sql`
     CREATE TABLE payments.api_keys (
       id uuid PRIMARY KEY,
@@ -137,10 +138,10 @@ export const organizations = Effect.gen(function* () {
       CHECK ((created_by_kind IS NULL) = (created_by_id IS NULL))
     )`
   yield* sql`CREATE INDEX api_keys_of_organization ON payments.api_keys (organization_id, environment, created_at)`
-  // The keys that count towards an organization's limit
+  // For counting the keys within an organization's limit
   yield* sql`CREATE INDEX api_keys_unrevoked ON payments.api_keys (organization_id) WHERE revoked_at IS NULL`
 
-  // Environment is null if a change concerns the organization as a whole
+  // environment is null if a change concerns the whole organization
   yield* sql`
     CREATE TABLE payments.audit_log (
       organization_id uuid NOT NULL REFERENCES payments.organizations,

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { rareReceipts } from "../ReceiptMonths.ts"
 
 /**
- * Receipts in tables by month, so that retention drops a month instead of deleting rows. A receipt belongs to the month in
- * which its notification was created at the provider, since all copies have that time in common, and a unique key can't
- * span months. See `src/inbound/ReceiptPartition.ts` for those whose time is odd.
+ * Receipts, partitioned by month, so that retention drops a month instead of deleting rows. A receipt belongs to the
+ * month in which its notification was created at the provider, since all copies have that time in common, and a unique
+ * key can't span months. See `src/inbound/ReceiptPartition.ts` for receipts with implausible times.
  */
 export const receipts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -14,7 +14,7 @@ export const receipts = Effect.gen(function* () {
     CREATE FUNCTION payments.month_of(moment timestamptz) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
       SELECT date_trunc('month', moment AT TIME ZONE 'UTC')::date
     $$`
-  // The first day of this month (0), the last one (-1), the next one (1)
+  // The first day of this month (0), the previous one (-1), the next one (1)
   yield* sql`
     CREATE FUNCTION payments.month_at(months int) RETURNS date LANGUAGE sql STABLE PARALLEL SAFE AS $$
       SELECT (payments.month_of(now()) + months * interval '1 month')::date
@@ -41,15 +41,16 @@ export const receipts = Effect.gen(function* () {
       PRIMARY KEY (environment, provider_event_id, month)
     ) PARTITION BY LIST (month)`
   yield* sql`CREATE INDEX receipts_of_organization ON payments.receipts (organization_id, environment, received_at)`
-  // It grows at the end: the newest are listed and the oldest removed without a scan
+  // Grows at its end: the newest receipts are listed and the oldest removed without a scan
   yield* sql`CREATE INDEX receipts_age ON payments.receipts (environment, received_at)`
   yield* sql`CREATE INDEX receipts_rare ON payments.receipts ${sql.literal(rareReceipts)}`
   yield* sql`CREATE TABLE payments.receipts_undated PARTITION OF payments.receipts FOR VALUES IN ('infinity')`
 
-  // The months that there are tables for
+  // The months that have tables
   yield* sql`CREATE TABLE payments.receipt_months (month date PRIMARY KEY)`
 
-  // Attaching a table that exists takes a lock that neither reads nor writes wait for; creating it as a partition does not
+  // Attaching an existing table takes a lock that blocks neither reads nor writes; creating it as a partition would
+  // block both
   yield* sql`
     CREATE FUNCTION payments.add_receipt_month(wanted date) RETURNS void LANGUAGE plpgsql AS $$
     DECLARE name text := 'receipts_' || to_char(wanted, 'YYYYMM');
@@ -62,8 +63,8 @@ export const receipts = Effect.gen(function* () {
       INSERT INTO payments.receipt_months (month) VALUES (wanted) ON CONFLICT (month) DO NOTHING;
     END $$`
 
-  // Where a notification of an odd time is stored, if it is. A function, since it is rarely needed, and a part of the
-  // statement that stores receipts would begin by opening every month's table
+  // The partition of a notification with an implausible time, if it is stored. A function, since it is rarely needed,
+  // and as a part of the statement that stores receipts it would make each of them open every month's table
   yield* sql`
     CREATE FUNCTION payments.month_of_receipt(of_environment text, of_id text) RETURNS date LANGUAGE sql STABLE
     SET enable_seqscan = off AS $$

@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** What requests and processes share: rate limits, answers under idempotency keys, keys, and who keeps house. */
+/** State shared by requests and processes: rate limits, idempotent responses, keys, and housekeeping turns. */
 export const requests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Token buckets; `granted`: the tokens that the last request took. Unlogged: a crash of the database empties it, which
-  // fills every bucket. Half-filled pages keep the row of a busy bucket in place
+  // Token buckets; `granted`: the tokens that the last request took. Unlogged: a database crash empties the table,
+  // which refills every bucket. Half-filled pages keep the row of a busy bucket in place
   yield* sql`
     CREATE UNLOGGED TABLE payments.rate_limits (
       bucket text COLLATE "C" PRIMARY KEY,
@@ -16,7 +16,7 @@ export const requests = Effect.gen(function* () {
       granted double precision NOT NULL DEFAULT 1
     ) WITH (fillfactor = 50)`
 
-  // The answer is encrypted: it can hold a signing secret
+  // The response is encrypted: it can contain a signing secret
   yield* sql`
     CREATE TABLE payments.idempotency_keys (
       organization_id uuid NOT NULL,
@@ -53,7 +53,7 @@ export const requests = Effect.gen(function* () {
       created_at timestamptz NOT NULL DEFAULT now()
     )`
 
-  // Which process did each kind of housekeeping last, and when it began: see `src/kit/Housekeeping.ts`
+  // Which process last ran each kind of housekeeping, and when that run began: see `src/kit/Housekeeping.ts`
   yield* sql`
     CREATE TABLE payments.housekeeping (
       name text COLLATE "C" PRIMARY KEY,

@@ -2,13 +2,13 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * Counts of payments and deliveries by day, for pictures of the last months: see `src/deliveries/statistics/`. Filled in
- * the background; the statements that store and move deliveries know nothing of them.
+ * Counts of payments and deliveries by day, for charts of the last months: see `src/deliveries/statistics/`. Filled in
+ * the background; the statements that store and move deliveries do not touch them.
  */
 export const statistics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // pass 0: what is settled, in one row with the day's beginning as its slot. 1 and 2: the first and the second count of
+  // pass 0: settled counts, in one row with the day's beginning as its slot. 1 and 2: the first and the second count of
   // a slot that is not settled yet
   yield* sql`
     CREATE TABLE payments.payment_counts (
@@ -60,9 +60,9 @@ export const statistics = Effect.gen(function* () {
     ) WITH (fillfactor = 70)`
   yield* sql`CREATE INDEX unsettled_deliveries_due ON payments.unsettled_deliveries (look_at)`
 
-  // How much of a charge had been refunded by the last event that was counted for good, while some of it is left. A refund
-  // event says how much was refunded so far, and the events before it may have been removed. The key is a hash of charge
-  // and payment, since a team's own events may have ids of any form
+  // The refunded amount of a charge as of the last event that was counted for good, while part of the charge is not
+  // refunded. A refund event gives the amount refunded so far, and the events before it may have been removed. The key
+  // is a hash of charge and payment, since a team's own events may have ids of any form
   yield* sql`
     CREATE TABLE payments.refunded_in_part (
       organization_id uuid NOT NULL,
@@ -75,7 +75,7 @@ export const statistics = Effect.gen(function* () {
     )`
   yield* sql`CREATE INDEX refunded_in_part_age ON payments.refunded_in_part (counted_at)`
 
-  // How far each count is: all that was stored from since on and before until
+  // Progress of each count: everything stored from since (inclusive) to until (exclusive) is counted
   yield* sql`
     CREATE TABLE payments.count_passes (
       pass smallint PRIMARY KEY CHECK (pass IN (1, 2)),

@@ -90,7 +90,7 @@ const Status = ({ connection }: { readonly connection: Connection }) => {
   )
 }
 
-/** What a visit to the provider that has just ended came to. */
+/** The result of a visit to the provider that has just ended. */
 const Visit = () => {
   const [visit, change] = useUrlState("onboarding", "oauth")
   const words = wordsOfVisit("onboarding", visit.onboarding) ?? wordsOfVisit("oauth", visit.oauth)
@@ -111,7 +111,7 @@ const Visit = () => {
   )
 }
 
-/** The connected account of this workspace: its status, the way to the provider, payouts and return pages. */
+/** The workspace's connected account: its status, links to the provider, payouts and return pages. */
 export default function Account() {
   const { can, environment } = useWorkspace()
   const connection = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }))

@@ -8,7 +8,7 @@ import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type Connection, needsOwner } from "./status.ts"
 
-/** Where the account's owner goes: at once, since the URL works once and is for nobody else. */
+/** Navigates to the provider at once, since the URL works once and for this person only. */
 const leaveFor = ({ url }: { readonly url: string }): void => location.assign(url)
 
 const labelOf = (connection: Connection): string => {
@@ -17,7 +17,7 @@ const labelOf = (connection: Connection): string => {
   return connection.status === "onboarding" ? "Go on at the provider" : "Supply what is due"
 }
 
-/** The ways to the provider: to create or complete an account there, or to consent with an existing one. */
+/** Buttons to create or complete an account at the provider, or to grant access to an existing one. */
 export const ConnectButtons = ({ connection }: { readonly connection: Connection }) => {
   const { environment, mayManageOrganization } = useWorkspace()
   const onboarding = useSubmit(
@@ -48,7 +48,7 @@ export const ConnectButtons = ({ connection }: { readonly connection: Connection
 const counted = (count: number, one: string, many: string, max?: number): string =>
   max !== undefined && count >= max ? `${max} or more ${many}` : `${count} ${count === 1 ? one : many}`
 
-/** Disconnecting, for owners: says first what it means now. */
+/** Disconnects the account, for owners, after explaining the consequences. */
 export const Disconnect = ({ connection }: { readonly connection: Connection }) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()

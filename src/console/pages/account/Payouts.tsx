@@ -7,7 +7,7 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { capitalized } from "../payments/Reading.ts"
 
-/** The provider's object, read with care: a field that is not as documented is shown as unknown. */
+/** The provider's object, parsed defensively: a field not as documented is shown as unknown. */
 type Fields = Readonly<Record<string, unknown>>
 
 const isFields = (value: unknown): value is Fields =>
@@ -40,7 +40,7 @@ const destinationRows = (destinations: ReadonlyArray<unknown>) =>
     ]
   }))
 
-/** When and where the account is paid out. Changed at the provider, by the account's owner. */
+/** When and where the account is paid out; only the account's owner can change this, at the provider. */
 export const Payouts = () => {
   const { environment } = useWorkspace()
   const settings = useQuery(`${environment}/account/payouts`, (signal) =>

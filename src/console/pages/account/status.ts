@@ -9,7 +9,7 @@ interface Words {
   readonly explanation: string
 }
 
-/** How the account is, in words: connected is not enough to charge. */
+/** The account's status in words; a connected account cannot necessarily charge. */
 export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, status }: Connection): Words => {
   switch (status) {
     case "not_connected":
@@ -52,7 +52,7 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
   }
 }
 
-/** Whether its owner has something to supply at the provider. */
+/** Whether the account's owner must supply something at the provider. */
 export const needsOwner = ({ requirements, status }: Connection): boolean =>
   status === "onboarding" || (status === "connected" && requirements.currentlyDueCount + requirements.pastDueCount > 0)
 

@@ -3,7 +3,7 @@ interface VisitWords {
   readonly text: string
 }
 
-/** By what the address says, which may be anything. */
+/** A Map, since its keys come from the address and may be anything. */
 const words = (all: Readonly<Record<string, VisitWords>>): ReadonlyMap<string, VisitWords> =>
   new Map(Object.entries(all))
 
@@ -42,6 +42,6 @@ const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitW
   })
 }
 
-/** What the address says about a visit to the provider that has just ended; undefined if it says nothing of the kind. */
+/** The message for a provider visit that has just ended, as named in the address; undefined if it names none. */
 export const wordsOfVisit = (kind: "onboarding" | "oauth", ended: string): VisitWords | undefined =>
   visits[kind].get(ended)

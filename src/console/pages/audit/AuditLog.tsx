@@ -13,13 +13,12 @@ import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { actionWords, knownActions, targetWord } from "./actions.ts"
 
-/** A day of the reader's zone as Unix seconds: its first, or its last. */
+/** The first or last second of a day in the reader's zone, as Unix seconds. */
 const secondsOf = (day: string, end: boolean): number | undefined => {
   const at = Date.parse(`${day}T${end ? "23:59:59" : "00:00:00"}`)
   return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
 }
 
-/** Who changed what, and when. */
 export default function AuditLog() {
   const { can, environment } = useWorkspace()
   const [filters, change] = useUrlState("action", "author", "from", "to")
@@ -83,7 +82,7 @@ export default function AuditLog() {
           options={[
             { value: "", label: "All" },
             ...(members.data?.data ?? []).map(({ email, personId }) => ({ value: personId, label: email })),
-            // Somebody who has left, or a key: from a link
+            // A link may name a former member or a key
             ...(filters.author !== "" &&
             members.data?.data.every(({ personId }) => personId !== filters.author) !== false
               ? [{ value: filters.author, label: filters.author }]

@@ -1,4 +1,4 @@
-/** The recorded actions in words. An action that a later version has added is shown as it is. */
+/** Labels for the recorded actions. Unknown actions of a later version are shown unchanged. */
 const words: Readonly<Record<string, string>> = {
   "organization.created": "Created the organization",
   "organization.updated": "Renamed the organization",

@@ -4,18 +4,18 @@ import { useToastedSubmit } from "./ToastedSubmit.ts"
 
 export interface ActiveButtonProps {
   readonly isActive: boolean
-  /** What the button says while it is active, and while it is not: `Deactivate`, `Activate`. */
+  /** The button's labels while active and inactive: `Deactivate`, `Activate`. */
   readonly words: readonly [deactivate: string, activate: string]
-  /** What it is about, for those who hear the button alone. */
+  /** The object's name, for screen readers. */
   readonly of: string
   readonly set: (active: boolean) => Promise<unknown>
-  /** For the head of a page, where it stands beside larger buttons. */
+  /** For a page's header, next to larger buttons. */
   readonly isLarge?: boolean
-  /** Has lists read again. */
+  /** Invalidates the lists. */
   readonly onDone: () => void
 }
 
-/** Takes something off sale, or puts it back: at once, since the same button undoes it. */
+/** Deactivates or reactivates something, without confirmation since the same button undoes it. */
 export const ActiveButton = ({
   isActive,
   isLarge = false,

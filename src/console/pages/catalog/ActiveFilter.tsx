@@ -2,7 +2,7 @@ import { SelectField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { useUrlState } from "../../state/UrlState.ts"
 
-/** Whether a list shows what is on sale, what is not, or both: the address has it. */
+/** The filter of a list by what is active, inactive, or both, kept in the address. */
 export const useActiveFilter = (): {
   readonly shown: string
   readonly query: { readonly active?: boolean }

@@ -8,7 +8,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton } from "./ActiveButton.tsx"
 import { ActiveFilter, useActiveFilter } from "./ActiveFilter.tsx"
 
-/** A page of the list: how many, which, and after which. */
+/** The query of one page of the list. */
 interface PageQuery {
   readonly limit: number
   readonly active?: boolean
@@ -21,10 +21,10 @@ interface Column<A> {
 }
 
 export interface AddressListProps<A> {
-  /** What the list's answers are kept by, below the catalog. */
+  /** The list's part of the query key, below the catalog. */
   readonly kind: "checkout-pages" | "payment-links"
   readonly caption: string
-  /** What one of them is called in a sentence. */
+  /** The word for one item in a sentence. */
   readonly noun: string
   readonly load: (
     query: PageQuery,
@@ -33,20 +33,20 @@ export interface AddressListProps<A> {
     readonly data: ReadonlyArray<A>
     readonly has_more: boolean
   }>
-  /** Shown while there is none at all. */
+  /** Shown while the list has no items at all. */
   readonly empty: ComponentChildren
-  /** Before the status, and after it. */
+  /** Two columns before the status, one after it. */
   readonly columns: readonly [first: Column<A>, second: Column<A>, last: Column<A>]
   readonly isOpen: (item: A) => boolean
   readonly urlOf: (item: A) => string | undefined
-  /** For those who hear a button alone. */
+  /** The item's name, for screen readers. */
   readonly nameOf: (item: A) => string
   readonly open: (item: A, active: boolean) => Promise<unknown>
   /** Further buttons. */
   readonly actions?: (item: A) => ComponentChildren
 }
 
-/** Addresses at which anybody can pay, open or closed: each is copied, opened and closed here. */
+/** Lists public payment URLs, with buttons to copy, open and close each. */
 export const AddressList = <A extends { readonly id: string }>(props: AddressListProps<A>) => {
   const { can, environment } = useWorkspace()
   const { query, shown } = useActiveFilter()

@@ -3,7 +3,7 @@ import { emptyItem, type ItemDraft, readItems } from "./ItemDraft.ts"
 import type { Written } from "./PriceDraft.ts"
 import { draftOfQuestion, type QuestionDraft, readQuestions } from "./QuestionDraft.ts"
 
-/** A checkout page while it is written in a form. Pure. */
+/** A checkout page as edited in a form. Pure. */
 
 export type CheckoutPage = AnswerOf<"checkoutPages", "get">
 
@@ -21,7 +21,7 @@ export interface CheckoutPageDraft {
   readonly thanks: string
 }
 
-/** The API's names of an item's fields. */
+/** The API's field names for an item. */
 export const itemNames = { prefix: "items", adjustable: "adjustableQuantity" }
 
 export const emptyCheckoutPage: CheckoutPageDraft = {
@@ -37,7 +37,7 @@ export const emptyCheckoutPage: CheckoutPageDraft = {
   thanks: ""
 }
 
-/** A page as the form shows it. */
+/** A page as form values. */
 export const draftOfPage = (page: CheckoutPage): CheckoutPageDraft => ({
   title: page.title,
   text: page.text ?? "",
@@ -62,7 +62,7 @@ export const draftOfPage = (page: CheckoutPage): CheckoutPageDraft => ({
   thanks: page.successText ?? ""
 })
 
-/** Every field as the API takes it; an empty text where there is none. */
+/** Every field in the API's form; "" for empty ones. */
 const fieldsOf = (draft: CheckoutPageDraft) => {
   const sold = readItems(draft.items, itemNames)
   const asked = readQuestions(draft.questions)
@@ -95,7 +95,7 @@ const fieldsOf = (draft: CheckoutPageDraft) => {
 
 type Fields = Extract<ReturnType<typeof fieldsOf>, { readonly kind: "ready" }>["value"]
 
-/** The fields of a new page; what is empty is left out, but for the title, which it needs. */
+/** The fields of a new page; omits empty ones except the required title. */
 export const newPage = (draft: CheckoutPageDraft): Written<Pick<Fields, "title" | "items"> & Partial<Fields>> => {
   const read = fieldsOf(draft)
   if (read.kind === "problems") return read
@@ -109,7 +109,7 @@ export const newPage = (draft: CheckoutPageDraft): Written<Pick<Fields, "title" 
   return { kind: "ready", value }
 }
 
-/** What was changed of a page: only that is sent, so that another's change at the same time stays. */
+/** The changed fields of a page. Only these are sent, so that someone else's concurrent change is kept. */
 export const pageChanges = (page: CheckoutPage, draft: CheckoutPageDraft): Written<Partial<Fields>> => {
   const [read, before] = [fieldsOf(draft), fieldsOf(draftOfPage(page))]
   if (read.kind === "problems") return read

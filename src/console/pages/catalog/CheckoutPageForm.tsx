@@ -14,12 +14,12 @@ const labels = { title: "Title", text: "Text", imageUrl: "Image", successText: "
 export interface CheckoutPageFormProps {
   readonly draft: CheckoutPageDraft
   readonly onChange: (change: (before: CheckoutPageDraft) => CheckoutPageDraft) => void
-  /** What is wrong with the draft; undefined if it can be sent. */
+  /** The problems in the draft; undefined if it can be sent. */
   readonly problems: Problems | undefined
   readonly busy: boolean
   readonly error: ApiError | undefined
   readonly submitLabel: string
-  /** Only without problems. */
+  /** Called only without problems. */
   readonly onSubmit: () => void
   readonly onClose: () => void
 }

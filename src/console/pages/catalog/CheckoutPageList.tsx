@@ -16,14 +16,14 @@ import { everyPeriod } from "./PriceWords.ts"
 type CheckoutPage = AnswerOf<"checkoutPages", "get">
 type CheckoutPageItem = CheckoutPage["items"][number]
 
-/** What an item costs, as the page shows it. */
+/** An item's price, as the page shows it. */
 const itemWords = ({ currency, recurring, unitAmount }: CheckoutPageItem): string => {
   const period = recurring === null ? undefined : everyPeriod(recurring.interval, recurring.intervalCount)
   const amount = unitAmount === null ? `an amount in ${currency.toUpperCase()}` : formatAmount(unitAmount, currency)
   return period === undefined ? amount : `${amount} ${period}`
 }
 
-/** The pages of the service itself at which payers buy. */
+/** The service's own checkout pages. */
 export const CheckoutPageList = ({ action }: { readonly action: ComponentChildren }) => {
   const [edited, setEdited] = useState<CheckoutPage | undefined>(undefined)
   const [deleted, setDeleted] = useState<CheckoutPage | undefined>(undefined)

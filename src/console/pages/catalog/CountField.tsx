@@ -8,12 +8,12 @@ export interface CountFieldProps {
   readonly value: string
   readonly onChange: (value: string) => void
   readonly hint?: ComponentChildren
-  /** Says at once that an empty field has to be filled in. */
+  /** Reports an empty field at once. */
   readonly required?: boolean
   readonly problem?: string | undefined
 }
 
-/** A whole number to type; says so if it is none. */
+/** A field for a whole number; reports anything else. */
 export const CountField = ({ hint, label, name, onChange, problem, required, value }: CountFieldProps) => {
   const written = readCount(value)
   const own =

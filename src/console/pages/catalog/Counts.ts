@@ -1,16 +1,16 @@
-/** Whole numbers as people write them. */
+/** Parses whole numbers and percentages. */
 
-/** What a field's text means. Twelve digits are more than any count of the API has. */
+/** The result of parsing a field's text. Twelve digits exceed every count in the API. */
 export type WrittenCount = number | "empty" | "unreadable"
 
-/** Reads a whole number, which may have spaces around it. */
+/** Parses a whole number, which may have spaces around it. */
 export const readCount = (text: string): WrittenCount => {
   const written = text.trim()
   if (written === "") return "empty"
   return /^\d{1,12}$/.test(written) ? Number(written) : "unreadable"
 }
 
-/** A percentage that was written with a point or a comma: `12.5`, `12,5`, `12.5 %`. */
+/** Parses a percentage with a point or a comma: `12.5`, `12,5`, `12.5 %`. */
 export const readPercentage = (text: string): WrittenCount => {
   const written = text.trim().replace(/\s*%$/, "")
   if (written === "") return "empty"

@@ -15,6 +15,6 @@ const choiceOf = (code: string): CurrencyChoice => {
   return { value: code, label: name === undefined ? code.toUpperCase() : `${code.toUpperCase()} – ${name}` }
 }
 
-/** All currencies to choose from, those that the organization uses first, each once. */
+/** All currencies, each once, those that the organization uses first. */
 export const currencyChoices = (used: ReadonlyArray<string>): ReadonlyArray<CurrencyChoice> =>
   [...new Set([...used, ...codes.split(" ")])].map(choiceOf)

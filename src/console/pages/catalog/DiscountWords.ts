@@ -5,7 +5,7 @@ import { itemsAt, numberAt, textAt } from "../payments/Reading.ts"
 
 const percent = new Intl.NumberFormat("en", { maximumFractionDigits: 2 })
 
-/** What a coupon takes off: `25% off`, `R$10.00 off`. */
+/** A coupon's discount: `25% off`, `R$10.00 off`. */
 export const discountWords = (coupon: unknown): string => {
   const off = numberAt(coupon, "percent_off")
   if (off !== undefined) return `${percent.format(off)}% off`
@@ -13,7 +13,7 @@ export const discountWords = (coupon: unknown): string => {
   return amount === undefined ? "No discount" : `${formatAmount(amount, textAt(coupon, "currency") ?? "")} off`
 }
 
-/** What a coupon is taken off: `the first payment`, `every payment`, `the payments of 3 months`. */
+/** The payments that a coupon applies to: `the first payment`, `every payment`, `the payments of 3 months`. */
 export const durationWords = (coupon: unknown): string => {
   switch (textAt(coupon, "duration")) {
     case "forever":
@@ -27,20 +27,20 @@ export const durationWords = (coupon: unknown): string => {
   }
 }
 
-/** The ids of the products that a code is for; none if it is for all. */
+/** The ids of the products that a code is limited to; empty if it applies to all. */
 export const productsOf = (coupon: unknown): ReadonlyArray<string> =>
   itemsAt(coupon, "applies_to", "products").filter((id): id is string => typeof id === "string")
 
 const count = new Intl.NumberFormat("en")
 
-/** How often a code was used: `3 of 100`, `3`. */
+/** The number of a code's redemptions: `3 of 100`, `3`. */
 export const redemptionWords = (code: unknown): string => {
   const used = count.format(numberAt(code, "times_redeemed") ?? 0)
   const most = numberAt(code, "max_redemptions")
   return most === undefined ? used : `${used} of ${count.format(most)}`
 }
 
-/** Why payers can't use a code; undefined if they can. `now` in Unix seconds. */
+/** Why a code is not usable; undefined if it is. `now` is in Unix seconds. */
 export const unusableBecause = (code: unknown, now: number): "expired" | "used up" | "off" | undefined => {
   const expires = numberAt(code, "expires_at")
   if (expires !== undefined && expires <= now) return "expired"

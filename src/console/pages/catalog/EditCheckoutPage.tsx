@@ -12,7 +12,7 @@ export interface EditCheckoutPageProps {
   readonly onClose: () => void
 }
 
-/** Changes what a checkout page says, sells and asks. Its address stays. */
+/** Edits a checkout page, whose URL stays the same. */
 export const EditCheckoutPage = ({ onClose, page }: EditCheckoutPageProps) => {
   const { environment } = useWorkspace()
   const [draft, setDraft] = useState(() => draftOfPage(page))

@@ -10,7 +10,7 @@ import { textAt } from "../payments/Reading.ts"
 import type { Price } from "./Offers.ts"
 import { priceWords } from "./PriceWords.ts"
 
-/** Renames a price, and gives it a lookup key: all that can change of it besides being on sale. */
+/** Changes a price's nickname and lookup key: the only fields that can change besides `active`. */
 export const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const before = { nickname: textAt(price, "nickname") ?? "", key: textAt(price, "lookup_key") ?? "" }

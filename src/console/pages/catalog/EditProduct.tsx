@@ -9,7 +9,7 @@ import type { Product } from "./Offers.ts"
 import { draftOf, productChanges } from "./ProductDraft.ts"
 import { ProductInputs } from "./ProductInputs.tsx"
 
-/** Changes a product: only what was changed is sent, so that another's change at the same time stays. */
+/** Edits a product. Only changed fields are sent, so that someone else's concurrent change is kept. */
 export const EditProduct = ({ onClose, product }: { readonly product: Product; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const [draft, setDraft] = useState(() => draftOf(product))

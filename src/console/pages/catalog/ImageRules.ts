@@ -1,16 +1,16 @@
-/** What can be uploaded as an image, and which images the pages may show. */
+/** Which images can be uploaded, and which ones the pages may show. */
 
 /** The API's bound: 4 MiB. */
 export const maximumImageBytes = 4 * 1024 * 1024
 
 const types: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"])
 
-/** For the file dialog. */
+/** For the file picker. */
 export const acceptedImages = [...types].join(",")
 
 const megabytes = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
 
-/** Why a file can't be uploaded, in words; undefined if it may be tried. The service looks at the bytes themselves. */
+/** Why a file can't be uploaded; undefined if the upload may be tried. The service checks the bytes themselves. */
 export const imageProblem = (file: {
   readonly name: string
   readonly size: number
@@ -24,13 +24,13 @@ export const imageProblem = (file: {
 }
 
 /**
- * Whether the pages show an image: only those that the service itself serves. The browser would refuse others by the
- * pages' policy, and their hosts would learn who looks at them.
+ * Whether the pages may show an image: only those that the service serves. The pages' content security policy blocks
+ * others, whose hosts would learn who views them.
  */
 export const isShown = (url: string, origin: string): boolean =>
   URL.canParse(url) && new URL(url).origin === origin && /\/product-images\/[0-9a-f]{64}\.(?:jpg|png|webp)$/.test(url)
 
-/** Where an image of somebody else is, for a link; undefined for what no link should lead to. */
+/** The host of an external image, to link to it; undefined if the URL is not safe to link. */
 export const linkedHost = (url: string): string | undefined => {
   if (!URL.canParse(url)) return undefined
   const { host, protocol } = new URL(url)

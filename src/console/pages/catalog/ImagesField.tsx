@@ -11,9 +11,9 @@ export interface ImagesFieldProps {
   readonly name: string
   readonly label: string
   readonly hint?: string
-  /** The URLs of the images, in their order. */
+  /** The images' URLs, in display order. */
   readonly images: ReadonlyArray<string>
-  /** Gets the change rather than the images: an upload that ends late must not undo what happened meanwhile. */
+  /** Receives an updater instead of the images, so that a slow upload does not undo changes made meanwhile. */
   readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void
   readonly most: number
 }
@@ -25,7 +25,7 @@ const upload = async (file: File): Promise<string> => {
   return url
 }
 
-/** Images that are uploaded at once when they are chosen: checked before they are sent, shown once they are there. */
+/** Uploads images as soon as they are chosen: checks each one first, and shows it once uploaded. */
 export const ImagesField = ({ hint, images, label, most, name, onChange }: ImagesFieldProps) => {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
@@ -46,11 +46,11 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
     )
     setError(undefined)
     setUploading((count) => count + taken.length)
-    // One after the other: their order is that of the images, and the connection is not shared by eight
+    // One at a time: this keeps the images in order, and eight uploads do not share the connection
     for (const file of taken) {
       try {
         const url = await upload(file)
-        // The same bytes have the same URL
+        // The same bytes get the same URL
         onChange((before) => (before.includes(url) ? before : [...before, url]))
       } catch (failure) {
         setError(toApiError(failure))
@@ -115,7 +115,7 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
         multiple={most > 1}
         onChange={(event) => {
           const chosen = [...(event.currentTarget.files ?? [])]
-          // The same file can be chosen again
+          // Lets the same file be chosen again
           event.currentTarget.value = ""
           void add(chosen)
         }}

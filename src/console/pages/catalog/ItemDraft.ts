@@ -1,12 +1,12 @@
 import { readCount } from "./Counts.ts"
 import type { Written } from "./PriceDraft.ts"
 
-/** What a payment link or a checkout page sells, while it is written in a form. */
+/** The items of a payment link or a checkout page, as edited in a form. */
 
 export interface ItemDraft {
-  /** For lists: the same item keeps it while others come and go. */
+  /** The list key, stable while other items are added or removed. */
   readonly key: number
-  /** The price's id; `""` while none is chosen. */
+  /** The price's id; `""` if none is chosen. */
   readonly price: string
   readonly quantity: string
   readonly isAdjustable: boolean
@@ -23,7 +23,7 @@ export const emptyItem = (key: number): ItemDraft => ({
   maximum: "10"
 })
 
-/** An item that was read; the bounds are there if the payer chooses the quantity. */
+/** A parsed item; `bounds` is set if the payer chooses the quantity. */
 export interface WrittenItem {
   readonly price: string
   readonly quantity: number
@@ -32,10 +32,7 @@ export interface WrittenItem {
 
 const notANumber = "Write a whole number, in digits."
 
-/**
- * The written items, or what is wrong with them by the name of the field: `<prefix>.<index>.quantity`. Bounds are left to
- * the API.
- */
+/** Parses the items, or reports problems by field name: `<prefix>.<index>.quantity`. The API checks bounds. */
 export const readItems = (
   items: ReadonlyArray<ItemDraft>,
   names: { readonly prefix: string; readonly adjustable: string }

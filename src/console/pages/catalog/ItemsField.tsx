@@ -6,19 +6,19 @@ import type { Problems } from "./PriceDraft.ts"
 import { PriceField } from "./PriceField.tsx"
 
 export interface ItemsFieldProps {
-  /** The API's name of the array, such as `line_items`. */
+  /** The API's name for the array, such as `line_items`. */
   readonly prefix: string
-  /** The API's name of an item's bounds, such as `adjustable_quantity`. */
+  /** The API's name for an item's bounds, such as `adjustable_quantity`. */
   readonly adjustable: string
   readonly items: ReadonlyArray<ItemDraft>
   readonly onChange: (items: ReadonlyArray<ItemDraft>) => void
   readonly problems: Problems
 }
 
-/** The bound of links and checkout pages. */
+/** The API's limit for links and checkout pages. */
 const mostItems = 20
 
-/** What is sold, and how many of it: fixed, or chosen by the payer within bounds. */
+/** Edits the items for sale and their quantities: fixed, or chosen by the payer within bounds. */
 export const ItemsField = ({ adjustable, items, onChange, prefix, problems }: ItemsFieldProps) => {
   const change = (index: number, changed: Partial<ItemDraft>) =>
     onChange(items.map((item, at) => (at === index ? { ...item, ...changed } : item)))

@@ -7,7 +7,7 @@ import { emptyCheckoutPage, newPage } from "./CheckoutPageDraft.ts"
 import { CheckoutPageForm } from "./CheckoutPageForm.tsx"
 import { type LinkToShare, ShareLink } from "./ShareLink.tsx"
 
-/** A new checkout page, and then its address to give away. */
+/** Creates a checkout page, then shows its URL to share. */
 export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) => {
   const [created, setCreated] = useState<LinkToShare | undefined>(undefined)
   return (

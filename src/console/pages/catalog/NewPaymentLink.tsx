@@ -20,7 +20,7 @@ const labels = {
   "after_completion.hosted_confirmation.custom_message": "Message after payment"
 }
 
-/** A new payment link, and then its address to give away. */
+/** Creates a payment link, then shows its URL to share. */
 export const NewPaymentLink = ({ onClose }: { readonly onClose: () => void }) => {
   const [created, setCreated] = useState<LinkToShare | undefined>(undefined)
   return (

@@ -12,7 +12,7 @@ import { PriceInputs } from "./PriceInputs.tsx"
 import { priceWords } from "./PriceWords.ts"
 import { fallbackCurrency, useCurrencies } from "./UsedCurrencies.ts"
 
-/** A further price of a product, of any kind. */
+/** Adds a price of any kind to a product. */
 export const NewPrice = ({ onClose, product }: { readonly product: Product; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const own = textAt(product, "default_price", "currency")

@@ -16,7 +16,7 @@ import { emptyProduct, newProduct } from "./ProductDraft.ts"
 import { ProductInputs } from "./ProductInputs.tsx"
 import { fallbackCurrency, useCurrencies } from "./UsedCurrencies.ts"
 
-/** A new product, with its first price. */
+/** Creates a product with its first price. */
 export default function NewProduct() {
   const { can, path } = useWorkspace()
   const currencies = useCurrencies()
@@ -33,7 +33,7 @@ export default function NewProduct() {
   )
 }
 
-/** The fields of a price that can be created together with its product. */
+/** The fields that a price created with its product accepts. */
 const defaultPrice = ({ currency, custom_unit_amount, recurring, unit_amount }: PriceFields) => ({
   currency,
   ...(unit_amount === undefined ? {} : { unit_amount }),

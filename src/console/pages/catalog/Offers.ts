@@ -1,7 +1,7 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { priceLabel } from "./PriceWords.ts"
 
-/** What can be sold: active prices of active products, with the names of the products. */
+/** The offers for sale: active prices of active products, with the product names. */
 
 export type Price = AnswerOf<"prices", "get">
 export type Product = AnswerOf<"products", "get">
@@ -9,11 +9,11 @@ export type Product = AnswerOf<"products", "get">
 export interface Offer {
   readonly id: string
   readonly price: Price
-  /** The product with the amount, as people choose it. */
+  /** The product and the amount, for the select box. */
   readonly label: string
 }
 
-/** At most so many prices and products are offered to choose from; any other price is named by its id. */
+/** At most `pageSize` times `mostPages` prices and products are listed; any other price is chosen by its id. */
 const pageSize = 100
 const mostPages = 5
 
@@ -22,7 +22,7 @@ interface PageOf<A> {
   readonly has_more: boolean
 }
 
-/** The first pages of a list, one after the other. */
+/** Reads the first pages of a list, one after the other. */
 const firstPages = async <A extends { readonly id: string }>(
   load: (after: { readonly starting_after?: string }) => Promise<PageOf<A>>
 ): Promise<{ readonly items: ReadonlyArray<A>; readonly hasMore: boolean }> => {
@@ -44,7 +44,7 @@ export const readProducts = (
     call("products", "list", { urlParams: { active: true, limit: pageSize, ...after } }, { signal })
   )
 
-/** What can be sold, by the names of the products; `hasMore` if there is more than fits into a list. */
+/** Reads the offers for sale, sorted by product name; `hasMore` if the list is truncated. */
 export const readOffers = async (
   signal: AbortSignal
 ): Promise<{ readonly offers: ReadonlyArray<Offer>; readonly hasMore: boolean }> => {
@@ -56,7 +56,7 @@ export const readOffers = async (
   ])
   const names = new Map(products.items.map((product) => [product.id, product.name ?? product.id]))
   const offers = prices.items
-    // A price of a product that was taken off sale can't be sold either
+    // A price of an inactive product can't be sold either, but a truncated product list does not tell
     .filter(({ product }) => products.hasMore || (typeof product === "string" && names.has(product)))
     .map((price) => ({
       id: price.id,
@@ -67,7 +67,7 @@ export const readOffers = async (
   return { offers, hasMore: prices.hasMore }
 }
 
-/** A price that is named by its id, with its product's name. */
+/** Reads one price by its id, with its product's name. */
 export const readOffer = async (id: string, signal: AbortSignal): Promise<Offer> => {
   const price = await call("prices", "get", { path: { id } }, { signal })
   const product =

@@ -49,7 +49,7 @@ const Items = ({ link }: { readonly link: PaymentLink }) => (
   </ul>
 )
 
-/** How often a link was paid at: the provider counts it only if there is a limit. */
+/** A link's sales; the provider counts them only if there is a limit. */
 const salesOf = (link: PaymentLink): string => {
   const limit = numberAt(link, "restrictions", "completed_sessions", "limit")
   return limit === undefined

@@ -9,7 +9,7 @@ import { NewCheckoutPage } from "./NewCheckoutPage.tsx"
 import { NewPaymentLink } from "./NewPaymentLink.tsx"
 import { PaymentLinkList } from "./PaymentLinkList.tsx"
 
-/** Addresses at which anybody can pay: the provider's payment links, and the service's own checkout pages. */
+/** Public payment URLs: the provider's payment links, and the service's own checkout pages. */
 export default function PaymentLinks() {
   const { can, path } = useWorkspace()
   const [{ tab }] = useUrlState("tab")

@@ -1,23 +1,23 @@
 import { readCount } from "./Counts.ts"
 
-/** A price while it is written in a form, and what the API gets of it. */
+/** A price as edited in a form, and its conversion for the API. */
 
 export const intervals = ["day", "week", "month", "year"] as const
 export type Interval = (typeof intervals)[number]
 
 export interface TierDraft {
-  /** For lists: the same tier keeps it while others come and go. */
+  /** The list key, stable while other tiers are added or removed. */
   readonly key: number
-  /** The last unit of the tier, as it is typed; the last tier has none. */
+  /** The tier's last unit, as typed; unused in the last tier. */
   readonly upTo: string
   readonly unitAmount: number | undefined
   readonly flatAmount: number | undefined
 }
 
-/** How the amount of a price is decided. */
+/** How a price's amount is determined. */
 export type Scheme = "fixed" | "package" | "tiers" | "chosen"
 
-/** A price in a form. Amounts are undefined while nothing is written, and NaN for what can't be read. */
+/** A price in a form. Amounts are undefined if empty, and NaN if unreadable. */
 export interface PriceDraft {
   readonly currency: string
   readonly isRecurring: boolean
@@ -38,7 +38,7 @@ export interface PriceDraft {
   readonly transfersKey: boolean
 }
 
-/** A new price, of which nothing is written yet. */
+/** An empty draft of a price. */
 export const emptyPrice = (currency: string): PriceDraft => ({
   currency,
   isRecurring: false,
@@ -62,10 +62,10 @@ export const emptyPrice = (currency: string): PriceDraft => ({
   transfersKey: false
 })
 
-/** What is wrong with a form, in words by the name of the field. */
+/** Problems by field name. */
 export type Problems = Readonly<Record<string, string>>
 
-/** The amount of a price as the API takes it. */
+/** A price's amount in the API's form. */
 export interface AmountFields {
   readonly unit_amount?: number
   readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
@@ -78,7 +78,7 @@ export interface AmountFields {
   readonly transform_quantity?: { readonly divide_by: number; readonly round: "up" | "down" }
 }
 
-/** A price's fields as the API takes them, without its product. */
+/** A price's fields in the API's form, without the product. */
 export interface PriceFields extends AmountFields {
   readonly currency: string
   readonly recurring?: {
@@ -91,21 +91,21 @@ export interface PriceFields extends AmountFields {
   readonly transfer_lookup_key?: boolean
 }
 
-/** What was written, or what is wrong with it. */
+/** The parsed value, or the problems found. */
 export type Written<A> =
   | { readonly kind: "ready"; readonly value: A }
   | { readonly kind: "problems"; readonly problems: Problems }
 
 const notWritten = "Write an amount."
 const notANumber = "Write a whole number, in digits."
-/** The field of an amount says itself why it can't be read. */
+/** The amount field itself explains why. */
 const unreadable = "This is not an amount."
 
-/** Collects what is wrong while a form is read. */
+/** Collects problems while a form is parsed. */
 class Reader {
   readonly problems: Record<string, string> = {}
 
-  /** An amount that may be left out. */
+  /** Reads an optional amount. */
   amount(name: string, amount: number | undefined): number | undefined {
     if (Number.isNaN(amount)) this.problems[name] = unreadable
     return amount
@@ -116,14 +116,14 @@ class Reader {
     return this.amount(name, amount) ?? 0
   }
 
-  /** A whole number that may be left out. */
+  /** Reads an optional whole number. */
   count(name: string, text: string): number | undefined {
     const written = readCount(text)
     if (written === "unreadable") this.problems[name] = notANumber
     return typeof written === "number" ? written : undefined
   }
 
-  /** A whole number that is needed. */
+  /** Reads a required whole number. */
   neededCount(name: string, text: string): number {
     if (readCount(text) === "empty") this.problems[name] = notANumber
     return this.count(name, text) ?? 0
@@ -178,10 +178,7 @@ const amountIn = (reader: Reader, draft: PriceDraft): AmountFields => {
   }
 }
 
-/**
- * The API's fields of a written price, or what is wrong with it by the API's names of the fields. Bounds are left to the
- * API, which has the last word on them.
- */
+/** Converts a draft to the API's fields, or reports problems by the API's field names. The API checks bounds. */
 export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
   const reader = new Reader()
   const recurs = draft.isRecurring && draft.scheme !== "chosen"

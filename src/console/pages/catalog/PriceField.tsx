@@ -15,18 +15,18 @@ export interface PriceFieldProps {
   readonly problem?: string | undefined
 }
 
-/** In the list: a price that is not in it. */
+/** The option for a price that is not in the list. */
 const another = "another"
 
 const idForm = /^(?:price|plan)_[A-Za-z0-9_]{1,245}$/
 
-/** One of the prices that are on sale, by the product's name; or any other one by its id. */
+/** Chooses one of the prices for sale, listed by product name, or any other price by its id. */
 export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFieldProps) => {
   const { can, environment, path } = useWorkspace()
   const query = useQuery(`${environment}/catalog/offers`, readOffers)
   const [isAnother, setAnother] = useState(false)
   const offers = query.data?.offers ?? []
-  // One that is sold already may be off sale, or beyond what fits into the list
+  // The current price may be inactive, or beyond the end of the truncated list
   const isUnlisted = !isAnother && chosen !== "" && offers.every(({ id }) => id !== chosen)
   const hint =
     query.data !== undefined && offers.length === 0 ? (

@@ -8,17 +8,17 @@ import { intervals, type PriceDraft, type Problems, type Scheme, type TierDraft 
 export interface PriceInputsProps {
   readonly draft: PriceDraft
   readonly onChange: (draft: PriceDraft) => void
-  /** What the form itself finds wrong, by the names of {@link PriceDraft}'s reader. */
+  /** Problems found by the form, by the names in {@link PriceDraft}'s reader. */
   readonly problems: Problems
-  /** What the API's names of the fields begin with, such as `default_price_data.`; default nothing. */
+  /** The prefix of the API's field names, such as `default_price_data.`; default none. */
   readonly prefix?: string
-  /** Leaves out what only a price of its own can have: packages, tiers, trials, nicknames and lookup keys. */
+  /** Omits what only a price created on its own can have: packages, tiers, trials, nicknames and lookup keys. */
   readonly isSimple?: boolean
   /** The currencies to offer first. */
   readonly currencies: ReadonlyArray<string>
 }
 
-/** A part of the inputs: changes one or more fields of the draft. */
+/** The props of a part of the inputs, which changes some of the draft's fields. */
 interface PartProps {
   readonly draft: PriceDraft
   readonly change: (changed: Partial<PriceDraft>) => void
@@ -38,7 +38,7 @@ const schemes: ReadonlyArray<{ readonly value: Scheme; readonly label: string; r
   { value: "chosen", label: "The payer chooses", hint: "For donations and tips: sold alone, and once." }
 ]
 
-/** The inputs of a price: how often it is charged, how much, and what it is called. */
+/** The inputs of a price: its frequency, amount and names. */
 export const PriceInputs = ({
   currencies,
   draft,
@@ -59,7 +59,7 @@ export const PriceInputs = ({
         options={frequencies}
         onChange={(frequency) => {
           const isRecurring = frequency === "recurring"
-          // What the payer chooses does not recur
+          // An amount that the payer chooses can't be recurring
           change({ isRecurring, ...(isRecurring && draft.scheme === "chosen" ? { scheme: "fixed" } : {}) })
         }}
       />
@@ -191,7 +191,7 @@ const AmountInputs = (props: PartProps) => {
   }
 }
 
-/** The API's bound. */
+/** The API's limit. */
 const mostTiers = 25
 
 const modes = [
@@ -205,7 +205,7 @@ const Tiers = ({ change, draft, prefix, problems }: PartProps) => {
     change({ tiers: tiers.map((tier, at) => (at === index ? { ...tier, ...changed } : tier)) })
   const add = () => {
     const key = Math.max(...tiers.map((tier) => tier.key)) + 1
-    // Before the last tier, which has no end
+    // Inserted before the last tier, which has no upper bound
     change({
       tiers: [
         ...tiers.slice(0, -1),

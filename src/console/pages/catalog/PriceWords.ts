@@ -1,11 +1,11 @@
 import { formatAmount, formatDecimalAmount } from "../../components/amounts.ts"
 import { isAt, itemsAt, numberAt, textAt, valueAt } from "../payments/Reading.ts"
 
-/** Prices in words: what is charged, for how many, and how often. */
+/** Prices in words: the amount, the quantity and the frequency. */
 
 const count = new Intl.NumberFormat("en")
 
-/** `every month`, `every 3 months`; undefined for a price that is charged once. */
+/** `every month`, `every 3 months`; undefined for a one-time price. */
 export const everyPeriod = (interval: string | undefined, intervals: number | undefined): string | undefined => {
   if (interval === undefined) return undefined
   return intervals === undefined || intervals === 1
@@ -13,13 +13,16 @@ export const everyPeriod = (interval: string | undefined, intervals: number | un
     : `every ${count.format(intervals)} ${interval}s`
 }
 
-/** How often a price of the provider is charged; undefined for once. */
+/** The frequency of a provider's price; undefined if it is one-time. */
 export const periodOf = (price: unknown): string | undefined =>
   everyPeriod(textAt(price, "recurring", "interval"), numberAt(price, "recurring", "interval_count"))
 
 const currencyOf = (price: unknown): string => textAt(price, "currency") ?? ""
 
-/** The amount in a field, or the decimal beside it if it has a fraction of the smallest unit; undefined without both. */
+/**
+ * The amount in a field, or in its `_decimal` variant if it has a fraction of the smallest unit; undefined without
+ * both.
+ */
 const amountAt = (object: unknown, field: string, currency: string): string | undefined => {
   const amount = numberAt(object, field)
   if (amount !== undefined) return formatAmount(amount, currency)
@@ -39,13 +42,13 @@ const customWords = (price: unknown): string => {
   return maximum === undefined ? chosen : `${chosen}, at most ${formatAmount(maximum, currency)}`
 }
 
-/** A tier: the units that it is for, and what they cost. */
+/** A tier's range of units and its cost. */
 export interface TierWords {
   readonly units: string
   readonly costs: string
 }
 
-/** The tiers of a price, from the first unit on; none if it has no tiers, or they were not sent with it. */
+/** A price's tiers, from the first unit on; empty without tiers, or if the response did not include them. */
 export const tiersOf = (price: unknown): ReadonlyArray<TierWords> => {
   const currency = currencyOf(price)
   const tiers = itemsAt(price, "tiers")
@@ -68,7 +71,7 @@ export const tiersOf = (price: unknown): ReadonlyArray<TierWords> => {
   })
 }
 
-/** Whether the tier that the quantity falls into prices all of its units, rather than each tier its own. */
+/** Whether the tier of the whole quantity prices all units, instead of each tier its own. */
 export const isVolume = (price: unknown): boolean => textAt(price, "tiers_mode") === "volume"
 
 const tieredWords = (price: unknown): string => {
@@ -85,7 +88,7 @@ const amountWords = (price: unknown): string => {
   return units === undefined ? amount : `${amount} per ${count.format(units)}`
 }
 
-/** What a price costs: `R$20.00 every month`, `R$90.00 per 12`, `The payer chooses the amount in BRL`. */
+/** A price in words: `R$20.00 every month`, `R$90.00 per 12`, `The payer chooses the amount in BRL`. */
 export const priceWords = (price: unknown): string => {
   const amount = amountWords(price)
   const period = periodOf(price)
@@ -100,14 +103,14 @@ export const trialWords = (price: unknown): string | undefined => {
   return days === 1 ? "1 day free first" : `${count.format(days)} days free first`
 }
 
-/** Whether a price is charged again and again: it is sold by a subscription. */
+/** Whether a price is recurring and therefore sold as a subscription. */
 export const isRecurring = (price: unknown): boolean =>
   textAt(price, "type") === "recurring" || textAt(price, "recurring", "interval") !== undefined
 
-/** Whether the payer chooses the amount: such a price is sold alone. */
+/** Whether the payer chooses the amount; such a price must be sold alone. */
 export const isChosenByPayer = (price: unknown): boolean => valueAt(price, "custom_unit_amount") instanceof Object
 
-/** What takes part in the name of a price in a list: its product, its amount, and its nickname if it has one. */
+/** A price's label in lists: its product, its amount, and its nickname if it has one. */
 export const priceLabel = (productName: string | undefined, price: unknown): string => {
   const nickname = textAt(price, "nickname")
   return [
@@ -119,5 +122,5 @@ export const priceLabel = (productName: string | undefined, price: unknown): str
     .join(" · ")
 }
 
-/** Whether an object can be sold: the provider marks what was taken off sale. */
+/** Whether a product or price is active, and so for sale. */
 export const isActive = (object: unknown): boolean => isAt(object, "active")

@@ -129,7 +129,7 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
         Rename
       </Button>
       {isDefault || price.active !== true ? null : <DefaultButton price={price} product={product} onDone={reread} />}
-      {/* The provider keeps a product's default price on sale: another one has to take its place first */}
+      {/* The provider keeps a product's default price active: another one must become the default first */}
       {isDefault && price.active === true ? null : (
         <ActiveButton
           isActive={price.active === true}

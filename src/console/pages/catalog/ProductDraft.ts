@@ -1,6 +1,6 @@
 import { itemsAt, textAt } from "../payments/Reading.ts"
 
-/** A product while it is written in a form. */
+/** A product as edited in a form. */
 export interface ProductDraft {
   readonly name: string
   readonly description: string
@@ -11,7 +11,7 @@ export interface ProductDraft {
 
 export const emptyProduct: ProductDraft = { name: "", description: "", images: [], unitLabel: "", url: "" }
 
-/** A product of the provider as the form shows it. */
+/** A provider's product as form values. */
 export const draftOf = (product: unknown): ProductDraft => ({
   name: textAt(product, "name") ?? "",
   description: textAt(product, "description") ?? "",
@@ -20,7 +20,7 @@ export const draftOf = (product: unknown): ProductDraft => ({
   url: textAt(product, "url") ?? ""
 })
 
-/** The fields of a new product as the API takes them; what is empty is left out, but for the name, which it needs. */
+/** A new product's fields in the API's form; omits empty ones except the required name. */
 export const newProduct = (draft: ProductDraft) => ({
   name: draft.name.trim(),
   ...(draft.description.trim() === "" ? {} : { description: draft.description.trim() }),
@@ -29,7 +29,7 @@ export const newProduct = (draft: ProductDraft) => ({
   ...(draft.url.trim() === "" ? {} : { url: draft.url.trim() })
 })
 
-/** What was changed of a product, as the API takes it: what was emptied is sent as empty, which removes it. */
+/** The changed fields in the API's form. An emptied field is sent empty, which removes it. */
 export const productChanges = (product: unknown, draft: ProductDraft) => {
   const before = draftOf(product)
   const differs = (written: string, was: string) => written.trim() !== was

@@ -2,12 +2,12 @@ import { isShown, linkedHost } from "./ImageRules.ts"
 
 export interface ProductImageProps {
   readonly url: string
-  /** What the image shows; `""` if the text beside it says it already. */
+  /** The image's alternative text; `""` if adjacent text already says the same. */
   readonly alt: string
   readonly size?: "small" | "large"
 }
 
-/** An image that the service serves; of another host, a link to it. */
+/** Shows an image that the service serves, and a link to any other. */
 export const ProductImage = ({ alt, size = "large", url }: ProductImageProps) => {
   if (isShown(url, location.origin)) {
     return <img class={`product-image product-image-${size}`} src={url} alt={alt} loading="lazy" decoding="async" />
@@ -21,7 +21,7 @@ export const ProductImage = ({ alt, size = "large", url }: ProductImageProps) =>
   )
 }
 
-/** Where an image would be. */
+/** The placeholder for a missing image. */
 export const NoImage = ({ size }: { readonly size: "small" | "large" }) => (
   <span class={`product-image product-image-${size} product-image-none`} aria-hidden="true" />
 )

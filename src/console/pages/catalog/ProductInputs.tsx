@@ -8,10 +8,10 @@ export interface ProductInputsProps {
   readonly onChange: (change: StateUpdater<ProductDraft>) => void
 }
 
-/** The API's bound. */
+/** The API's limit. */
 const mostImages = 8
 
-/** What payers see of a product. */
+/** The inputs for what payers see of a product. */
 export const ProductInputs = ({ draft, onChange }: ProductInputsProps) => {
   const set = (changed: Partial<ProductDraft>) => onChange((before) => ({ ...before, ...changed }))
   return (

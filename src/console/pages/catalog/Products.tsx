@@ -24,7 +24,6 @@ const NameCell = ({ product }: { readonly product: Product }) => {
   )
 }
 
-/** The products of the workspace's account. */
 export default function Products() {
   const { can, environment, path } = useWorkspace()
   const { query, shown } = useActiveFilter()

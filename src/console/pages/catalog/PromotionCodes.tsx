@@ -17,7 +17,6 @@ import { useCurrencies } from "./UsedCurrencies.ts"
 
 type PromotionCode = AnswerOf<"promotionCodes", "get">
 
-/** The promotion codes of the workspace's account. */
 export default function PromotionCodes() {
   const { can, environment } = useWorkspace()
   const { query, shown } = useActiveFilter()
@@ -121,7 +120,7 @@ const StatusCell = ({ code }: { readonly code: PromotionCode }) => {
 const Actions = ({ code }: { readonly code: PromotionCode }) => {
   const { environment } = useWorkspace()
   const reason = unusableBecause(code, Date.now() / 1000)
-  // The provider never makes one active again that has expired or was used up
+  // The provider never reactivates a code that has expired or was used up
   if (reason === "expired" || reason === "used up") return null
   return (
     <ActiveButton

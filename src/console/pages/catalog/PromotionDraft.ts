@@ -1,20 +1,20 @@
 import { readCount, readPercentage } from "./Counts.ts"
 import type { Problems, Written } from "./PriceDraft.ts"
 
-/** A promotion code while it is written in a form. */
+/** A promotion code as edited in a form. */
 export interface PromotionDraft {
   readonly code: string
   readonly kind: "percent" | "amount"
-  /** As it is typed. */
+  /** As typed. */
   readonly percent: string
   readonly amount: number | undefined
   readonly currency: string
   readonly duration: "once" | "repeating" | "forever"
   readonly months: string
   readonly limit: string
-  /** A day and time of the reader's zone, as a browser's field gives it: `2026-11-23T18:00`. */
+  /** A local date and time, as in an `<input type="datetime-local">`: `2026-11-23T18:00`. */
   readonly expires: string
-  /** The ids of the products that it is for; none if it is for all. */
+  /** The ids of the products that it is limited to; empty for all. */
   readonly products: ReadonlyArray<string>
 }
 
@@ -31,7 +31,7 @@ export const emptyPromotion = (currency: string): PromotionDraft => ({
   products: []
 })
 
-/** A promotion code's fields as the API takes them. */
+/** A promotion code's fields in the API's form. */
 export interface PromotionFields {
   readonly code: string
   readonly discount: { readonly percent_off: number } | { readonly amount_off: number; readonly currency: string }
@@ -42,13 +42,13 @@ export interface PromotionFields {
   readonly products?: ReadonlyArray<string>
 }
 
-/** The Unix seconds of a local day and time; undefined if it is none. */
+/** Converts a local date and time to Unix seconds; undefined if invalid. */
 const momentOf = (local: string): number | undefined => {
   const millis = Date.parse(local)
   return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
 }
 
-/** The API's fields of a written code, or what is wrong with it by the API's names; bounds are left to the API. */
+/** Converts a draft to the API's fields, or reports problems by the API's field names. The API checks bounds. */
 export const readPromotion = (draft: PromotionDraft): Written<PromotionFields> => {
   const problems: Record<string, string> = {}
   const percent = readPercentage(draft.percent)

@@ -1,21 +1,21 @@
 import type { Written } from "./PriceDraft.ts"
 
-/** The organization's own questions to payers, while they are written in a form. */
+/** The organization's questions to payers, as edited in a form. */
 
 export const questionTypes = ["text", "numeric", "dropdown"] as const
 export type QuestionType = (typeof questionTypes)[number]
 
 export interface QuestionDraft {
-  /** For lists: the same question keeps it while others come and go. */
+  /** The list key, stable while other questions are added or removed. */
   readonly listKey: number
   readonly label: string
-  /** By which the answer is found; `""` to take it from the label. */
+  /** Identifies the answer; `""` to derive it from the label. */
   readonly key: string
   readonly type: QuestionType
   readonly isOptional: boolean
-  /** What a dropdown offers, one a line. */
+  /** A dropdown's options, one per line. */
   readonly options: string
-  /** What a dropdown offered before: a line that is still there keeps its value, by which answers are found. */
+  /** A dropdown's previous options. A line that is kept also keeps its value, which identifies answers. */
   readonly offered?: Question["options"]
 }
 
@@ -28,7 +28,7 @@ export const emptyQuestion = (listKey: number): QuestionDraft => ({
   options: ""
 })
 
-/** A question that is asked already, as the form shows it. */
+/** An existing question as form values. */
 export const draftOfQuestion = (question: Question, listKey: number): QuestionDraft => ({
   listKey,
   label: question.label,
@@ -39,7 +39,10 @@ export const draftOfQuestion = (question: Question, listKey: number): QuestionDr
   ...(question.options === undefined ? {} : { offered: question.options })
 })
 
-/** Letters and digits alone, as the provider wants keys and values: `Ground or whole?` is `groundorwhole`. */
+/**
+ * Keeps only letters and digits, as the provider requires for keys and values: `Ground or whole?` becomes
+ * `groundorwhole`.
+ */
 export const keyOf = (words: string): string =>
   words
     .normalize("NFD")
@@ -47,7 +50,7 @@ export const keyOf = (words: string): string =>
     .toLowerCase()
     .slice(0, 40)
 
-/** A question as the API takes it. */
+/** A question in the API's form. */
 export interface Question {
   readonly key: string
   readonly label: string
@@ -62,7 +65,7 @@ const linesOf = (text: string): ReadonlyArray<string> =>
     .map((line) => line.trim())
     .filter((line) => line !== "")
 
-/** What a dropdown offers; lines whose letters and digits are the same, or none, are told apart by their number. */
+/** A dropdown's options. Lines with the same letters and digits, or with none, get their number appended. */
 const optionsOf = (text: string, offered: Question["options"] = []): NonNullable<Question["options"]> => {
   const labels = linesOf(text)
   const kept = offered.filter(({ label }) => labels.includes(label))
@@ -77,7 +80,7 @@ const optionsOf = (text: string, offered: Question["options"] = []): NonNullable
   })
 }
 
-/** The API's fields of the written questions, or what is wrong with them; bounds are left to the API. */
+/** Converts the drafts to the API's fields, or reports problems. The API checks bounds. */
 export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<ReadonlyArray<Question>> => {
   const problems: Record<string, string> = {}
   const value = questions.map(({ isOptional, key, label, offered, options, type }, index): Question => {

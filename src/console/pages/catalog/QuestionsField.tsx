@@ -9,7 +9,7 @@ export interface QuestionsFieldProps {
   readonly problems: Problems
 }
 
-/** The API's bound. */
+/** The API's limit. */
 const mostQuestions = 3
 
 const types = [
@@ -18,7 +18,7 @@ const types = [
   { value: "dropdown", label: "One of a list" }
 ] as const
 
-/** Questions of the organization's own, which the provider's page asks the payer. */
+/** The organization's own questions, which the provider's page asks the payer. */
 export const QuestionsField = ({ onChange, problems, questions }: QuestionsFieldProps) => {
   const change = (index: number, changed: Partial<QuestionDraft>) =>
     onChange(questions.map((question, at) => (at === index ? { ...question, ...changed } : question)))

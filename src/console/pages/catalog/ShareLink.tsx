@@ -1,14 +1,14 @@
 import { Button } from "../../components/Button.tsx"
 import { Copy } from "../../components/Copy.tsx"
 
-/** A link that was just created. */
+/** A newly created link. */
 export interface LinkToShare {
   readonly url: string
   /** `payment link` or `checkout page`. */
   readonly what: string
 }
 
-/** Shows the address of a new link or page, to copy and to try. */
+/** Shows the URL of a new link or page, to copy or open. */
 export const ShareLink = ({ link, onClose }: { readonly link: LinkToShare; readonly onClose: () => void }) => (
   <div class="share">
     <p>Give this address to whoever should pay. It can be paid at again and again, until you close it.</p>

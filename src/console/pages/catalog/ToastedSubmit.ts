@@ -3,7 +3,7 @@ import { inWords } from "../../components/Reasons.ts"
 import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 
-/** A change that a button makes outside of a form: why it failed is shown as a message, with the request id to quote. */
+/** A submission by a button outside a form: shows a failure as a toast, with the request id to quote. */
 export const useToastedSubmit = <A>(action: (idempotencyKey: string) => Promise<A>, onDone: (answer: A) => void) =>
   useSubmit(async (idempotencyKey) => {
     try {

@@ -3,8 +3,8 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 
 /**
- * The currencies to offer first: that of the account, if the person may read it and it can be read just now. Nothing depends
- * on it but which currency a form begins with, so a failure is not shown.
+ * The currencies to offer first: the account's, if it can be read. It only preselects a form's currency, so a failure
+ * is not shown.
  */
 export const useCurrencies = (): ReadonlyArray<string> | undefined => {
   const { can, environment } = useWorkspace()
@@ -17,5 +17,5 @@ export const useCurrencies = (): ReadonlyArray<string> | undefined => {
   return typeof own === "string" ? [own] : []
 }
 
-/** What a form begins with if the account does not say. */
+/** The initial currency of a form if the account's is unknown. */
 export const fallbackCurrency = "usd"

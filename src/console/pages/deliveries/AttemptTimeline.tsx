@@ -81,7 +81,7 @@ const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep
   }
 }
 
-/** A delivery from its creation to its end or its next attempt, with the wait before each attempt. */
+/** A delivery's timeline from its creation to its end or next attempt, with the wait before each attempt. */
 export const AttemptTimeline = ({ delivery }: { readonly delivery: DeliveryDetail }) => (
   <ol class="timeline">
     {timelineOf(delivery).map((step) =>

@@ -4,7 +4,7 @@ import { durationText } from "./durations.ts"
 
 const everySecond = 1000
 
-/** How long it is until a time, counted down while the tab is shown: "in 29 s". Past it says that it is due. */
+/** Counts down to a time, every second while the tab is visible: "in 29 s". A past time is shown as due. */
 export const Countdown = ({ to }: { readonly to: string }) => {
   const [now, setNow] = useState(() => Date.now())
   useEffect(() => {

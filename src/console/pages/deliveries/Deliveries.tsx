@@ -15,7 +15,7 @@ import { TimeFields } from "./TimeFields.tsx"
 
 const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
 
-/** The history of all deliveries, with filters that live in the address. */
+/** The delivery history, with filters kept in the address. */
 export default function Deliveries() {
   const { can, environment, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...historyFilterNames)
@@ -50,7 +50,7 @@ export default function Deliveries() {
           options={[
             { value: "", label: "All" },
             ...[...(names ?? [])].map(([value, label]) => ({ value, label })),
-            // A link may name one that was deleted: its deliveries are still there
+            // A link may name a deleted destination, whose deliveries remain
             ...(filters.destination === "" || names?.has(filters.destination) === true
               ? []
               : [{ value: filters.destination, label: "A deleted destination" }])

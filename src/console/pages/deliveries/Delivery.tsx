@@ -85,7 +85,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
   )
 }
 
-/** One delivery: what happened, what comes next, and what was sent. */
+/** One delivery: its attempts, its next step, and what was sent. */
 export default function Delivery() {
   const { path } = useWorkspace()
   const { id = "" } = useParams()

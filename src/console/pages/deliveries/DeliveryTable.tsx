@@ -10,16 +10,16 @@ import { type Delivery, waitsToRetry } from "./timeline.ts"
 interface DeliveryTableProps {
   readonly caption: string
   readonly deliveries: ReadonlyArray<Delivery>
-  /** The destinations' names by id, undefined while they are being read. */
+  /** The destinations' names by id; undefined while loading. */
   readonly destinations: ReadonlyMap<string, string> | undefined
-  /** What all of them have in common, which its column would only repeat. */
+  /** What all rows share; hides that column. */
   readonly common?: "event" | "destination"
 }
 
 const nameOf = (destinations: ReadonlyMap<string, string> | undefined, id: string): string =>
   destinations === undefined ? "…" : (destinations.get(id) ?? "Deleted destination")
 
-/** Deliveries, each row leading to its page. */
+/** A table of deliveries, each row linking to its page. */
 export const DeliveryTable = ({ caption, common, deliveries, destinations }: DeliveryTableProps) => {
   const { path } = useWorkspace()
   return (

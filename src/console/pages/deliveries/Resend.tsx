@@ -8,7 +8,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type Delivery, refusedResend, resendOf } from "./timeline.ts"
 
-/** The button that re-sends a failed delivery, with its conditions; a sentence instead if they don't hold. */
+/** Re-sends a failed delivery, with the conditions; shows why if that is not possible. */
 export const Resend = ({ delivery }: { readonly delivery: Delivery }) => {
   const { can, environment } = useWorkspace()
   const [asked, setAsked] = useState(false)

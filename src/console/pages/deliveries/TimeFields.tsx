@@ -12,12 +12,11 @@ interface TimeFieldProps {
 }
 
 /**
- * A time of the reader's zone. What is typed stays as it is while it is no time that the API takes: a year is typed
- * digit by digit.
+ * A time in the reader's zone. Keeps the typed text while it is not a valid time, since a year is typed digit by digit.
  */
 const TimeField = ({ label, name, onChange, problem, seconds }: TimeFieldProps) => {
   const [text, setText] = useState(() => localInput(seconds))
-  // Set from outside: by a link, or by clearing all filters
+  // Changed from outside: by a link, or by clearing all filters
   useEffect(() => setText((typed) => (unixSeconds(typed) === seconds ? typed : localInput(seconds))), [seconds])
   return (
     <TextField
@@ -42,7 +41,7 @@ interface TimeFieldsProps {
   readonly onChange: (change: { readonly from?: string; readonly to?: string }) => void
 }
 
-/** From when to when, in the reader's zone; the address has Unix seconds. */
+/** A time range in the reader's zone, stored in the address as Unix seconds. */
 export const TimeFields = ({ from, onChange, to }: TimeFieldsProps) => (
   <>
     <TimeField

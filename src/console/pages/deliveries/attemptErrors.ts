@@ -1,10 +1,10 @@
 import type { AnswerOf } from "../../api/Types.ts"
 
-/** What the error codes of attempts mean, and what to do about each. Pure. */
+/** The meaning of each attempt error code, and what to do about it. Pure. */
 
 export type AttemptErrorCode = NonNullable<AnswerOf<"deliveries", "get">["lastErrorCode"]>
 
-/** An error for people: its name, what happened, and what to do. */
+/** An error explained: its name, what happened, and what to do. */
 export interface ErrorMeaning {
   readonly label: string
   readonly meaning: string
@@ -99,7 +99,7 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   }
 }
 
-/** More exact words for statuses that have a usual cause. */
+/** More specific explanations for statuses with a usual cause. */
 const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   400: {
     meaning: "The receiver refused the request as wrong, which is final.",
@@ -143,9 +143,9 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
 
 const isKnown = (code: string): code is AttemptErrorCode => Object.hasOwn(meanings, code)
 
-/** What an attempt that failed, or a delivery's last attempt, means for people. */
+/** Explains a failed attempt or a delivery's last error. */
 export const meaningOf = (code: string, httpStatus: number | null): ErrorMeaning => {
-  // A newer service may have a code that these pages don't know yet
+  // A newer service may have a code that these pages do not know
   const meaning: ErrorMeaning = isKnown(code)
     ? meanings[code]
     : { label: code, meaning: "The attempt failed.", remedy: "Look the code up in the guide to errors." }

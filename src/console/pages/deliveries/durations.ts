@@ -1,11 +1,11 @@
-/** Lengths of time in words, as short as they can be read. Pure. */
+/** Durations as short text. Pure. */
 
 const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** Two units at most, the second left out if it is zero. */
+/** At most two units; omits the second if it is zero. */
 const inTwo = (millis: number, large: number, largeName: string, small: number, smallName: string): string => {
   // Rounded to the smaller unit first, so that 59.9 of it carry over into the larger
   const smalls = Math.round(millis / small)
@@ -15,7 +15,7 @@ const inTwo = (millis: number, large: number, largeName: string, small: number, 
   return rest === 0 ? whole : `${whole} ${rest} ${smallName}`
 }
 
-/** A length of time, such as "420 ms", "1.2 s", "31 s", "5 min 12 s", "3 h 2 min", "2 d 4 h". Negative ones count as 0. */
+/** A duration, such as "420 ms", "1.2 s", "31 s", "5 min 12 s", "3 h 2 min", "2 d 4 h". Negative ones count as 0. */
 export const durationText = (millis: number): string => {
   const length = Math.max(0, millis)
   if (length < second) return `${Math.round(length)} ms`

@@ -1,14 +1,14 @@
 import type { RequestOf } from "../../api/Types.ts"
 import { isEventType } from "../events/eventTypes.ts"
 
-/** The filters of the history: as the address has them, and as the API takes them. Pure. */
+/** Converts the history's filters between the address and the API. Pure. */
 
 type Query = NonNullable<RequestOf<"deliveries", "listAll">["urlParams"]>
 
-/** What the address calls each filter. Times are Unix seconds. */
+/** The filters' names in the address. Times are Unix seconds. */
 export const historyFilterNames = ["destination", "state", "type", "event", "from", "to"] as const
 
-/** The address's filters; "" means none. */
+/** The filters in the address; "" means none. */
 export type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], string>>
 
 export const deliveryStates = ["queued", "delivered", "failed"] as const
@@ -17,10 +17,10 @@ export type DeliveryState = (typeof deliveryStates)[number]
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 
-/** Unix seconds in the address; undefined if they are none. */
+/** Parses Unix seconds from the address; undefined if invalid. */
 export const secondsIn = (text: string): number | undefined => (/^\d{1,10}$/.test(text) ? Number(text) : undefined)
 
-/** The query of a page of the history. What the address has that can't be a filter is left out. */
+/** The API query for the history; omits invalid filters. */
 export const historyQuery = ({ destination, event, from, state, to, type }: HistoryFilters): Query => {
   const chosen = deliveryStates.find((known) => known === state)
   const since = secondsIn(from)
@@ -35,10 +35,10 @@ export const historyQuery = ({ destination, event, from, state, to, type }: Hist
   }
 }
 
-/** Whether the address has any filter. */
+/** Whether any filter is set. */
 export const hasFilters = (filters: HistoryFilters): boolean => historyFilterNames.some((name) => filters[name] !== "")
 
-/** The address of the history with filters, below the workspace. */
+/** The path of the filtered history, below the workspace. */
 export const historyPath = (filters: Partial<HistoryFilters>): string => {
   const query = new URLSearchParams()
   for (const name of historyFilterNames) {

@@ -1,19 +1,19 @@
 import type { AnswerOf } from "../../api/Types.ts"
 
-/** The attempts of a delivery on a line of time. Pure. */
+/** The timeline of a delivery's attempts. Pure. */
 
 export type DeliveryDetail = AnswerOf<"deliveries", "get">
 export type Delivery = Omit<DeliveryDetail, "attempts" | "event">
 export type Attempt = DeliveryDetail["attempts"][number]
 
-/** One point of the line, the oldest first. Times are ISO 8601, waits in milliseconds. */
+/** One step of the timeline, oldest first. Times are ISO 8601, waits in milliseconds. */
 export type TimelineStep =
   | { readonly kind: "created"; readonly at: string }
   | {
       readonly kind: "attempt"
       readonly at: string
       readonly attempt: Attempt
-      /** From the end of the step before. */
+      /** Since the end of the previous step. */
       readonly waited: number
       readonly outcome: "delivered" | "failed" | "unknown"
     }
@@ -28,10 +28,10 @@ const outcomeOf = ({ errorCode, httpStatus }: Attempt): Extract<TimelineStep, { 
   return httpStatus === null ? "unknown" : "delivered"
 }
 
-/** When an attempt ended; its start if that is not known. */
+/** When an attempt ended; its start if the duration is unknown. */
 const endOf = ({ durationMs, startedAt }: Attempt): number => millis(startedAt) + (durationMs ?? 0)
 
-/** The steps of a delivery: its creation, each attempt with the wait before it, and what comes next or how it ended. */
+/** A delivery's steps: its creation, each attempt with the wait before it, and the next attempt or the end. */
 export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep> => {
   const attempts = [...delivery.attempts].sort((a, b) => a.number - b.number)
   const steps: Array<TimelineStep> = [{ kind: "created", at: delivery.createdAt }]
@@ -48,12 +48,12 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
   }
   if (delivery.state === "queued") {
     if (delivery.attemptCount > attempts.length) {
-      // Counted when it begins, and listed when it has ended
+      // An attempt is counted when it starts, and listed once it has ended
       steps.push({ kind: "running", number: delivery.attemptCount })
     } else if (delivery.nextAttemptAt !== null) {
       const number = delivery.attemptCount + 1
       const interrupted = attempts.filter(({ errorCode }) => errorCode === "interrupted").length
-      // But for six automatic attempts, and those that were interrupted, all are re-sends by somebody
+      // Apart from six automatic attempts and the interrupted ones, all attempts are manual re-sends
       const manual = wasEnded({ ...delivery, attemptCount: delivery.attemptCount - interrupted })
       steps.push({ kind: "next", at: delivery.nextAttemptAt, number, manual })
     }
@@ -63,20 +63,20 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
   return steps
 }
 
-/** Whether a delivery waits after an attempt that failed, and is not merely new: its first attempt counts from its beginning. */
+/** Whether a queued delivery waits for a retry. Not by `attemptCount`, which already counts a running first attempt. */
 export const waitsToRetry = ({ lastErrorCode, state }: Delivery): boolean =>
   state === "queued" && lastErrorCode !== null
 
-/** How many attempts are made without anybody's doing (contract 9.3). */
+/** The number of automatic attempts (contract 9.3). */
 export const automaticAttempts = 6
 
-/** How many attempts a delivery may have, re-sends included (contract 9.4). */
+/** The maximum number of attempts, re-sends included (contract 9.4). */
 export const maxAttempts = 12
 
-/** How long after its creation a delivery may be re-sent (contract 9.4), in milliseconds. */
+/** How long after its creation a delivery may be re-sent, in milliseconds (contract 9.4). */
 export const resendWindow = 72 * 60 * 60 * 1000
 
-/** Statuses after which the service tries again by itself. */
+/** Whether the service retries automatically after this status. */
 const isRetried = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 const finalErrors: ReadonlySet<string> = new Set([
@@ -86,7 +86,7 @@ const finalErrors: ReadonlySet<string> = new Set([
   "endpoint_deleted"
 ])
 
-/** Whether a queued delivery had ended before, so that the attempt that it waits for is a re-send. */
+/** Whether a queued delivery had already ended, so that its next attempt is a re-send. */
 const wasEnded = ({ attemptCount, lastErrorCode, lastHttpStatus }: Delivery): boolean => {
   if (attemptCount === 0 || lastErrorCode === null) return false
   if (attemptCount >= automaticAttempts || finalErrors.has(lastErrorCode)) return true
@@ -94,7 +94,7 @@ const wasEnded = ({ attemptCount, lastErrorCode, lastHttpStatus }: Delivery): bo
   return decidedByStatus && lastHttpStatus !== null && !isRetried(lastHttpStatus)
 }
 
-/** Whether a delivery can be re-sent now, and until when; or why it can't (contract 9.4). */
+/** Whether a delivery can be re-sent and until when, or why not (contract 9.4). */
 export type Resend =
   | { readonly allowed: true; readonly attemptsLeft: number; readonly until: string }
   | { readonly allowed: false; readonly reason: "queued" | "delivered" | "deleted" | "attempts" | "window" }

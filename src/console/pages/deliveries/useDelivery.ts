@@ -3,11 +3,11 @@ import { call } from "../../api/Call.ts"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 
-/** How often a delivery is read again: often while it waits or is under way, since then it moves by itself. */
+/** Polling intervals: short while a delivery is queued or running, since it then changes without user action. */
 const waitingMillis = 1500
 const endedMillis = 15_000
 
-/** One delivery with its attempts, kept up to date while the tab is shown. Without an id it reads nothing. */
+/** Reads one delivery with its attempts, and polls it while the tab is visible. A null id reads nothing. */
 export const useDelivery = (id: string | null) => {
   const { environment } = useWorkspace()
   const [pollMillis, setPollMillis] = useState(waitingMillis)

@@ -9,7 +9,7 @@ import { historyPath } from "../deliveries/historyFilters.ts"
 import { SendTest } from "./SendTest.tsx"
 import type { Destination } from "./useDestinations.ts"
 
-/** What happens at a destination: a test event, and its newest deliveries as they come. */
+/** A destination's activity: a test event, and its newest deliveries as they arrive. */
 export const Activity = ({ destination }: { readonly destination: Destination }) => {
   const { can, environment, path } = useWorkspace()
   const list = usePages(

@@ -92,7 +92,7 @@ const Shown = ({ destination, tab }: { readonly destination: DestinationShape; r
   }
 }
 
-/** One destination: what it gets, trying it, sending again, and its settings. */
+/** One destination: its activity, re-sending, and its settings. */
 export default function Destination() {
   const { can, environment, path } = useWorkspace()
   const { id = "" } = useParams()

@@ -14,7 +14,7 @@ import { useRetrying } from "./useRetrying.ts"
 
 const sparkDays = 30
 
-/** What a destination got in the last days, as a line; nothing until it is known. */
+/** A sparkline of a destination's recent deliveries; a placeholder while loading. */
 const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: Statistics | undefined }) => {
   if (statistics === undefined) return <span class="quiet">…</span>
   const { failed, totals } = endpointDays(statistics, id)
@@ -22,7 +22,7 @@ const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: 
   return <Sparkline values={totals} label={`${sum} deliveries in ${sparkDays} days, ${failed} of them failed`} />
 }
 
-/** What has failed for good, and what waits after an attempt that failed. */
+/** The counts of final failures and of deliveries waiting for a retry. */
 const failuresCell = (recentFailures: number, retrying: number) =>
   recentFailures + retrying === 0 ? (
     <span class="quiet">None</span>
@@ -81,7 +81,7 @@ const Listed = ({
   )
 }
 
-/** Every destination, with what has failed lately. */
+/** All destinations, with their recent failures. */
 export default function Destinations() {
   const { can, environment, path } = useWorkspace()
   const query = useDestinations(15_000)

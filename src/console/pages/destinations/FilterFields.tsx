@@ -9,7 +9,7 @@ import { type FilterForm, filtersOfForm, type MetadataRow, maxMetadataPairs, set
 interface FilterFieldsProps {
   readonly form: FilterForm
   readonly onChange: (form: FilterForm) => void
-  /** The types that are chosen, for the warning. */
+  /** The selected types, for the warning. */
   readonly types: ReadonlySet<EventType>
 }
 
@@ -22,7 +22,7 @@ const labels: Readonly<Record<FilterName, string>> = {
   metadata: "metadata"
 }
 
-/** What an amount is in the filter's first currency, for its hint. */
+/** The typed amount in the filter's first currency, for its hint. */
 const amountHint = (written: string, currency: string | undefined): string =>
   /^\d{1,15}$/.test(written.trim()) && currency !== undefined && /^[a-z]{3}$/.test(currency)
     ? `That is ${formatMoney(written.trim(), currency)}`
@@ -88,7 +88,7 @@ const Metadata = ({
   )
 }
 
-/** The filters, checked while they are typed, with a warning about chosen types that would never pass them. */
+/** The filters, validated while typed, with a warning about selected types that can never pass them. */
 export const FilterFields = ({ form, onChange, types }: FilterFieldsProps) => {
   const { filters, problems } = filtersOfForm(form)
   const stopped = neverPassing([...types], setFilters(filters))

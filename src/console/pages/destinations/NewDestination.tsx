@@ -135,11 +135,11 @@ const CreatedView = ({ created }: { readonly created: Created }) => {
   )
 }
 
-/** Creates a destination, then shows its secret the one time. */
+/** Creates a destination, then shows its secret, only once. */
 export default function NewDestination() {
   const { can, path } = useWorkspace()
   const list = useDestinations()
-  // Kept in this page's memory alone: a reload forgets the secret
+  // Kept in memory only: a reload loses the secret
   const [created, setCreated] = useState<Created | undefined>(undefined)
   return (
     <Page

@@ -6,7 +6,7 @@ interface NewSecretProps {
   readonly standardWebhooksSecret: string
 }
 
-/** A signing secret, the one time that it is shown, in both of its forms. */
+/** Shows a new signing secret, only once, in both of its forms. */
 export const NewSecret = ({ signingSecret, standardWebhooksSecret }: NewSecretProps) => (
   <div class="new-secret">
     <Notice tone="warning" title="Store this secret now: it is shown only this once">

@@ -7,7 +7,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import type { Destination } from "./useDestinations.ts"
 
-/** Pauses an active destination, after saying what that means, or activates a paused one at once. */
+/** Pauses an active destination after explaining the consequences, or activates a paused one at once. */
 export const PauseOrActivate = ({ destination }: { readonly destination: Destination }) => {
   const { environment } = useWorkspace()
   const [asked, setAsked] = useState(false)

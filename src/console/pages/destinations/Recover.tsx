@@ -63,7 +63,7 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   )
 }
 
-/** What came of a recovery, or how far it is. */
+/** A recovery's progress or result. */
 const progressOf = ({ queued, skipped, state, total }: Recovery): string =>
   total === 0
     ? "Nothing had failed"

@@ -4,7 +4,7 @@ import { Recoveries, StartRecovery } from "./Recover.tsx"
 import { Replays, StartReplay } from "./Replay.tsx"
 import type { Destination } from "./useDestinations.ts"
 
-/** What can be sent to a destination again: all that failed since a time, or the events of a period. */
+/** Sends again to a destination: everything that failed since a time, or the events of a period. */
 export const SendAgain = ({ destination }: { readonly destination: Destination }) => {
   const { can } = useWorkspace()
   const mayWrite = can("webhook-endpoints:write")

@@ -16,7 +16,7 @@ import { useDelivery } from "../deliveries/useDelivery.ts"
 import { isEventType } from "../events/eventTypes.ts"
 import type { Destination } from "./useDestinations.ts"
 
-/** A test event on its way, from its queuing to its end. */
+/** Follows a test event from queuing to its end. */
 const OnItsWay = ({ id }: { readonly id: string }) => {
   const { path } = useWorkspace()
   const query = useDelivery(id)
@@ -40,7 +40,7 @@ const OnItsWay = ({ id }: { readonly id: string }) => {
   )
 }
 
-/** Sends a synthetic event of a subscribed type, and shows what becomes of it. */
+/** Sends a synthetic event of a subscribed type and follows its delivery. */
 export const SendTest = ({ destination }: { readonly destination: Destination }) => {
   const { environment, path } = useWorkspace()
   const types = destination.events.filter(isEventType)

@@ -18,7 +18,7 @@ import { type Filters, filtersOfForm, formOfFilters } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { type Destination, type DestinationList, useDestinations } from "./useDestinations.ts"
 
-/** What the form can change of a destination. */
+/** The fields of a destination that the form can change. */
 interface Editable {
   readonly name: string
   readonly events: ReadonlyArray<EventType>
@@ -28,11 +28,11 @@ interface Editable {
 const editableOf = ({ events, filters, name }: Destination): Editable => ({
   name,
   events: events.filter(isEventType),
-  // As the form writes them, so that what nobody touched is the same
+  // Normalized by the form, so that untouched filters compare equal
   filters: filtersOfForm(formOfFilters(filters)).filters
 })
 
-/** What was changed: only that is sent, so that another's change at the same time stays. */
+/** The changed fields. Only these are sent, so that someone else's concurrent change is kept. */
 const changesOf = (before: Editable, { events, filters, name }: Editable): Partial<Editable> => ({
   ...(name === before.name ? {} : { name }),
   ...([...events].sort().join() === [...before.events].sort().join() ? {} : { events }),
@@ -50,7 +50,7 @@ const Edit = ({
   const [name, setName] = useState(destination.name)
   const [types, setTypes] = useState<ReadonlySet<EventType>>(() => new Set(destination.events.filter(isEventType)))
   const [form, setForm] = useState(() => formOfFilters(destination.filters))
-  // What the form was filled with, and what it has saved since
+  // The form's initial values, or those last saved
   const [saved, setSaved] = useState(() => editableOf(destination))
   const { filters, problems } = filtersOfForm(form)
   const complete = name.trim() !== "" && types.size > 0 && Object.keys(problems).length === 0
@@ -109,7 +109,7 @@ const Edit = ({
 const Rotate = ({ destination }: { readonly destination: Destination }) => {
   const { environment } = useWorkspace()
   const [asked, setAsked] = useState(false)
-  // Kept in this component's memory alone, until the dialog is closed
+  // Kept in memory only, until the dialog is closed
   const [rotated, setRotated] = useState<AnswerOf<"endpoints", "rotateSecret"> | undefined>(undefined)
   const { busy, error, reset, submit } = useSubmit(
     (idempotencyKey) => call("endpoints", "rotateSecret", { path: { id: destination.id } }, { idempotencyKey }),
@@ -216,7 +216,7 @@ const Delete = ({ destination }: { readonly destination: Destination }) => {
   )
 }
 
-/** Editing, the secret, and the end of a destination. */
+/** A destination's settings: editing, secret rotation and deletion. */
 export const Settings = ({ destination }: { readonly destination: Destination }) => {
   const list = useDestinations()
   return (

@@ -3,7 +3,7 @@ import { Code } from "../../components/Code.tsx"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { environmentFile, snippetsFor } from "./snippets.ts"
 
-/** The receivers' code by language, with this organization and environment filled in. Arrow keys go through the tabs. */
+/** Receiver code by language, with this organization and environment filled in. Arrow keys switch between tabs. */
 export const Snippets = ({ secret }: { readonly secret?: string | undefined }) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()

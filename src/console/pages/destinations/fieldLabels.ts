@@ -1,4 +1,4 @@
-/** How messages name the fields of a destination. */
+/** The labels of a destination's fields in messages. */
 export const fieldLabels = {
   name: "Name",
   url: "URL",

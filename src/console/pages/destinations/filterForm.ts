@@ -2,20 +2,20 @@ import type { AnswerOf } from "../../api/Types.ts"
 import type { FilterName } from "../events/eventTypes.ts"
 
 /**
- * The filters of a destination as a form, and back as the API takes them. Checks what can be said while somebody types,
- * with the contract's bounds (7.2); the service has the last word. Pure.
+ * Converts a destination's filters between the form and the API. Validates while typing with the contract's bounds
+ * (7.2); the service decides. Pure.
  */
 
 export type Filters = AnswerOf<"endpoints", "get">["filters"]
 
-/** A pair as it is typed; `id` tells rows apart while they are edited. */
+/** A metadata pair as typed; `id` identifies its row while editing. */
 export interface MetadataRow {
   readonly id: number
   readonly key: string
   readonly value: string
 }
 
-/** What the form's fields hold. Lists are separated by spaces, commas or new lines. */
+/** The form's values. Lists are separated by spaces, commas, semicolons or new lines. */
 export interface FilterForm {
   readonly currencies: string
   readonly amountMin: string
@@ -47,7 +47,7 @@ export const formOfFilters = (filters: Filters): FilterForm => ({
   metadata: Object.entries(filters.metadata ?? {}).map(([key, value], id) => ({ id, key, value }))
 })
 
-/** What is wrong with fields, by the API's names, such as `filters.currencies`. */
+/** Problems by the API's field names, such as `filters.currencies`. */
 export type Problems = Readonly<Record<string, string>>
 
 const itemsOf = (text: string): ReadonlyArray<string> => [
@@ -93,7 +93,7 @@ const pairsOf = (
 
 const some = <Item>(items: ReadonlyArray<Item>): boolean => items.length > 0
 
-/** The filters that the form describes, and what is wrong with it; the filters are right only if there are no problems. */
+/** Parses the form into filters, which are valid only if there are no problems. */
 export const filtersOfForm = (form: FilterForm): { readonly filters: Filters; readonly problems: Problems } => {
   const currencies = itemsOf(form.currencies.toLowerCase())
   const products = itemsOf(form.products)
@@ -153,7 +153,7 @@ const filterNames: ReadonlyArray<FilterName> = [
 export const setFilters = (filters: Filters): ReadonlyArray<FilterName> =>
   filterNames.filter((name) => filters[name] !== undefined)
 
-/** What each filter asks of an event, in words, for a destination's facts. */
+/** Each filter's condition in words, for a destination's facts. */
 export const filterSentences = (filters: Filters): ReadonlyArray<string> => [
   ...(filters.currencies === undefined
     ? []

@@ -1,12 +1,12 @@
 /**
- * What can be said of a destination's name and URL while they are typed (contract 5.2). Only the service knows whether
- * local destinations are allowed and whether the name resolves. Pure.
+ * Checks of a destination's name and URL while typing (contract 5.2). Only the service knows whether local destinations
+ * are allowed and whether the host name resolves. Pure.
  */
 
 const isLocal = (hostname: string): boolean =>
   hostname === "localhost" || hostname.endsWith(".localhost") || /^127\./.test(hostname) || hostname === "[::1]"
 
-/** The text as a URL; undefined if it is none. */
+/** Parses a URL; undefined if invalid. */
 const parsed = (text: string): URL | undefined => {
   try {
     return new URL(text)
@@ -15,7 +15,7 @@ const parsed = (text: string): URL | undefined => {
   }
 }
 
-/** Why the service will refuse the URL; undefined if nothing is known against it. */
+/** Why the service will refuse the URL; undefined if no problem is known. */
 export const urlProblem = (written: string): string | undefined => {
   const text = written.trim()
   if (text === "") return undefined
@@ -32,5 +32,5 @@ export const urlProblem = (written: string): string | undefined => {
   return undefined
 }
 
-/** A name for a destination at a URL, if somebody has not given one. */
+/** A default name for a destination: its host. */
 export const suggestedName = (url: string): string => parsed(url.trim())?.hostname.slice(0, 100) ?? ""

@@ -1,4 +1,4 @@
-/** How far a replay is on its way through the time, in whole percent. Pure. */
+/** A replay's progress through its period, in whole percent. Pure. */
 export const replayPercent = (replay: {
   readonly since: string
   readonly until: string

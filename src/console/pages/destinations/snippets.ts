@@ -1,10 +1,9 @@
 /**
- * Code that receives a destination's events, with its organization and environment filled in. The secret comes from the
- * program's environment, never from its source. The verifiers are those of the guide "Verifying in other languages",
- * which a test holds them against. Pure.
+ * Receiver code for a destination's events, with the organization and environment filled in. The secret comes from the
+ * program's environment, never from its source. The verifiers are those of the guide "Verifying in other languages"; a
+ * test compares them. Pure.
  */
 
-/** A program in one language. */
 export interface Snippet {
   readonly id: "node" | "python" | "go" | "ruby" | "php"
   readonly label: string
@@ -18,7 +17,7 @@ export interface SnippetFacts {
   readonly livemode: boolean
 }
 
-/** The environment of the program: the only place that holds the secret. */
+/** The program's environment file: the only place that holds the secret. */
 export const environmentFile = (secret: string): string => `WEBHOOK_SECRET=${secret}\n`
 
 const node = ({ livemode, organizationId }: SnippetFacts): string => `// npm install connected-payments-webhooks
@@ -216,10 +215,10 @@ function receive(string $body, string $header): int
 }
 `
 
-/** The verifiers as the guide has them, for the test that compares. */
+/** The guide's verifiers, for the test that compares them. */
 export const verifiers = { python: pythonVerifier, go: goVerifier, ruby: rubyVerifier, php: phpVerifier }
 
-/** A receiver in each language that the guide has. */
+/** A receiver in each of the guide's languages. */
 export const snippetsFor = (facts: SnippetFacts): ReadonlyArray<Snippet> => [
   { id: "node", label: "Node", file: "receiver.mjs", code: node(facts) },
   { id: "python", label: "Python", file: "receiver.py", code: python(facts) },

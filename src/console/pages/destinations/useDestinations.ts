@@ -5,7 +5,7 @@ import { useWorkspace } from "../../state/Session.ts"
 export type DestinationList = AnswerOf<"endpoints", "list">
 export type Destination = AnswerOf<"endpoints", "get">
 
-/** The destinations of the workspace, with the catalog of event types. */
+/** The workspace's destinations, with the event type catalog. */
 export const useDestinations = (pollMillis = 60_000) => {
   const { environment } = useWorkspace()
   return useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), {
@@ -13,9 +13,9 @@ export const useDestinations = (pollMillis = 60_000) => {
   })
 }
 
-/** The destinations' names by id; undefined as long as the destinations are. */
+/** The destinations' names by id; undefined while loading. */
 export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
   list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
 
-/** The destinations' names by id; undefined until they are known. */
+/** The workspace's destination names by id; undefined while loading. */
 export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => namesOf(useDestinations().data)

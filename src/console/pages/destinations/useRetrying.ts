@@ -3,12 +3,12 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { waitsToRetry } from "../deliveries/timeline.ts"
 
-/** As many as the API answers at once. */
+/** The API's page limit. */
 const mostLookedAt = 100
 
 /**
- * How many of the newest hundred deliveries that are queued wait for another attempt, by destination: a receiver that is
- * down shows here at once, and hours later by what has failed for good. Undefined until it is known.
+ * Counts, by destination, the retries among the newest hundred queued deliveries: a receiver that is down shows here at
+ * once, but in the final failures only hours later. Undefined while loading.
  */
 export const useRetrying = (): ReadonlyMap<string, number> | undefined => {
   const { environment } = useWorkspace()

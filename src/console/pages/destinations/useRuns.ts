@@ -11,7 +11,7 @@ interface PageOf<A> {
   readonly has_more: boolean
 }
 
-/** A page of the list: how many, and after which. */
+/** The query of one page of the list. */
 interface PageQuery {
   readonly limit: number
   readonly starting_after?: string
@@ -21,7 +21,7 @@ const pageSize = 5
 const movingMillis = 2000
 const restingMillis = 30_000
 
-/** Recoveries or replays, newest first: read often while one of them is running. */
+/** Recoveries or replays, newest first; polled more often while one is running. */
 export const useRuns = <A extends Run>(
   key: string,
   load: (query: PageQuery, signal: AbortSignal) => Promise<PageOf<A>>
@@ -31,7 +31,7 @@ export const useRuns = <A extends Run>(
     key,
     (after, signal) =>
       load({ limit: pageSize, ...(after === undefined ? {} : { starting_after: after }) }, signal).then((page) => {
-        // What runs is among the newest
+        // Running ones are among the newest
         if (after === undefined) setMoving(page.data.some(({ state }) => state === "running"))
         return page
       }),

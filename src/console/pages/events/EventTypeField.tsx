@@ -2,12 +2,12 @@ import { SelectField } from "../../components/Field.tsx"
 import { eventTypes } from "./eventTypes.ts"
 
 export interface EventTypeFieldProps {
-  /** The chosen type; `""` for all. */
+  /** The selected type; `""` for all. */
   readonly value: string
   readonly onChange: (type: string) => void
 }
 
-/** A list's filter by event type. */
+/** Filters a list by event type. */
 export const EventTypeField = ({ onChange, value }: EventTypeFieldProps) => (
   <SelectField
     name="type"

@@ -17,7 +17,7 @@ import { EventSummary } from "./EventSummary.tsx"
 import { EventTypeField } from "./EventTypeField.tsx"
 import { eventFilterNames, eventQuery, find, noEventFilters } from "./eventFilters.ts"
 
-/** Finds by id: an event's leads to its page, a payment's filters the list. */
+/** Finds by id: an event's id opens its page, a payment's id filters the list. */
 const Find = ({ onPayment }: { readonly onPayment: (id: string) => void }) => {
   const { path } = useWorkspace()
   const [, navigate] = useLocation()
@@ -54,7 +54,7 @@ const Find = ({ onPayment }: { readonly onPayment: (id: string) => void }) => {
   )
 }
 
-/** Every event of the workspace, whether or not it was delivered. */
+/** All events of the workspace, delivered or not. */
 export default function Events() {
   const { environment, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...eventFilterNames)

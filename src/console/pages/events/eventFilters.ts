@@ -2,11 +2,11 @@ import type { RequestOf } from "../../api/Types.ts"
 import { secondsIn } from "../deliveries/historyFilters.ts"
 import { isEventType } from "./eventTypes.ts"
 
-/** The filters of the events: as the address has them, and as the API takes them. Pure. */
+/** Converts the events' filters between the address and the API. Pure. */
 
 type Query = NonNullable<RequestOf<"events", "list">["urlParams"]>
 
-/** What the address calls each filter. Times are Unix seconds. */
+/** The filters' names in the address. Times are Unix seconds. */
 export const eventFilterNames = ["type", "payment", "from", "to"] as const
 export type EventFilters = Readonly<Record<(typeof eventFilterNames)[number], string>>
 
@@ -15,7 +15,7 @@ export const noEventFilters: EventFilters = { type: "", payment: "", from: "", t
 const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 const providerIdForm = /^\w{3,255}$/
 
-/** The query of a page of the events. What the address has that can't be a filter is left out. */
+/** The API query for the events; omits invalid filters. */
 export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => {
   const since = secondsIn(from)
   const until = secondsIn(to)
@@ -27,13 +27,13 @@ export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => 
   }
 }
 
-/** What an id leads to. */
+/** The result of looking up an id. */
 export type Found =
   | { readonly kind: "event"; readonly id: string }
   | { readonly kind: "payment"; readonly id: string }
   | { readonly kind: "nothing"; readonly problem: string }
 
-/** Reads an id that somebody looks for: an event's leads to its page, a payment's filters the list. */
+/** Interprets an id to look up: an event's id opens its page, a payment's id filters the list. */
 export const find = (written: string): Found => {
   const id = written.trim()
   if (eventIdForm.test(id)) return { kind: "event", id }

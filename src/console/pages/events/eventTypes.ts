@@ -1,13 +1,13 @@
 import type { RequestOf } from "../../api/Types.ts"
 
-/** The catalog's event types: their families, and which filters can let each through. Pure. */
+/** The catalog's event types: their families, and which filters each can pass. Pure. */
 
 export type EventType = RequestOf<"endpoints", "create">["payload"]["events"][number]
 
-/** A filter of a destination, as the API names it. */
+/** A destination's filter, by its API name. */
 export type FilterName = "currencies" | "amountMin" | "amountMax" | "products" | "prices" | "metadata"
 
-/** What events of a type have for filters to look at (contract 7.3, 7.6). */
+/** Which data events of a type offer to filters (contract 7.3, 7.6). */
 interface Filterable {
   /** A currency and a principal amount. */
   readonly money: boolean
@@ -43,10 +43,10 @@ const filterable: Readonly<Record<EventType, Filterable>> = {
   "account.updated": { money: false, items: false, metadata: false }
 }
 
-/** Whether a type is one of the contract's, which alone requests may name. */
+/** Whether a type is in the contract; requests may name only these. */
 export const isEventType = (type: string): type is EventType => Object.hasOwn(filterable, type)
 
-/** Every type, in the catalog's order. */
+/** Every type, in catalog order. */
 export const eventTypes: ReadonlyArray<EventType> = Object.keys(filterable).filter(isEventType)
 
 const letsThrough = (type: EventType, filter: FilterName): boolean => {
@@ -56,8 +56,8 @@ const letsThrough = (type: EventType, filter: FilterName): boolean => {
 }
 
 /**
- * The types of which no event ever passes the filters, each with the filters that stop it: it has nothing that they
- * look at (contract 7.4, 7.7).
+ * The types whose events can never pass the filters, each with the filters that block it, since its events lack the
+ * data they check (contract 7.4, 7.7).
  */
 export const neverPassing = (
   types: ReadonlyArray<EventType>,
@@ -83,7 +83,7 @@ const familyLabels: Readonly<Record<string, string>> = {
   account: "Account"
 }
 
-/** Types of one kind, such as `payment.*`. */
+/** The types with a common prefix, such as `payment.*`. */
 export interface Family<Entry> {
   /** Such as `payment`. */
   readonly name: string
@@ -91,7 +91,7 @@ export interface Family<Entry> {
   readonly types: ReadonlyArray<Entry>
 }
 
-/** The catalog by family, families and types in the catalog's order. */
+/** Groups the catalog by family; families and types stay in catalog order. */
 export const familiesOf = <Entry extends { readonly type: string }>(
   catalog: ReadonlyArray<Entry>
 ): ReadonlyArray<Family<Entry>> => {

@@ -80,7 +80,7 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
   )
 }
 
-/** API keys: what exists, who made it, when it was last used; creates and revokes. */
+/** API keys, with their authors and last use; creates and revokes them. */
 export default function Keys() {
   const { organization } = useSession()
   const { environment } = useWorkspace()

@@ -13,7 +13,7 @@ import { type KeyPermission, permissionRows } from "./permissions.ts"
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
 
-/** A first choice for what keys are most often for. */
+/** Preset permissions for the most common uses of keys. */
 const presets = [
   { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
   {
@@ -45,11 +45,11 @@ const expiryOf = (lifetime: Lifetime, date: string): string | undefined => {
   if (lifetime === "") return undefined
   if (lifetime !== "date") return new Date(Date.now() + Number(lifetime) * day).toISOString()
   const end = new Date(`${date}T23:59:59`)
-  // The API says what is wrong with a date that is none
+  // The API reports an invalid date
   return Number.isNaN(end.getTime()) ? date : end.toISOString()
 }
 
-/** The permissions as a table of checkboxes, each with its words. */
+/** The permissions as a table of checkboxes with descriptions. */
 const PermissionTable = (props: {
   readonly chosen: ReadonlySet<KeyPermission>
   readonly onChange: (chosen: ReadonlySet<KeyPermission>) => void
@@ -82,7 +82,7 @@ const curlWith = (key: string, organizationId: string): string =>
   `curl ${location.origin}${servicePath}/v2/organizations/${organizationId}/provider/products \\
   --header 'x-api-key: ${key}'`
 
-/** The key, this once. */
+/** Shows the new key, only once. */
 const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
   const { organization } = useSession()
   return (
@@ -109,7 +109,7 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
   )
 }
 
-/** Creates a key of this workspace, and shows it once. */
+/** Creates a key for this workspace, then shows it once. */
 export const NewKey = ({ onClose, open }: { readonly open: boolean; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const [name, setName] = useState("")

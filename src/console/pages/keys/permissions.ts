@@ -6,7 +6,7 @@ export interface PermissionRow {
   readonly words: string
 }
 
-/** Each permission that a key can have, in the order in which the table shows them. */
+/** Every permission that a key can have, in the table's order. */
 export const permissionRows = [
   {
     permission: "payments:read",
@@ -61,7 +61,7 @@ export const permissionRows = [
 
 export type KeyPermission = (typeof permissionRows)[number]["permission"]
 
-/** What a grant includes: `*` stands for all on payments, `webhook-endpoints:*` for both on destinations. */
+/** The permissions in a grant: `*` means all on payments, `webhook-endpoints:*` both on destinations. */
 const included = (grant: string): ReadonlyArray<string> => {
   if (grant === "webhook-endpoints:*") return ["webhook-endpoints:read", "webhook-endpoints:write"]
   if (grant !== "*") return [grant]
@@ -70,7 +70,7 @@ const included = (grant: string): ReadonlyArray<string> => {
     .filter((permission) => !/^(?:webhook-endpoints|audit-log|customers):/.test(permission))
 }
 
-/** A key's permissions in a few words. */
+/** A short summary of a key's permissions. */
 export const summaryOf = (grants: ReadonlyArray<string>): string => {
   const all = new Set(grants.flatMap(included))
   const labels = permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)

@@ -10,7 +10,7 @@ import { useSubmit } from "../../state/Query.ts"
 import { sessionChanged, sessionState, signOut } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
-/** For who is signed in without an organization: creates one, with its person as the owner. */
+/** Creates an organization for a person without one, who becomes its owner. */
 export default function NewOrganization() {
   const [name, setName] = useState("")
   const state = sessionState.value

@@ -184,7 +184,7 @@ const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
   )
 }
 
-/** The destinations at which something fails now, or has failed for good lately. */
+/** The destinations with waiting retries or recent final failures, the most final failures first. */
 const failingOf = (list: DestinationList, retrying: ReadonlyMap<string, number>) =>
   list.data
     .map(({ id, name, recentFailures }) => ({ id, name, failed: recentFailures, waiting: retrying.get(id) ?? 0 }))
@@ -331,7 +331,7 @@ const FailingCard = () => {
   )
 }
 
-/** The last 30 days at a glance: payments, deliveries, what fails, and the balance. */
+/** The last 30 days at a glance: payments, deliveries, failures, and the balance. */
 export default function Overview() {
   const { can } = useWorkspace()
   const seesEvents = can("webhook-endpoints:read")

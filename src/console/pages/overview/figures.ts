@@ -1,15 +1,15 @@
 import type { AnswerOf } from "../../api/Types.ts"
 
-/** The statistics as series of days for pictures, and their sums. Days are those of UTC. Pure. */
+/** Converts the statistics to daily series for charts, and to sums. Days are in UTC. Pure. */
 
 export type Statistics = AnswerOf<"statistics", "get">
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-/** At most this many days are drawn, whatever an answer says. */
+/** Draws at most this many days, whatever the response says. */
 const maxDays = 400
 
-/** Every day from the first to the last, as `2026-11-23`. */
+/** Every day from the first to the last, such as `2026-11-23`. */
 export const daysOf = ({ from, until }: Pick<Statistics, "from" | "until">): ReadonlyArray<string> => {
   const first = Date.parse(`${from}T00:00:00Z`)
   const last = Date.parse(`${until}T00:00:00Z`)
@@ -18,7 +18,7 @@ export const daysOf = ({ from, until }: Pick<Statistics, "from" | "until">): Rea
   return Array.from({ length: count }, (_, day) => new Date(first + day * dayMillis).toISOString().slice(0, 10))
 }
 
-/** One value per day from entries that only some days have. */
+/** One value per day; 0 on days without an entry. */
 const perDay = <Entry extends { readonly date: string }>(
   days: ReadonlyArray<string>,
   entries: ReadonlyArray<Entry>,
@@ -29,22 +29,22 @@ const perDay = <Entry extends { readonly date: string }>(
   return days.map((day) => byDay.get(day) ?? 0)
 }
 
-/** A sum of amounts, which may be beyond what a number holds exactly. */
+/** A sum of amounts as a bigint, since it may exceed what a number holds exactly. */
 const sumOf = (amounts: ReadonlyArray<string>): bigint => amounts.reduce((sum, amount) => sum + BigInt(amount), 0n)
 
-/** What a currency's payments came to. Amounts are in its smallest unit. */
+/** The totals of a currency's payments. Amounts are in its smallest unit. */
 export interface CurrencyFigures {
   readonly currency: string
   readonly received: bigint
   readonly refunded: bigint
-  /** How many refunds did not reach the payer, and how much they were. */
+  /** The number of refunds that did not reach the payer, and their amount. */
   readonly refundsFailed: number
   readonly refundFailed: bigint
   readonly succeeded: number
   readonly failed: number
 }
 
-/** The currencies that have something, those with the most payments first. */
+/** The currencies with payments, those with the most first. */
 export const currenciesOf = ({ payments }: Pick<Statistics, "payments">): ReadonlyArray<CurrencyFigures> =>
   [...new Set(payments.map(({ currency }) => currency))]
     .map((currency) => {
@@ -72,7 +72,7 @@ export const paymentDays = (statistics: Statistics, currency: string) => {
   }
 }
 
-/** All deliveries day by day, by their outcome. */
+/** All deliveries per day, by outcome. */
 export const deliveryDays = (statistics: Statistics) => {
   const days = daysOf(statistics)
   return {
@@ -82,7 +82,7 @@ export const deliveryDays = (statistics: Statistics) => {
   }
 }
 
-/** What all deliveries came to. `rate` is the share of those that ended which were delivered, null if none has ended. */
+/** The totals of all deliveries. `rate` is the share of ended deliveries that succeeded; null if none has ended. */
 export const deliverySums = ({ deliveries }: Pick<Statistics, "deliveries">) => {
   const delivered = deliveries.reduce((sum, day) => sum + day.delivered, 0)
   const failed = deliveries.reduce((sum, day) => sum + day.failed, 0)
@@ -90,7 +90,7 @@ export const deliverySums = ({ deliveries }: Pick<Statistics, "deliveries">) => 
   return { delivered, failed, queued, rate: delivered + failed === 0 ? null : delivered / (delivered + failed) }
 }
 
-/** A destination's deliveries day by day, and how many of them failed. */
+/** A destination's deliveries per day, and how many of them failed. */
 export const endpointDays = (statistics: Statistics, id: string) => {
   const own = statistics.endpoints.find((endpoint) => endpoint.id === id)?.days ?? []
   return {
@@ -99,7 +99,7 @@ export const endpointDays = (statistics: Statistics, id: string) => {
   }
 }
 
-/** A share in words that never rounds a failure away: 99.98 % is not 100 %. */
+/** A success rate that never rounds a failure away: 99.98 % is not shown as 100 %. */
 export const rateText = (rate: number): string => {
   if (rate === 1 || rate === 0) return `${rate * 100} %`
   const percent = Math.floor(rate * 1000) / 10

@@ -18,7 +18,7 @@ const riskOf = (charge: Charge): string | undefined => {
   return level === undefined || level === "not_assessed" ? undefined : capitalized(plainWords(level))
 }
 
-/** The last charge of a payment: how it was paid, and what the provider said to it. */
+/** A payment's last charge: how it was paid, and the provider's outcome. */
 export const ChargeSection = ({ charge }: { readonly charge: Charge }) => {
   const movement = textAt(charge, "balance_transaction")
   return (

@@ -9,7 +9,7 @@ import { capitalized, numberAt, plainWords, textAt } from "./Reading.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { disputeStatus, needsResponse } from "./Statuses.ts"
 
-/** The disputes of a payment, and until when they have to be answered. */
+/** A payment's disputes, with the deadlines for a response. */
 export const DisputesSection = ({ disputes }: { readonly disputes: ReadonlyArray<Dispute> }) => (
   <Section title="Disputes">
     {disputes.some(needsResponse) ? (

@@ -14,19 +14,19 @@ import { deliveryStatus } from "./Statuses.ts"
 
 type StoredEvent = AnswerOf<"events", "list">["data"][number]
 
-/** How often the page looks for further events while it is shown. */
+/** How often to poll for new events while the tab is visible. */
 const pollMillis = 4000
 
-/** So many events a page: each is asked for its deliveries, and a payment rarely has more. */
+/** Events per page: each one needs a request for its deliveries, and a payment rarely has more. */
 const pageSize = 10
 
 export interface EventsSectionProps {
   readonly paymentId: string
-  /** Called when an event has arrived while the page is open: the payment has changed. */
+  /** Called when an event arrives while the page is open, which means that the payment has changed. */
   readonly onNews: () => void
 }
 
-/** The events of a payment, each with where it went. New ones appear by themselves. */
+/** A payment's events, each with its deliveries. Polls for new ones. */
 export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
   const { environment } = useWorkspace()
   const list = usePages<StoredEvent>(
@@ -87,7 +87,7 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
     isMoving ? { pollMillis } : {}
   )
   const deliveries = query.data?.deliveries
-  // One that was given up or has arrived moves no more, unless somebody re-sends it on another page
+  // A delivered or failed delivery changes only if someone re-sends it on another page
   const isSettled = deliveries?.every(({ state }) => state !== "queued") === true && !isRecent(event.receivedAt)
   useEffect(() => setMoving(!isSettled), [isSettled])
   return (
@@ -120,7 +120,7 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
   )
 }
 
-/** Whether an event came so lately that its deliveries may not have been created yet. */
+/** Whether an event is so recent that its deliveries may not exist yet. */
 const isRecent = (receivedAt: string): boolean => Date.now() - Date.parse(receivedAt) < 60_000
 
 const attemptsOf = ({

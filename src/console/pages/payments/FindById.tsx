@@ -4,10 +4,10 @@ import { Button } from "../../components/Button.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { useWorkspace } from "../../state/Session.ts"
 
-/** What the page of one payment accepts: a payment's id, or that of its charge or checkout session. */
+/** The id of a payment, or of its charge or checkout session. */
 const idForm = /^(?:pi|ch|py|cs)_[A-Za-z0-9_]{1,250}$/
 
-/** Opens a payment by an id, such as one that stands in an order or a log. */
+/** Opens a payment by an id, such as one copied from an order or a log. */
 export const FindById = () => {
   const { path } = useWorkspace()
   const [, navigate] = useLocation()

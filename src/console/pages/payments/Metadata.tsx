@@ -1,6 +1,6 @@
 import { pairsAt } from "./Reading.ts"
 
-/** The key-value pairs of an object of the provider; nothing if it has none. */
+/** The metadata of a provider's object; nothing if it has none. */
 export const Metadata = ({ of }: { readonly of: unknown }) => {
   const pairs = pairsAt(of, "metadata")
   return pairs.length === 0 ? null : (

@@ -14,7 +14,7 @@ import { PriceField } from "../catalog/PriceField.tsx"
 import { isRecurring } from "../catalog/PriceWords.ts"
 import type { CheckoutSession } from "./PaymentRecord.ts"
 
-/** Creates a checkout session for one price, and gives the page to open. */
+/** Creates a checkout session for one price, then shows its URL. */
 export const NewCheckout = ({ onClose }: { readonly onClose: () => void }) => {
   const [session, setSession] = useState<CheckoutSession | undefined>(undefined)
   return (

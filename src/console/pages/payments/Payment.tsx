@@ -14,7 +14,7 @@ import { SessionSection } from "./SessionSection.tsx"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, paymentStatus, sessionStatus } from "./Statuses.ts"
 
-/** What the page is about, in the order in which one would name it: the payment, its charge, or its session. */
+/** The payment, or else its charge, or else its session. */
 const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
   if (intent !== undefined) {
     return { amount: intent.amount, currency: intent.currency, status: paymentStatus(intent, charge) }
@@ -25,7 +25,7 @@ const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
   return { amount: session?.amount_total, currency: session?.currency, status: sessionStatus(session) }
 }
 
-/** The state, and what it means. */
+/** The status and its meaning. */
 const Headline = ({ record }: { readonly record: PaymentRecord }) => {
   const { status } = subjectOf(record)
   return (
@@ -45,7 +45,7 @@ const titleOf = (record: PaymentRecord | undefined): string => {
     : what
 }
 
-/** One payment, by its id or by that of its charge or checkout session. */
+/** One payment, looked up by its own id or that of its charge or checkout session. */
 export default function Payment() {
   const { can, environment, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()

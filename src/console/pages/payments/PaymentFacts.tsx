@@ -7,8 +7,8 @@ import type { PaymentRecord } from "./PaymentRecord.ts"
 import { textAt } from "./Reading.ts"
 
 /**
- * Who paid, as far as the API says it: to those without the permission `customers:read` it sends null, and then nothing is
- * shown, not even that something is missing.
+ * The payer, as far as the API tells: without the permission `customers:read` it sends null, and the page then does not
+ * even show that something is missing.
  */
 const payerOf = ({ charge, intent, session }: PaymentRecord) => {
   const first = (...found: ReadonlyArray<string | undefined>) => found.find((text) => text !== undefined)
@@ -24,7 +24,7 @@ const payerOf = ({ charge, intent, session }: PaymentRecord) => {
   }
 }
 
-/** What is known of a payment as a whole. */
+/** The main facts of a payment. */
 export const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => {
   const { charge, intent } = record
   if (intent === undefined) return null

@@ -2,16 +2,15 @@ import { SelectField, TextField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { useUrlState } from "../../state/UrlState.ts"
 
-/** The filters of a list of payments, which live in the address. */
+/** The filters of a list of payments, kept in the address. */
 export const usePaymentFilters = () => useUrlState("from", "to", "status")
 
-/** What {@link PaymentFilters} offers. */
+/** Props of {@link PaymentFilters}. */
 export interface PaymentFiltersProps {
-  /** The states to choose from, in words. */
+  /** The statuses to choose from, in words. */
   readonly statuses: ReadonlyArray<string>
 }
 
-/** A row of filters above a list of payments. */
 export const PaymentFilters = ({ statuses }: PaymentFiltersProps) => {
   const [{ from, status, to }, change] = usePaymentFilters()
   const isFiltered = status !== "" || from !== "" || to !== ""
@@ -30,5 +29,5 @@ export const PaymentFilters = ({ statuses }: PaymentFiltersProps) => {
   )
 }
 
-/** How many objects a page of a list has: more if this page passes over some of them, since the API has no such filter. */
+/** The page size of a list: larger if the page itself filters the objects, because the API has no such filter. */
 export const pageSizeFor = (passedOverBy: string): number => (passedOverBy === "" ? 25 : 100)

@@ -30,15 +30,15 @@ const pageQuery = (status: string, after: string | undefined) => ({
 interface MatchingProps<A> {
   readonly items: ReadonlyArray<A>
   readonly statusOf: (item: A) => Status
-  /** The state that is asked for, in words; `""` for all. */
+  /** The selected status in words; `""` for all. */
   readonly status: string
   readonly hasMore: boolean
   readonly children: (matching: ReadonlyArray<A>) => ComponentChildren
 }
 
 /**
- * Those of the items that are in the state which is asked for. The provider lists payments and charges by time alone, so
- * this page looks through them.
+ * Passes on the items with the selected status. The provider lists payments and charges only by time, so this page
+ * filters them itself.
  */
 const Matching = <A,>({ children, hasMore, items, status, statusOf }: MatchingProps<A>) => {
   if (status === "") return <>{children(items)}</>
@@ -54,7 +54,7 @@ const Matching = <A,>({ children, hasMore, items, status, statusOf }: MatchingPr
   )
 }
 
-/** How the amounts of a list are shown. */
+/** An amount in a list. */
 const Amount = ({
   amount,
   currency
@@ -79,7 +79,7 @@ const intentStatuses = [
   "Canceled"
 ]
 
-/** The payment intents: one for each attempt of a payer to buy, whatever came of it. */
+/** The list of payment intents: one for each purchase that a payer tried, whatever the outcome. */
 export const Intents = () => {
   const { environment, path } = useWorkspace()
   const [{ from, status, to }] = usePaymentFilters()
@@ -137,7 +137,7 @@ const NoPayments = ({ isFiltered }: { readonly isFiltered: boolean }) =>
 
 const chargeStatuses = ["Succeeded", "Partly refunded", "Refunded", "Disputed", "Authorized", "Pending", "Failed"]
 
-/** The charges: each time that a payer's money was asked for, with what came after it. */
+/** The list of charges: each attempt to collect a payer's money, with later refunds and disputes. */
 export const Charges = () => {
   const { environment, path } = useWorkspace()
   const [{ from, status, to }] = usePaymentFilters()
@@ -182,7 +182,7 @@ export const Charges = () => {
   )
 }
 
-/** What the API can be asked for, by the state in words; what is complete is told apart here. */
+/** The API's filter for each status in words; `apart` names the statuses that only this page can tell apart. */
 const sessionStatuses = {
   Open: { asked: "open", apart: "" },
   Paid: { asked: "complete", apart: "Paid" },
@@ -193,7 +193,7 @@ const sessionStatuses = {
 
 const isSessionStatus = (words: string): words is keyof typeof sessionStatuses => Object.hasOwn(sessionStatuses, words)
 
-/** The checkout sessions: what payers were asked to pay at the provider's page. */
+/** The list of checkout sessions at the provider's page. */
 export const Sessions = ({ action }: { readonly action: ComponentChildren }) => {
   const { environment, path } = useWorkspace()
   const [{ from, status, to }] = usePaymentFilters()

@@ -1,6 +1,6 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 
-/** One payment with what belongs to it, read from any of its ids. */
+/** A payment and its related objects, read by any of their ids. */
 
 export type PaymentIntent = AnswerOf<"paymentIntents", "get">
 export type Charge = AnswerOf<"charges", "get">
@@ -9,17 +9,17 @@ export type Refund = AnswerOf<"refunds", "get">
 export type Dispute = AnswerOf<"disputes", "get">
 
 export interface PaymentRecord {
-  /** Undefined for a session that nobody has paid at yet, and for a charge without a payment intent. */
+  /** Undefined for a session without a payment so far, and for a charge without a payment intent. */
   readonly intent: PaymentIntent | undefined
   /** The payment's last charge. */
   readonly charge: Charge | undefined
-  /** The checkout session that it was paid at. */
+  /** The checkout session in which it was paid. */
   readonly session: CheckoutSession | undefined
   readonly refunds: ReadonlyArray<Refund>
   readonly disputes: ReadonlyArray<Dispute>
 }
 
-/** The most refunds and disputes that the page shows: a payment rarely has more than one. */
+/** The most refunds and disputes shown: a payment rarely has more than one. */
 const shown = 100
 
 const nothing: PaymentRecord = { intent: undefined, charge: undefined, session: undefined, refunds: [], disputes: [] }
@@ -34,7 +34,7 @@ const ofCharge = async (charge: Charge, signal: AbortSignal): Promise<PaymentRec
 }
 
 const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
-  // First, so that an unknown id is refused as what it is, and not as a filter of one of the lists
+  // First, so that an unknown id is refused as such, and not as an invalid filter of one of the lists
   const intent = await call("paymentIntents", "get", { path: { id } }, { signal })
   const urlParams = { payment_intent: id, limit: shown }
   const [charge, sessions, refunds, disputes] = await Promise.all([
@@ -48,7 +48,7 @@ const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord>
   return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
 }
 
-/** Reads a payment by its id, or by that of a charge or a checkout session. */
+/** Reads a payment by its own id or that of a charge or checkout session. */
 export const readPayment = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
   if (id.startsWith("cs_")) {
     const session = await call("checkoutSessions", "get", { path: { id } }, { signal })
@@ -58,7 +58,7 @@ export const readPayment = async (id: string, signal: AbortSignal): Promise<Paym
   }
   if (id.startsWith("ch_") || id.startsWith("py_")) {
     const charge = await call("charges", "get", { path: { id } }, { signal })
-    // The charge that was asked for, even if the payer has tried again since
+    // The requested charge, even if the payer has since tried again
     return typeof charge.payment_intent === "string"
       ? { ...(await ofIntent(charge.payment_intent, signal)), charge }
       : ofCharge(charge, signal)

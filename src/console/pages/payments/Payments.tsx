@@ -8,7 +8,7 @@ import { FindById } from "./FindById.tsx"
 import { NewCheckout } from "./NewCheckout.tsx"
 import { Charges, Intents, Sessions } from "./PaymentLists.tsx"
 
-/** The payments of the workspace's account: payment intents, charges and checkout sessions. */
+/** The workspace's payments: payment intents, charges and checkout sessions. */
 export default function Payments() {
   const { can, path } = useWorkspace()
   const [{ tab }] = useUrlState("tab")

@@ -1,6 +1,6 @@
 /**
- * Reads fields of the provider's objects that the contract leaves open: any of them may be missing, null or of another
- * type one day, which must not break a page.
+ * Reads fields of the provider's objects, which the contract leaves open: any field may be missing, null or of another
+ * type, and must not break a page.
  */
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -10,13 +10,13 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 export const valueAt = (object: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((value, field) => (isRecord(value) ? value[field] : undefined), object)
 
-/** The text at a path; undefined if it is missing, empty or no text. */
+/** The string at a path; undefined if it is missing, empty or another type. */
 export const textAt = (object: unknown, ...path: ReadonlyArray<string>): string | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "string" && value !== "" ? value : undefined
 }
 
-/** The number at a path; undefined if it is missing or no number. */
+/** The finite number at a path; undefined if it is missing or another type. */
 export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): number | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "number" && Number.isFinite(value) ? value : undefined
@@ -25,13 +25,13 @@ export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): numbe
 /** Whether the value at a path is `true`. */
 export const isAt = (object: unknown, ...path: ReadonlyArray<string>): boolean => valueAt(object, ...path) === true
 
-/** The items of the array at a path; none if there is no array. */
+/** The items of the array at a path; empty if there is no array. */
 export const itemsAt = (object: unknown, ...path: ReadonlyArray<string>): ReadonlyArray<unknown> => {
   const value = valueAt(object, ...path)
   return Array.isArray(value) ? value : []
 }
 
-/** The pairs of an object whose values are text, such as metadata, in the order in which they were set. */
+/** The string entries of the object at a path, such as metadata, in insertion order. */
 export const pairsAt = (object: unknown, ...path: ReadonlyArray<string>): ReadonlyArray<readonly [string, string]> => {
   const value = valueAt(object, ...path)
   return isRecord(value)
@@ -39,8 +39,8 @@ export const pairsAt = (object: unknown, ...path: ReadonlyArray<string>): Readon
     : []
 }
 
-/** The first letter large: for words of the provider that begin a line. */
+/** Capitalizes the first letter, for the provider's words at the start of a line. */
 export const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
-/** A word of the provider as people read it: `requires_payment_method` is `requires payment method`. */
+/** A provider's word in plain English: `requires_payment_method` becomes `requires payment method`. */
 export const plainWords = (word: string): string => word.replaceAll(/[_-]+/g, " ").trim()

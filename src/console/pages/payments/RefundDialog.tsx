@@ -19,14 +19,14 @@ const reasons = [
 
 type Reason = (typeof reasons)[number]["value"]
 
-/** What keeps an amount from being refunded, in words for its field; undefined if nothing does. */
+/** Why an amount can't be refunded, in words for its field; undefined if it can. */
 const problemWith = (amount: number | undefined, left: number, currency: string): string | undefined => {
   if (amount === undefined) return "Write how much to refund."
   if (amount < 1) return "Refund more than nothing."
   return amount > left ? `At most ${formatAmount(left, currency)} can still be refunded.` : undefined
 }
 
-/** Refunds a charge, in part or in full, after the person has typed that they mean it. */
+/** Refunds a charge in part or in full, after an explicit confirmation. */
 export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const currency = charge.currency ?? ""
@@ -69,7 +69,7 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
       onClose={onClose}
       onConfirm={() => {
         setChecked(true)
-        // NaN, which is what can't be read, is neither too little nor too much
+        // NaN, for unreadable text, is neither too little nor too much
         if (problem === undefined && Number.isInteger(amount)) submit()
       }}
     >

@@ -17,7 +17,7 @@ export interface RefundsSectionProps {
   readonly refunds: ReadonlyArray<Refund>
 }
 
-/** What was given back of a payment, and the button to give back more. */
+/** A payment's refunds, and a button to refund more. */
 export const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
   const { can } = useWorkspace()
   const [isOpen, setOpen] = useState(false)

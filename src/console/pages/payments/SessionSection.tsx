@@ -17,7 +17,7 @@ import { itemsAt, numberAt, textAt } from "./Reading.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { sessionStatus } from "./Statuses.ts"
 
-/** What the payer answered to the fields that the session asked for. */
+/** The payer's answers to the session's custom fields. */
 const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, string]> =>
   itemsAt(session, "custom_fields").flatMap((field) => {
     const label = textAt(field, "label", "custom") ?? textAt(field, "key")
@@ -27,7 +27,7 @@ const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, st
     return label === undefined || answer === undefined ? [] : [[label, answer] as const]
   })
 
-/** The most lines of a session, of which the API takes up to 100. */
+/** The API's limit for the line items of a session. */
 const allLines = 100
 
 const Lines = ({ session }: { readonly session: CheckoutSession }) => {
@@ -57,11 +57,11 @@ const Lines = ({ session }: { readonly session: CheckoutSession }) => {
 
 export interface SessionSectionProps {
   readonly session: CheckoutSession
-  /** The key of the page's query, to read it again once the session was ended. */
+  /** The key of the page's query, to invalidate it once the session has expired. */
   readonly paymentKey: string
 }
 
-/** The checkout session of a payment: what was sold, and while it is open, its page and the button to end it. */
+/** A payment's checkout session: its items and, while it is open, its URL and a button to expire it. */
 export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => {
   const { can } = useWorkspace()
   const [isEnding, setEnding] = useState(false)

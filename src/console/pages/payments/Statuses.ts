@@ -1,17 +1,16 @@
 import { capitalized, isAt, numberAt, plainWords, textAt } from "./Reading.ts"
 
 /**
- * The states of payments in words, each with the tone of its badge. A state that the provider adds one day is shown in
- * the provider's own word.
+ * The provider's statuses in words, each with its badge's tone. An unknown status is shown as the provider's own word.
  */
 
 export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
-/** A state as people read it. */
+/** A status in words. */
 export interface Status {
   readonly words: string
   readonly tone: Tone
-  /** What it means, if the words alone do not say it: a sentence. */
+  /** A sentence that explains the words, if they need it. */
   readonly meaning?: string
 }
 
@@ -46,7 +45,7 @@ const intentStatuses: Readonly<Record<string, Status>> = {
   canceled: { words: "Canceled", tone: "neutral", meaning: "It can't be paid any more." }
 }
 
-/** The state of a payment intent by itself. */
+/** The status of a payment intent, regardless of its charge. */
 export const intentStatus = (intent: unknown): Status => {
   const status = textAt(intent, "status")
   if (status === "requires_payment_method" && textAt(intent, "last_payment_error", "type") !== undefined) {
@@ -59,7 +58,7 @@ export const intentStatus = (intent: unknown): Status => {
   return known(intentStatuses, status)
 }
 
-/** The state of a charge, with what came after it: refunds and disputes. */
+/** The status of a charge, including later refunds and disputes. */
 export const chargeStatus = (charge: unknown): Status => {
   const status = textAt(charge, "status")
   if (status === "failed") return { words: "Failed", tone: "problem" }
@@ -71,11 +70,11 @@ export const chargeStatus = (charge: unknown): Status => {
   return status === "succeeded" ? { words: "Succeeded", tone: "ok" } : known({}, status)
 }
 
-/** The state of a payment with its last charge, if there is one: what a person wants to know at first sight. */
+/** The status of a payment including its last charge, if there is one: the first thing a reader looks for. */
 export const paymentStatus = (intent: unknown, charge: unknown): Status =>
   textAt(intent, "status") === "succeeded" && charge !== undefined ? chargeStatus(charge) : intentStatus(intent)
 
-/** The state of a checkout session; a complete one may still wait for a payment that takes days. */
+/** The status of a checkout session; a complete one may still wait for a payment that takes days. */
 export const sessionStatus = (session: unknown): Status => {
   const status = textAt(session, "status")
   if (status === "open") {
@@ -134,7 +133,7 @@ const disputeStatuses: Readonly<Record<string, Status>> = {
 
 export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses, textAt(dispute, "status"))
 
-/** Whether the organization has something to do about a dispute. */
+/** Whether a dispute needs the organization's response. */
 export const needsResponse = (dispute: unknown): boolean =>
   /^(?:warning_)?needs_response$/.test(textAt(dispute, "status") ?? "")
 
@@ -144,7 +143,7 @@ const deliveryStatuses: Readonly<Record<string, Status>> = {
   failed: { words: "Failed", tone: "problem" }
 }
 
-/** The state of a delivery; one that waits after an attempt that failed says so. */
+/** The status of a delivery; a queued one with an attempt is shown as waiting to retry. */
 export const deliveryStatus = (delivery: { readonly state: string; readonly attemptCount: number }): Status =>
   delivery.state === "queued" && delivery.attemptCount > 0
     ? { words: "Waiting to retry", tone: "warning" }
@@ -156,7 +155,7 @@ const refundReasons: Readonly<Record<string, string>> = {
   requested_by_customer: "Requested by the customer"
 }
 
-/** Why money was given back, in words; undefined if no reason was given. */
+/** The refund's reason in words; undefined without one. */
 export const refundReason = (refund: unknown): string | undefined => {
   const reason = textAt(refund, "reason")
   return reason === undefined ? undefined : (refundReasons[reason] ?? capitalized(plainWords(reason)))
@@ -173,7 +172,7 @@ const brands: Readonly<Record<string, string>> = {
   visa: "Visa"
 }
 
-/** How a charge was paid: `Visa •••• 4242`, `Boleto`; undefined if the provider does not say. */
+/** A charge's payment method: `Visa •••• 4242`, `Boleto`; undefined if the provider does not say. */
 export const methodOf = (charge: unknown): string | undefined => {
   const type = textAt(charge, "payment_method_details", "type")
   if (type !== "card") return type === undefined ? undefined : capitalized(plainWords(type))
@@ -183,7 +182,7 @@ export const methodOf = (charge: unknown): string | undefined => {
   return last4 === undefined ? name : `${name} •••• ${last4}`
 }
 
-/** How much of a charge can still be refunded, in the smallest unit of its currency; 0 if nothing. */
+/** The amount of a charge that can still be refunded, in the smallest currency unit. */
 export const refundableOf = (charge: unknown): number =>
   textAt(charge, "status") === "succeeded" && isAt(charge, "captured")
     ? Math.max(0, (numberAt(charge, "amount_captured") ?? 0) - (numberAt(charge, "amount_refunded") ?? 0))

@@ -17,7 +17,7 @@ interface Props {
   readonly onClose: () => void
 }
 
-/** What follows a change of a membership: the lists are read again, and one's own rights. */
+/** After a change of a membership: invalidates the lists and, for one's own membership, reloads the session. */
 const useChanged = (personId: string) => {
   const { person } = useSession()
   return () => {
@@ -42,7 +42,7 @@ const KeepKeys = (props: { readonly keep: boolean; readonly onChange: (keep: boo
 export const EditMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id
-  // What the form was filled with
+  // The form's initial values
   const [before] = useState(member)
   const [role, setRole] = useState<Role>(member.role)
   const [environments, setEnvironments] = useState<ReadonlyArray<Environment>>(member.environments)

@@ -61,6 +61,5 @@ const InviteDialog = ({ onClose }: { readonly onClose: () => void }) => {
   )
 }
 
-/** Invites a person by mail. */
 export const Invite = ({ onClose, open }: { readonly open: boolean; readonly onClose: () => void }) =>
   open ? <InviteDialog onClose={onClose} /> : null

@@ -75,7 +75,7 @@ const Close = ({ onClose }: { readonly onClose: () => void }) => {
   )
 }
 
-/** The organization itself, for its owners: its name, and its end. */
+/** The organization's settings, for its owners: renaming and closing it. */
 export const OrganizationSection = () => {
   const { organization } = useSession()
   const [open, setOpen] = useState<"rename" | "close" | undefined>(undefined)

@@ -19,7 +19,7 @@ import { workspacesInWords } from "./Workspaces.tsx"
 
 type Invitation = AnswerOf<"invitations", "list">["data"][number]
 
-/** Owners change everybody, admins developers and viewers. */
+/** Owners manage everyone, admins only developers and viewers. */
 const manages = (actor: Role, other: Role): boolean => actor === "owner" || (actor === "admin" && !entersAll(other))
 
 const Members = (props: { readonly onEdit: (member: Member) => void; readonly onRemove: (member: Member) => void }) => {
@@ -157,7 +157,7 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
   )
 }
 
-/** Members, their roles and workspaces, and who is invited. */
+/** Members with their roles and workspaces, and open invitations. */
 export default function People() {
   const { organization } = useSession()
   const { mayManageOrganization } = useWorkspace()

@@ -4,7 +4,7 @@ import type { Environment } from "../../state/Session.ts"
 const names = { sandbox: "Sandbox", production: "Production" } as const
 const environments: ReadonlyArray<Environment> = ["sandbox", "production"]
 
-/** The workspaces that a developer or viewer may enter. */
+/** Selects the workspaces that a developer or viewer may enter. */
 export const WorkspaceChoice = (props: {
   readonly chosen: ReadonlyArray<Environment>
   readonly onChange: (chosen: ReadonlyArray<Environment>) => void

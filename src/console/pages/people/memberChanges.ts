@@ -1,14 +1,14 @@
 import { entersAll, type Role } from "./roles.ts"
 
-/** A member, as a form shows them. */
+/** A member as form values. */
 export interface Membership {
   readonly role: Role
   readonly environments: ReadonlyArray<"sandbox" | "production">
 }
 
 /**
- * The fields of a member that a form has changed. Only these are sent, so that a change that somebody else makes at the same
- * time is kept. A new role is sent with the workspaces, which the form shows beside it; owners and admins enter all.
+ * The changed fields of a member. Only these are sent, so that someone else's concurrent change is kept. A new role is
+ * sent together with the workspaces that the form shows; owners and admins may enter all of them.
  */
 export const memberChanges = (before: Membership, { environments, role }: Membership): Partial<Membership> => {
   const isSame = role === before.role

@@ -18,5 +18,5 @@ export const roleLabels: Readonly<Record<Role, string>> = {
   viewer: "Viewer"
 }
 
-/** Whether a role enters every workspace by itself. */
+/** Whether a role implies access to every workspace. */
 export const entersAll = (role: Role): boolean => role === "owner" || role === "admin"

@@ -33,7 +33,7 @@ const EndOne = ({ session }: { readonly session: SessionShown }) => {
   )
 }
 
-/** Where the person is signed in; ends one session, or all. */
+/** The person's sessions, to end one or all. */
 export default function Sessions() {
   const { person } = useSession()
   const [everywhere, setEverywhere] = useState(false)

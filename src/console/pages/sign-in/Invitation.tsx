@@ -47,7 +47,7 @@ const Accept = ({ token }: { readonly token: string }) => {
   )
 }
 
-/** The page of an invitation's link. */
+/** The page that an invitation's link opens. */
 export default function Invitation() {
   const token = useLinkToken()
   if (token !== "") return <Accept key={token} token={token} />

@@ -14,7 +14,7 @@ import { useQuery, useSubmit } from "../../state/Query.ts"
 import { rememberReturn, sessionState, signedIn, takeReturn } from "../../state/Session.ts"
 import { forgetToken, useLinkToken } from "./useLinkToken.ts"
 
-/** What the sign-in page was opened for: the page to lead to, and whether a session has just ended. */
+/** The reason for opening the sign-in page: the page to return to, and whether a session has just ended. */
 const useReason = () => {
   const query = new URLSearchParams(useSearch())
   const to = query.get("to") ?? ""
@@ -28,7 +28,7 @@ const AskForLink = () => {
   const { busy, error, submit } = useSubmit(
     () => call("signIn", "requestLink", { payload: { email } }),
     () => {
-      // The link may open in another tab, which finds here where to go
+      // The link may open in another tab, which reads the path to return to from here
       if (to !== "/") rememberReturn(to)
       setSentTo(email)
     }
@@ -71,7 +71,10 @@ const AskForLink = () => {
   )
 }
 
-/** Shows whom a mailed link signs in, and does so when the button is pressed: opening the link uses nothing up. */
+/**
+ * Shows whom a mailed link will sign in, and signs in only when the button is pressed: opening the link does not use it
+ * up.
+ */
 const UseLink = ({ token }: { readonly token: string }) => {
   const [, navigate] = useLocation()
   const preview = useQuery(`sign-in/${token}`, (signal) =>
@@ -129,7 +132,9 @@ const UseLink = ({ token }: { readonly token: string }) => {
   )
 }
 
-/** Leads on who is signed in already, such as in the tab that waited while the link was opened in another one. */
+/**
+ * Redirects a person who is already signed in, such as in the tab that waited while the link was opened in another one.
+ */
 export default function SignIn() {
   const token = useLinkToken()
   const { to } = useReason()

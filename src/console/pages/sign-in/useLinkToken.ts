@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks"
 
 const tokenOf = (): string => location.hash.slice(1)
 
-/** The token that follows the `#` of a mailed link; another link opened in the same tab changes only that. */
+/** The token after the `#` of a mailed link. Another link opened in the same tab changes only the hash. */
 export const useLinkToken = (): string => {
   const [token, setToken] = useState(tokenOf)
   useEffect(() => {
@@ -13,5 +13,5 @@ export const useLinkToken = (): string => {
   return token
 }
 
-/** Takes the token out of the address, so that neither a reload nor the history shows it. */
+/** Removes the token from the address, so that neither a reload nor the history exposes it. */
 export const forgetToken = (): void => history.replaceState(history.state, "", location.pathname)

@@ -50,10 +50,10 @@ const Progress = ({ done, of }: { readonly done: number; readonly of: number }) 
   </div>
 )
 
-/** What a test event has reached, as far as the steps go. */
+/** How often to poll for the steps' progress. */
 const pollMillis = 5000
 
-/** The first steps, each ticked from the data itself. */
+/** The first steps, each checked off from actual data. */
 export default function Start() {
   const { organization } = useSession()
   const { can, environment, mayManageOrganization, path } = useWorkspace()
@@ -92,7 +92,7 @@ export default function Start() {
           ? undefined
           : { href: path("/account"), label: accountStatus === "onboarding" ? "Go on" : "Connect" }
     },
-    // A viewer does not see whether there is one
+    // A viewer can't see whether a key exists
     ...(readsKeys
       ? [
           {
