@@ -6,14 +6,15 @@ import type { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 
-/** Limits on mail that anybody can cause: the service must neither fill a mailbox nor send mass mail for a tenant. */
+/** Limits on mail that anybody can trigger: the service must neither fill a mailbox nor send mass mail for a tenant. */
 
 /**
- * How many sign-in links one client causes for a mailbox, how many one address gets, and how many all other ways to write a
- * mailbox get together.
+ * How many sign-in links one client may request for a mailbox, how many one address gets, and how many all other
+ * spellings of the mailbox get together.
  *
- * Strangers in many networks can use up an address, but lock nobody out: so many a day come back one in 14 minutes, so whoever
- * is refused has got a link that is still valid. Other ways to write it are other persons, and count apart.
+ * Strangers in many networks can use up an address's limit, but lock nobody out: at this many a day, one becomes
+ * available every 14 minutes, so whoever is refused has a link that is still valid. Other spellings are other persons
+ * to the service: they share a limit, except for addresses of known persons, which then have limits of their own.
  */
 export const signInLinkLimits = {
   perClientAndQuarterHour: 5,
@@ -24,7 +25,8 @@ export const signInLinkLimits = {
 
 /**
  * How many invitations one organization, one of its inviters, and one organization to one mailbox may send. These
- * limits are not shared: only organizations that nobody vouches for, which anybody can create, share a limit per mailbox.
+ * limits are not shared: only organizations that nobody vouches for, which anybody can create, share a limit per
+ * mailbox.
  */
 export const invitationLimits = {
   perOrganizationAndHour: 50,
@@ -36,14 +38,14 @@ export const invitationLimits = {
 
 interface MailLimit extends RateLimitPolicy {
   readonly bucket: string
-  /** A sentence for the caller that says whose limit it is. */
+  /** A sentence for the caller that describes the limit. */
   readonly message: string
 }
 
-/** Hosts of one provider, which ignores dots in what stands before them. */
+/** Hosts of the provider that ignores dots in the local part. */
 const dotless: ReadonlySet<string> = new Set(["gmail.com", "googlemail.com"])
 
-/** The address that a mailbox has without a tag after `+`, and without the dots that its provider ignores. */
+/** The address of a mailbox, without a tag after `+`, and without dots if the provider ignores them. */
 const plainAddress = (email: string): string => {
   const at = email.lastIndexOf("@")
   const tagged = email.slice(0, at).toLowerCase()
@@ -53,12 +55,12 @@ const plainAddress = (email: string): string => {
   return dotless.has(host) ? `${local.replaceAll(".", "")}@gmail.com` : `${local}@${host}`
 }
 
-/** Hashed, since a bucket outlives the request and need not say whose it is. */
+/** Hashed, since a bucket outlives the request and need not reveal the address. */
 const hashed = (address: string): string => createHash("sha256").update(address).digest("base64url")
 
 const mailboxOf = (email: string): string => hashed(plainAddress(email))
 
-/** Takes from each limit in this order; those before a refusing one have counted the mail. */
+/** Takes from each limit in order. If one refuses, those before it have still counted the mail. */
 const takeFrom = (
   limits: RateLimits["Type"],
   all: ReadonlyArray<MailLimit>
@@ -76,30 +78,52 @@ const takeFrom = (
   )
 
 /**
- * Counts a sign-in link against its mailbox's limits.
+ * Counts a sign-in link against its mailbox's limits. Returns whether to mail it: other spellings of a mailbox share a limit
+ * that strangers can use up, and beyond it only a person's own address gets links. The caller is not told, so that nobody
+ * learns which addresses are known.
  *
- * @param client the network of the client that asks for it
+ * @param link.client the requesting client's network
+ * @param link.isKnown whether the exact address is a person's
  */
-export const takeSignInLink = (limits: RateLimits["Type"], email: string, client: string) => {
+export const takeSignInLink = (
+  limits: RateLimits["Type"],
+  link: {
+    readonly email: string
+    readonly client: string
+    readonly isKnown: Effect.Effect<boolean, ServiceUnavailable>
+  }
+): Effect.Effect<boolean, RateLimitExceeded | ServiceUnavailable> => {
   const { perClientAndDay, perClientAndQuarterHour, perDay, perQuarterHour } = signInLinkLimits
-  const mailbox = mailboxOf(email)
-  const address = email.toLowerCase()
+  const mailbox = mailboxOf(link.email)
+  const address = link.email.toLowerCase()
   const links = (limit: number, period: "15 minutes" | "a day", whose: string, message: string): MailLimit => ({
     bucket: `sign-in-links:${period}:${whose}`,
     limit,
     per: period === "a day" ? Duration.days(1) : Duration.minutes(15),
     message: `At most ${limit} sign-in links are sent to one mailbox in ${period}${message}`
   })
-  const ofClient = ["of-client", mailbox, client].join(":")
-  const ofAll = address === plainAddress(email) ? `of-all:${mailbox}` : `of-others:${mailbox}`
-  const latest = "; the latest one in it may still be valid"
-  // What all share comes last: who is beyond their own limits takes nothing from it
-  return takeFrom(limits, [
+  const ofClient = ["of-client", mailbox, link.client].join(":")
+  const takeClients = takeFrom(limits, [
     links(perClientAndQuarterHour, "15 minutes", ofClient, " for one network"),
-    links(perClientAndDay, "a day", ofClient, " for one network"),
-    links(perQuarterHour, "15 minutes", ofAll, latest),
-    links(perDay, "a day", ofAll, latest)
+    links(perClientAndDay, "a day", ofClient, " for one network")
   ])
+  const latest = "; the latest one in it may still be valid"
+  const take = (whose: string) =>
+    takeFrom(limits, [links(perQuarterHour, "15 minutes", whose, latest), links(perDay, "a day", whose, latest)])
+  const isLeft = (whose: string) =>
+    Effect.as(take(whose), true).pipe(Effect.catchTag("RateLimitExceeded", () => Effect.succeed(false)))
+  const ofAddress = `of-address:${hashed(address)}`
+  // The limit that others share comes last: clients beyond their own limits take nothing from it
+  return Effect.zipRight(
+    takeClients,
+    address === plainAddress(link.email)
+      ? Effect.as(take(ofAddress), true)
+      : Effect.flatMap(isLeft(`of-others:${mailbox}`), (left) =>
+          left
+            ? Effect.succeed(true)
+            : Effect.flatMap(link.isKnown, (known) => (known ? isLeft(ofAddress) : Effect.succeed(false)))
+        )
+  )
 }
 
 /** Counts an invitation against the limits of its sender, its organization and the invited mailbox. */
@@ -109,7 +133,7 @@ export const takeInvitation = (
     readonly organizationId: OrganizationId
     readonly author: Author
     readonly email: string
-    /** Whether the operator has linked an account for the organization, or the provider lets it charge in production. */
+    /** Whether the operator linked the organization's account, or the provider lets it charge in production. */
     readonly vouched: boolean
   }
 ) => {

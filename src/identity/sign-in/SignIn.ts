@@ -10,7 +10,7 @@ import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
 import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
 
-/** A session just begun, with the token of its cookie, which only this answer has. */
+/** A new session with the token of its cookie, which is returned only here. */
 export interface BegunSession {
   readonly token: Redacted.Redacted
   readonly session: Session
@@ -36,8 +36,8 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
     /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
     readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Begins a session with a link's token, and ends the person's other open links. Unknown, used and expired links get
-     * the same refusal.
+     * Creates a session with a link's token, and ends the person's other open links. Unknown, used and expired links
+     * get the same refusal.
      *
      * @param client the client that signs in, as `describeClient` returns it
      */
@@ -64,12 +64,17 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const memberships = yield* makeMemberships
 
   const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string, client: string) {
-    yield* takeSignInLink(limits, email, client)
+    const isKnown = Effect.map(
+      sql`SELECT 1 FROM payments.people WHERE email = ${email.toLowerCase()}`,
+      (people) => people.length > 0
+    ).pipe(orUnavailable)
+    const isMailed = yield* takeSignInLink(limits, { email, client, isKnown })
     const token = newToken()
+    // Stored in any case: how long an answer takes does not tell who is known
     yield* sql`
       INSERT INTO payments.login_tokens (token_hash, email, expires_at)
       VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
-    yield* mailer.queue(signInMail({ publicUrl, to: email, token }))
+    if (isMailed) yield* mailer.queue(signInMail({ publicUrl, to: email, token }))
   }, orUnavailable)
 
   const invalid = () =>
@@ -92,8 +97,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       transaction(sql)(
         Effect.gen(function* () {
           const { email } = yield* find(token)
-          // Holds the person's row: if several of their links are used at the same time, the first one ends the
-          // others
+          // Locks the person's row: if several of their links are used at the same time, the first one ends the others
           const personId = yield* memberships.ensurePerson(email)
           const [used] = yield* sql`
           UPDATE payments.login_tokens SET used_at = now()
