@@ -332,6 +332,65 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
     })
   )
 
+  it.effect("count what is refunded once more after it failed, which the provider takes off what was refunded", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sql } = yield* Bench
+      const [{ sandbox }, { sandbox: other }] = [yield* makeShop, yield* makeShop]
+      const refunded = (at: number, charge: string, amount: number, more: object = {}) =>
+        report(sandbox, at, "payment.refunded", {
+          charge_id: charge,
+          payment_id: `pi_of_${charge}`,
+          amount_refunded: amount,
+          currency: "brl",
+          fully_refunded: false,
+          ...more
+        })
+      const failed = (at: number, charge: string, amount: number, of = sandbox) =>
+        sql`
+          INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, charge_id, amount, currency, status,
+            recorded_at)
+          VALUES (${of.organizationId}, ${of.environment}, ${`re_${charge}_${at}`}, ${charge}, ${amount}, 'brl', 'failed',
+            to_timestamp(${at / 1000}::float8))`
+      const sum = Effect.map(read(sandbox), ({ payments }) =>
+        payments.reduce((total, day) => total + Number(day.refunded.amount), 0)
+      )
+      yield* beginAt((yield* timeNow) - hour)
+      const at = slotOf((yield* timeNow) - 50 * minute)
+      // Within one slot, twice
+      yield* refunded(at + 1, "ch_1", 1000)
+      yield* failed(at + 2, "ch_1", 1000)
+      yield* refunded(at + 3, "ch_1", 1000)
+      yield* failed(at + 4, "ch_1", 1000)
+      yield* refunded(at + 5, "ch_1", 1000)
+      // Much later, of a part; another one fails, and is not refunded again
+      yield* refunded(at + 6, "ch_2", 1000)
+      yield* refunded(at + 7, "ch_2", 3000)
+      yield* failed(at + 10 * minute, "ch_2", 2000)
+      yield* refunded(at + 20 * minute, "ch_2", 3000)
+      yield* failed(at + 21 * minute, "ch_2", 1000)
+      // Another charge's failure, and another tenant's
+      yield* refunded(at + 8, "ch_3", 70)
+      yield* failed(at + 9, "ch_4", 70)
+      yield* failed(at + 9, "ch_3", 70, other)
+      yield* refunded(at + 10, "ch_3", 70)
+      yield* count
+      expect(yield* sum).toBe(3000 + 5000 + 70)
+
+      // By what was kept of events that have been removed since
+      yield* forward(31 * 24 * hour)
+      yield* sql`DELETE FROM payments.events`
+      yield* beginAt((yield* timeNow) - hour)
+      const later = (yield* timeNow) - 40 * minute
+      yield* failed(later, "ch_2", 500)
+      yield* failed(later, "ch_1", 1000)
+      yield* refunded(later + 1, "ch_1", 1000, { fully_refunded: true })
+      yield* refunded(later + 1, "ch_2", 2500)
+      yield* count
+      expect(yield* sum).toBe(3000 + 5000 + 70 + 1000 + 1000)
+    })
+  )
+
   it.effect("count a refund in parts once, if the events of the earlier parts have been removed since", () =>
     Effect.gen(function* () {
       yield* empty

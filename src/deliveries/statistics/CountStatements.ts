@@ -37,6 +37,18 @@ const mostOfPayment = 1000
 const chargeKey = (row: string): string => `md5(concat_ws(' ', ${row}.charge, ${row}.payment))::uuid`
 
 /**
+ * SQL: the amount of a charge's refunds that failed between two events. The provider subtracts it from the total refunded, so
+ * the same amount may be refunded once more.
+ *
+ * @param of the name of the row with the tenant
+ */
+const failedRefunds = (of: string, charge: string, from: string, until: string): string => `COALESCE((
+  SELECT sum(f.amount) FROM payments.failed_refunds f
+  WHERE f.organization_id = ${of}.organization_id AND f.environment = ${of}.environment AND f.charge_id = ${charge}
+    AND payments.id_at(f.recorded_at)::text > ${from} AND payments.id_at(f.recorded_at)::text < ${until}
+), 0)`
+
+/**
  * SQL: the amount refunded of a charge before the first of its refunds `r`: a refund event has the total refunded so
  * far. It is taken from the events before, and, since these may have been removed, from the amount kept when they were
  * finally counted. A payment has few events, and a charge without a payment even fewer: indexes find them, and the
@@ -44,13 +56,13 @@ const chargeKey = (row: string): string => `md5(concat_ws(' ', ${row}.charge, ${
  * its further refunds count as 0.
  */
 const refundedBefore = `GREATEST(0, (
-  SELECT t.refunded FROM payments.refunded_in_part t
+  SELECT t.refunded - ${failedRefunds("r", "r.charge", "t.event_id", "r.first")} FROM payments.refunded_in_part t
   WHERE t.organization_id = r.organization_id AND t.environment = r.environment AND t.charge_key = ${chargeKey("r")}
     AND t.event_id < r.first
 ), (
   SELECT CASE WHEN count(*) >= ${mostOfPayment} THEN r.refunded ELSE
     max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
-      THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
+      THEN ${numberIn("p.payload", "amount_refunded")}::numeric - ${failedRefunds("r", "r.charge", "p.id", "r.first")} END)
     FILTER (WHERE p.organization_id = r.organization_id AND p.environment = r.environment AND p.id < r.first
       AND p.type = 'payment.refunded' AND ${chargeOf("p.payload")} = r.charge) END
   FROM (
@@ -77,7 +89,9 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
         ${sql.literal(textIn("e.data", "currency"))} AS currency,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(paymentOf("e.payload"))} END AS payment,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(chargeOf("e.payload"))} END AS charge,
-        e.type = 'payment.refunded' AND strpos(e.data, '"fully_refunded":false') > 0 AS in_part
+        e.type = 'payment.refunded' AND strpos(e.data, '"fully_refunded":false') > 0 AS in_part,
+        CASE e.type WHEN 'payment.refunded'
+          THEN ${sql.literal(failedRefunds("w", chargeOf("e.payload"), "''", "e.id"))} END AS failed
       FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
@@ -93,23 +107,27 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
         max(e.id) AS last, bool_and(e.in_part) AS in_part
       FROM said e
       WHERE ${sql.literal(isNumber("e.amount"))} AND ${sql.literal(isCurrency("e.currency"))}
-      GROUP BY e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge,
+      GROUP BY e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge, e.failed,
         CASE WHEN e.type = 'payment.refunded' AND e.payment IS NULL AND e.charge IS NULL THEN e.id END
       OFFSET 0
+    ), compared AS MATERIALIZED (
+      SELECT r.*, CASE WHEN r.type = 'payment.refunded' THEN ${sql.literal(refundedBefore)} END AS before FROM summed r
     ), counted AS MATERIALIZED (
       SELECT r.organization_id, r.environment, r.currency, split_part(r.type, '.', 2) AS kind, sum(r.count)::bigint AS count,
-        sum(CASE WHEN r.type = 'payment.refunded' THEN GREATEST(0, r.refunded - ${sql.literal(refundedBefore)})
+        sum(CASE WHEN r.type = 'payment.refunded' THEN GREATEST(0, r.refunded - r.before)
           ELSE r.amount END) AS amount
-      FROM summed r
+      FROM compared r
       GROUP BY r.organization_id, r.environment, r.currency, r.type
     ), kept AS (
       INSERT INTO payments.refunded_in_part AS k
         (organization_id, environment, charge_key, event_id, refunded)
-      SELECT r.organization_id, r.environment, ${sql.literal(chargeKey("r"))}, max(r.last), max(r.refunded)
-      FROM summed r WHERE ${pass}::smallint = 2 AND r.in_part AND r.charge IS NOT NULL
-      GROUP BY 1, 2, 3
+      -- Of refunds before and after a failure, those after it
+      SELECT DISTINCT ON (1, 2, 3) r.organization_id, r.environment, ${sql.literal(chargeKey("r"))}, r.last,
+        GREATEST(r.before, r.refunded)
+      FROM compared r WHERE ${pass}::smallint = 2 AND r.in_part AND r.charge IS NOT NULL
+      ORDER BY 1, 2, 3, r.last DESC
       ON CONFLICT (organization_id, environment, charge_key) DO UPDATE SET event_id = EXCLUDED.event_id,
-        refunded = GREATEST(k.refunded, EXCLUDED.refunded), counted_at = now()
+        refunded = EXCLUDED.refunded, counted_at = now()
       WHERE k.event_id < EXCLUDED.event_id
     ), stored AS (
       INSERT INTO payments.payment_counts AS k

@@ -102,7 +102,7 @@ export const accounts = Effect.gen(function* () {
       organization_id uuid NOT NULL,
       environment text COLLATE "C" NOT NULL CHECK (environment IN ('sandbox', 'production')),
       refund_id text COLLATE "C" NOT NULL,
-      charge_id text,
+      charge_id text COLLATE "C",
       payment_id text,
       amount bigint NOT NULL,
       currency text NOT NULL,
@@ -117,6 +117,8 @@ export const accounts = Effect.gen(function* () {
   yield* sql`CREATE INDEX failed_refunds_mail ON payments.failed_refunds (mail_at) WHERE mail_at IS NOT NULL`
   yield* sql`CREATE INDEX failed_refunds_day ON payments.failed_refunds (organization_id, environment, recorded_at)`
   yield* sql`CREATE INDEX failed_refunds_age ON payments.failed_refunds (recorded_at)`
+  yield* sql`
+    CREATE INDEX failed_refunds_charge ON payments.failed_refunds (organization_id, environment, charge_id)`
 
   // Keyed by the hash of their bytes and shared by all tenants: the same bytes are the same image for all
   yield* sql`
