@@ -121,9 +121,9 @@ describe("words of payments", () => {
   })
 
   it("tell a delivery that is tried again from a new one", () => {
-    expect(deliveryStatus({ state: "queued", attemptCount: 0 }).words).toBe("Queued")
-    expect(deliveryStatus({ state: "queued", attemptCount: 2 }).words).toBe("Waiting to retry")
-    expect(deliveryStatus({ state: "delivered", attemptCount: 1 }).words).toBe("Delivered")
+    expect(deliveryStatus({ state: "queued", lastErrorCode: null }).words).toBe("Queued")
+    expect(deliveryStatus({ state: "queued", lastErrorCode: "timeout" }).words).toBe("Waiting to retry")
+    expect(deliveryStatus({ state: "delivered", lastErrorCode: null }).words).toBe("Delivered")
   })
 
   it("say when a dispute needs an answer", () => {

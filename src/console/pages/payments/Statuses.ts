@@ -143,9 +143,9 @@ const deliveryStatuses: Readonly<Record<string, Status>> = {
   failed: { words: "Failed", tone: "problem" }
 }
 
-/** The status of a delivery; a queued one with an attempt is shown as waiting to retry. */
-export const deliveryStatus = (delivery: { readonly state: string; readonly attemptCount: number }): Status =>
-  delivery.state === "queued" && delivery.attemptCount > 0
+/** The status of a delivery. A queued one waits to retry once an attempt has failed, not while its first one runs. */
+export const deliveryStatus = (delivery: { readonly state: string; readonly lastErrorCode: string | null }): Status =>
+  delivery.state === "queued" && delivery.lastErrorCode !== null
     ? { words: "Waiting to retry", tone: "warning" }
     : known(deliveryStatuses, delivery.state)
 
