@@ -266,7 +266,7 @@ onService()("connected-payments", (it) => {
             "organization.created",
             "member.added",
             "member.updated",
-            "organization.renamed",
+            "organization.updated",
             "member.removed",
             "organization.closed"
           ].map(
