@@ -266,6 +266,9 @@ const tables: ReadonlyArray<Removed> = [
 /** `OLD_ROWS=1000000` tries a million of each. */
 const oldRows = Number(process.env["OLD_ROWS"] ?? 3 * batchSize + 7)
 
+/** A statement's time is limited. */
+const insertedAtOnce = 50_000
+
 onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
   for (const { clean, old, table, values, young } of tables) {
     it.effect(
@@ -294,7 +297,9 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
           yield* sql.unsafe(`
           CREATE TRIGGER note AFTER DELETE ON payments.${table} REFERENCING OLD TABLE AS gone
           FOR EACH STATEMENT EXECUTE FUNCTION payments.note_${table}()`)
-          yield* insert(old, 1, oldRows)
+          for (let from = 1; from <= oldRows; from += insertedAtOnce) {
+            yield* insert(old, from, Math.min(oldRows, from + insertedAtOnce - 1))
+          }
           yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
           const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
           yield* clean(services)
