@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { masterKeysSetting, onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
@@ -20,11 +20,8 @@ const operator = Effect.gen(function* () {
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: sandbox.webhookSecrets.map(Redacted.value).join(","),
     PROVIDER_API_URL: emulator.url
   }
-  const masterKeys = options.masterKeys.map(
-    ({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`
-  )
   const settingsFor = (verb: string | undefined) =>
-    verb === "replay" ? { ...environment, MASTER_KEYS: masterKeys.join(",") } : environment
+    verb === "replay" ? { ...environment, MASTER_KEYS: masterKeysSetting(options.masterKeys) } : environment
   return {
     run: (...args: ReadonlyArray<string>) => cli(settingsFor(args[0]), "receipts", ...args),
     runHere: (...args: ReadonlyArray<string>) => cliHere(settingsFor(args[0]), "receipts", ...args),

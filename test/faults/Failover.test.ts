@@ -161,7 +161,7 @@ describe("with asynchronous replication", () => {
 
         const run = (...args: ReadonlyArray<string>) =>
           cliHere(
-            { ...service.providerSettings, DATABASE_URL: servers.url, DATA_DIR: directory },
+            { ...service.commandSettings, DATABASE_URL: servers.url, DATA_DIR: directory },
             "receipts",
             ...args,
             "--environment",

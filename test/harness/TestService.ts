@@ -85,6 +85,13 @@ export class TestService extends Context.Tag("test/TestService")<
     Layer.effect(TestService, Effect.flatMap(service, withOrganizations).pipe(Effect.orDie))
 }
 
+export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
+
+/** Master keys as the setting `MASTER_KEYS` has them. */
+export const masterKeysSetting = (
+  keys: ReadonlyArray<{ readonly id: string; readonly key: Redacted.Redacted<Uint8Array> }>
+): string => keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")
+
 /** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
 export const testSettings: ServiceOptions["settings"] = {
   host: "127.0.0.1",
@@ -197,7 +204,7 @@ const startTestService = Effect.fnUntraced(function* (
     settings: { ...testSettings, ...overrides },
     databaseUrl: database.url,
     publicUrl,
-    masterKeys: [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }],
+    masterKeys: testMasterKeys,
     provider: {
       sandbox: Option.some({
         secretKey: Redacted.make(secretKey),

@@ -4,7 +4,7 @@ import { makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { preferReplica, replicaOf } from "../../src/storage/ReadReplica.ts"
-import { testReturnUrls } from "../harness/TestService.ts"
+import { masterKeysSetting, testMasterKeys, testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "../http/StartedService.ts"
 
 const webhookSecret = "whsec_replicated"
@@ -52,8 +52,9 @@ export const serviceOn = Effect.fnUntraced(function* (database: { readonly url: 
     key,
     accountId,
     webhookSecret,
-    /** What commands need to work on the same provider. */
-    providerSettings: {
+    /** What commands need to work on the same provider and data. */
+    commandSettings: {
+      MASTER_KEYS: masterKeysSetting(testMasterKeys),
       PROVIDER_SANDBOX_SECRET_KEY: secretKey,
       PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
       PROVIDER_API_URL: emulator.url
