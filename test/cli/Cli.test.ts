@@ -269,9 +269,7 @@ onService()("connected-payments", (it) => {
             "organization.updated",
             "member.removed",
             "organization.closed"
-          ].map(
-            (done) => `${done} ${operatorName}`
-          )
+          ].map((done) => `${done} ${operatorName}`)
         )
       }),
     processes
