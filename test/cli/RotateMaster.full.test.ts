@@ -15,7 +15,7 @@ import type { MasterKey } from "../../src/settings/Settings.ts"
 import { makeDestination, received, verifies } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { masterKeysSetting, onService, TestService, testMasterKeys } from "../harness/TestService.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 import { cliHere } from "./CliProcess.ts"
 
@@ -25,12 +25,9 @@ const masterKey = (id: string, byte: number): MasterKey => ({
 })
 
 /** The key of the service under test, and those that the tests bring. */
-const serviceKey = masterKey("test", 7)
+const [serviceKey] = testMasterKeys
 const newKey = masterKey("next", 8)
 const lostKey = masterKey("lost", 9)
-
-const setting = (...keys: ReadonlyArray<MasterKey>) =>
-  keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")
 
 const commandSettings = (...keys: ReadonlyArray<MasterKey>) =>
   Effect.gen(function* () {
@@ -38,7 +35,7 @@ const commandSettings = (...keys: ReadonlyArray<MasterKey>) =>
     return {
       DATABASE_URL: Redacted.value(options.databaseUrl),
       DATA_DIR: join(yield* temporaryDirectory, "data"),
-      ...(keys.length === 0 ? {} : { MASTER_KEYS: setting(...keys) })
+      ...(keys.length === 0 ? {} : { MASTER_KEYS: masterKeysSetting(keys) })
     }
   })
 

@@ -12,6 +12,7 @@ import { Organizations } from "../../src/identity/organizations/Organizations.ts
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { rolesLayer, type ServiceOptions, type Services, servicesLayer, storageLayer } from "../../src/Service.ts"
+import type { MasterKey } from "../../src/settings/Settings.ts"
 import { type EmulatorJournal, makeEmulatorJournal } from "./EmulatorJournal.ts"
 import { type MovableClock, makeMovableClock } from "./MovableClock.ts"
 import { createMigratedDatabase } from "./TestDatabase.ts"
@@ -88,9 +89,8 @@ export class TestService extends Context.Tag("test/TestService")<
 export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
 
 /** Master keys as the setting `MASTER_KEYS` has them. */
-export const masterKeysSetting = (
-  keys: ReadonlyArray<{ readonly id: string; readonly key: Redacted.Redacted<Uint8Array> }>
-): string => keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")
+export const masterKeysSetting = (keys: ReadonlyArray<MasterKey>): string =>
+  keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")
 
 /** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
 export const testSettings: ServiceOptions["settings"] = {
