@@ -61,13 +61,20 @@ export const timeNow = Effect.flatMap(Bench, ({ sql }) =>
   Effect.map(sql<{ now: Date }>`SELECT clock.now() AS now`, ([row]) => row?.now.getTime() ?? 0)
 )
 
-/** Nothing is stored, and nothing is counted. */
-export const empty = Effect.flatMap(Bench, ({ sql }) =>
-  Effect.forEach(
+/**
+ * Nothing is stored, and nothing is counted. The database's clock goes to five in the morning (UTC) whenever the test
+ * runs: an hour ago was the same day, seven hours ago was the day before.
+ */
+export const empty = Effect.gen(function* () {
+  const { sql } = yield* Bench
+  yield* Effect.forEach(
     ["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries", "refunded_in_part"],
     (table) => sql.unsafe(`DELETE FROM payments.${table}`)
   )
-)
+  const now = yield* timeNow
+  const morning = Math.floor(now / (24 * hour)) * 24 * hour + 5 * hour
+  yield* forward((morning > now ? morning : morning + 24 * hour) - now)
+})
 
 /** The counts begin at a time, as if nothing had been stored before. */
 export const beginAt = (millis: number) =>
