@@ -210,8 +210,8 @@ describe("the service's modules", () => {
     expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["endpoints/SecretLifetime.ts"])
   })
 
-  it("are at most 400 lines long", () => {
-    const long = modules.filter(({ lines }) => lines > 400)
+  it("are at most 600 lines long", () => {
+    const long = modules.filter(({ lines }) => lines > 600)
     expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])
   })
 })
