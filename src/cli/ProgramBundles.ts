@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
+import { packageRoot } from "../settings/PackageFolders.ts"
 
 /**
  * Bundles programs with their packages into a few files. A process starts from them in a third of the time that it
@@ -9,7 +10,7 @@ import { build } from "esbuild"
  * they share their packages.
  */
 
-const repository = fileURLToPath(new URL("../../", import.meta.url))
+const repository = fileURLToPath(packageRoot)
 
 /** What to bundle, and where to write it. Paths are relative to the repository, except `directory`. */
 export interface ProgramBundles {
@@ -19,10 +20,7 @@ export interface ProgramBundles {
   readonly base: string
   /** Where the bundles are written; an absolute path. Files of the same names are replaced. */
   readonly directory: string
-  /**
-   * Where in `directory` shared chunks are written. Must be as deep as the modules that look up files relative to
-   * themselves: in a bundle, they look relative to the chunk.
-   */
+  /** Where in `directory` shared chunks are written. */
   readonly chunks: string
 }
 

@@ -1,11 +1,12 @@
 import { chmod, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { packageRoot } from "../settings/PackageFolders.ts"
 import { bundlePrograms, licencesOf } from "./ProgramBundles.ts"
 
 /** Bundles the service and the command line into `dist`, for the package and the image: a part of `npm run build`. */
 
-const directory = fileURLToPath(new URL("../../dist/", import.meta.url))
+const directory = fileURLToPath(new URL("dist/", packageRoot))
 const programs = ["src/main.ts", "src/cli/main.ts"]
 
 await rm(join(directory, "chunks"), { recursive: true, force: true })

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { documentedErrors, type ErrorBody, errorBody } from "../errors/Errors.ts"
+import { packageRoot } from "../settings/PackageFolders.ts"
 
 /**
  * The examples of the OpenAPI document: requests and answers of a run of the service, which `npm run docs:examples`
@@ -19,8 +20,8 @@ export interface Example {
 /** The name of the file with the answers of refused requests, beside one for each group of operations. */
 export const refusalsFile = "errors.json"
 
-/** The folder of the recorded exchanges, for the sources and for the compiled package, which holds them once. */
-export const examplesFolder = new URL("../../src/docs/examples/", import.meta.url)
+/** The folder of the recorded exchanges; the compiled package has them where the sources have them. */
+export const examplesFolder = new URL("src/docs/examples/", packageRoot)
 
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, examplesFolder), "utf8"))
 

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { Data, Effect } from "effect"
+import { packageRoot } from "../settings/PackageFolders.ts"
 
 /** The guides: Markdown files next to this module, readable in the repository and served at `/docs`. */
 
@@ -63,8 +64,8 @@ export const guidePath = <const Name extends string>(name: Name) => `${guidesPat
 /** The guides' files are not where the package has them. */
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
-/** The folder of the guides, for the sources and for the compiled package, which holds the Markdown once. */
-const folder = new URL("../../src/docs/", import.meta.url)
+/** The folder of the guides; the compiled package has them where the sources have them. */
+const folder = new URL("src/docs/", packageRoot)
 
 const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
 

@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { HttpApi, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
 import { Layer } from "effect"
 import { hasErrorCode } from "../errors/ErrorCode.ts"
+import { codeFolder } from "../settings/PackageFolders.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
 
 /**
@@ -53,7 +54,7 @@ const makeLargeDocuments = async (): Promise<LargeDocuments> => ({
 })
 
 /** The documents' folder in a build. The sources contain none, so that they are never out of date. */
-const builtFolder = new URL("../docs/", import.meta.url)
+const builtFolder = new URL("docs/", codeFolder)
 
 const builtDocument = (name: keyof LargeDocuments): Promise<string> => readFile(new URL(name, builtFolder), "utf8")
 

@@ -1,4 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises"
+import { codeFolder } from "../settings/PackageFolders.ts"
 import { withAttemptTable } from "./AttemptReference.ts"
 import { consoleOperations, consoleOperationsPath } from "./ConsoleOperations.ts"
 import { withErrorTable } from "./ErrorReference.ts"
@@ -17,12 +18,12 @@ const tables: ReadonlyArray<readonly [guide: string, withTable: (text: string) =
 ]
 
 for (const [guide, withTable] of tables) {
-  const file = new URL(`${guide}.md`, import.meta.url)
+  const file = new URL(`docs/${guide}.md`, codeFolder)
   await writeFile(file, withTable(await readFile(file, "utf8")))
 }
 
 /** The consumer kit's types of `data`, which derive from the catalog of events. */
-await writeFile(new URL(`../${webhookTypesPath}`, import.meta.url), webhookTypes())
+await writeFile(new URL(webhookTypesPath, codeFolder), webhookTypes())
 
 /** Where the console finds each operation, without the contract's schemas. */
-await writeFile(new URL(`../${consoleOperationsPath}`, import.meta.url), consoleOperations())
+await writeFile(new URL(consoleOperationsPath, codeFolder), consoleOperations())

@@ -8,6 +8,7 @@
 import { promises as dns } from "node:dns"
 import { type BlockList, isIP } from "node:net"
 import { Context, Data, Duration, Effect, Either, Fiber, Layer } from "effect"
+import type { Environment } from "../events/Environment.ts"
 import { bareHostname } from "../kit/UrlServer.ts"
 import {
   type AddressPolicy,
@@ -270,3 +271,23 @@ export const resolveDestination: (
     if (!addresses.every(({ address }) => isAddressAllowed(address, policy))) return yield* refusal("address")
     return addresses
   })
+
+/** The destinations that the operator allows besides public ones. */
+export interface DestinationSettings {
+  /** Loopback and plain HTTP destinations, in the sandbox only. */
+  readonly allowLocalDestinations: boolean
+  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
+  readonly destinationNetworks?: BlockList
+}
+
+/** The rules for a tenant's destinations: local ones only if the operator allows them, and never in production. */
+export const destinationRules = (
+  { allowLocalDestinations, destinationNetworks }: DestinationSettings,
+  { environment }: { readonly environment: Environment }
+): DestinationOptions =>
+  environment === "sandbox"
+    ? {
+        allowLocal: allowLocalDestinations,
+        ...(destinationNetworks === undefined ? {} : { networks: destinationNetworks })
+      }
+    : { allowLocal: false }

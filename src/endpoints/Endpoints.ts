@@ -1,4 +1,3 @@
-import type { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
 import { refusal } from "../bounds/Refusals.ts"
@@ -37,21 +36,14 @@ import type {
 } from "./Api.ts"
 import {
   addressPolicyFor,
-  type DestinationOptions,
+  type DestinationSettings,
   DnsResolver,
+  destinationRules,
   parseDestination,
   resolveDestination
 } from "./DestinationUrl.ts"
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "./Secrets.ts"
-
-/** The destinations that the operator allows besides public ones. */
-export interface DestinationSettings {
-  /** Loopback and plain HTTP destinations, in the sandbox only. */
-  readonly allowLocalDestinations: boolean
-  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
-  readonly destinationNetworks?: BlockList
-}
 
 export interface EndpointsOptions extends DestinationSettings {
   /** Endpoints per organization and environment. */
@@ -59,18 +51,6 @@ export interface EndpointsOptions extends DestinationSettings {
   /** How long skipped events can be read: as long as deliveries. */
   readonly keepFor: Duration.Duration
 }
-
-/** The rules for a tenant's destinations: local ones only if the operator allows them, and never in production. */
-export const destinationRules = (
-  { allowLocalDestinations, destinationNetworks }: DestinationSettings,
-  { environment }: Pick<Tenant, "environment">
-): DestinationOptions =>
-  environment === "sandbox"
-    ? {
-        allowLocal: allowLocalDestinations,
-        ...(destinationNetworks === undefined ? {} : { networks: destinationNetworks })
-      }
-    : { allowLocal: false }
 
 export type CreateEndpointError =
   | EndpointLimitReached

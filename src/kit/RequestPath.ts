@@ -41,3 +41,6 @@ export const queryTextOf = (url: string): string => {
   const [target, end] = read(url)
   return target.slice(end + 1)
 }
+
+/** Whether a request's target is a stream of events, however it is spelled. */
+export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))

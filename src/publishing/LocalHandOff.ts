@@ -2,7 +2,6 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { NewDelivery } from "./NewDelivery.ts"
-import type { NewEvent } from "./Publication.ts"
 
 /** A new delivery that is stored under a lease of this process's own worker, so that no worker has to claim it. */
 export interface HandedDelivery extends Tenant {
@@ -109,7 +108,7 @@ export class HandOff {
   /** `offer` for a delivery of an event, as `publicationValues` calls it. */
   offerDelivery(
     { endpointId, eventId, id, secretIds }: NewDelivery,
-    { payload }: NewEvent,
+    { payload }: { readonly payload: string },
     of: HandedPublication
   ): boolean {
     const { environment, organizationId, traceparent } = of

@@ -1,8 +1,9 @@
-import { createRequire } from "node:module"
+import { readFileSync } from "node:fs"
 import { Schema } from "effect"
+import { packageRoot } from "./PackageFolders.ts"
 
-const manifest = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.NonEmptyString }))(
-  createRequire(import.meta.url)("../../package.json")
+const manifest = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ version: Schema.NonEmptyString })))(
+  readFileSync(new URL("package.json", packageRoot), "utf8")
 )
 
 /** The version of this package, for the user agent and the telemetry. */

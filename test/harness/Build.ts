@@ -31,7 +31,7 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
         filter: (file) => !file.endsWith(".ts")
       })
       await writeLargeDocuments(pathToFileURL(join(directory, "src", "docs", "/")))
-      await symlink(join(repository, "src", "console"), join(directory, "console"))
+      await symlink(join(repository, "src", "console"), join(directory, "src", "console"))
       await bundlePrograms({ programs, base: ".", directory, chunks: "src/chunks" })
     },
     catch: (cause) => new BuildFailed({ cause })

@@ -9,7 +9,7 @@
  */
 import { performance } from "node:perf_hooks"
 import { Cause, type Context, Effect, Exit } from "effect"
-import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
+import type { DestinationSettings } from "../../endpoints/DestinationUrl.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 import { AttemptInFlight } from "./AttemptInFlight.ts"

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { type Clock, type Context, Effect, Either } from "effect"
-import { type DestinationSettings, destinationRules } from "../../endpoints/Endpoints.ts"
+import { type DestinationSettings, destinationRules } from "../../endpoints/DestinationUrl.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import { nextStep } from "../StateMachine.ts"

@@ -1,5 +1,5 @@
 import { Duration } from "effect"
-import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
+import type { DestinationSettings } from "../../endpoints/DestinationUrl.ts"
 
 export interface WorkerOptions extends DestinationSettings {
   /** The transport's timeout for one exchange, plus the time to record its outcome. */

@@ -5,7 +5,6 @@ import { errorSchema, RateLimitExceeded, ServiceUnavailable, TestEnvironmentRequ
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { BooleanFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
-import { pathOf } from "../../kit/RequestPath.ts"
 
 export const StreamPlace = text({
   min: 1,
@@ -36,9 +35,6 @@ export type StreamQuery = typeof StreamQuery.Type
 
 /** The media type of server-sent events. */
 export const eventStreamType = "text/event-stream"
-
-/** Whether a request's target is a stream of events, however it is spelled. */
-export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))
 
 /** The live stream of the sandbox's events (contract 15.1). */
 export class EventStreamApi extends HttpApiGroup.make("eventStream")

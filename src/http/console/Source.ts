@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
+import { codeFolder } from "../../settings/PackageFolders.ts"
 import { type BuiltConsoleUnreadable, builtList, readBuilt, type ServedConsole } from "./Built.ts"
 import { type BundleFailed, bundle } from "./Bundle.ts"
 import { consolePath } from "./Paths.ts"
@@ -8,11 +9,8 @@ import { consolePath } from "./Paths.ts"
  * Finds the console: the package and the image contain it built; from the sources it is bundled on its first request.
  */
 
-/**
- * The console's sources beside this module's, or the built console beside the compiled modules. The second path is for
- * a bundle that contains this module, whose folder is one level less deep.
- */
-const folders = ["../../console/", "../console/"].map((path) => new URL(path, import.meta.url))
+/** The console's sources, or what a build made of them. */
+const folder = new URL("console/", codeFolder)
 
 /** The console's public URL; null if neither it nor its sources are here, so that nothing links to it. */
 export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
@@ -24,17 +22,9 @@ export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
 
 /** Reads or bundles the console; undefined if neither it nor its sources are here, as in somebody's own bundle. */
 export const findConsole = (): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
-  for (const folder of folders) {
-    const found = consoleIn(folder)
-    if (found !== undefined) return found
-  }
-  return undefined
-}
-
-const consoleIn = (at: URL): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
-  if (existsSync(builtList(at))) return readBuilt(at)
-  if (!existsSync(new URL("main.tsx", at))) return undefined
-  return Effect.map(bundle(at), ({ files, imports, script, style, theme }) => ({
+  if (existsSync(builtList(folder))) return readBuilt(folder)
+  if (!existsSync(new URL("main.tsx", folder))) return undefined
+  return Effect.map(bundle(folder), ({ files, imports, script, style, theme }) => ({
     theme,
     script,
     imports,

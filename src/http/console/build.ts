@@ -1,12 +1,13 @@
 import { Effect } from "effect"
+import { packageRoot } from "../../settings/PackageFolders.ts"
 import { compressed, writeBuilt } from "./Built.ts"
 import { bundle } from "./Bundle.ts"
 import { firstPageSize } from "./Size.ts"
 
 /** Builds the console into `dist`, for the package and the image, and reports its sizes: a part of `npm run build`. */
 
-const sources = new URL("../../console/", import.meta.url)
-const target = new URL("../../../dist/console/", import.meta.url)
+const sources = new URL("src/console/", packageRoot)
+const target = new URL("dist/console/", packageRoot)
 
 const made = await Effect.runPromise(bundle(sources))
 await writeBuilt(made, target)
