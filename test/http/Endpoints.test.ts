@@ -217,8 +217,8 @@ onSharedService("endpoints", (it) => {
           )
           const waits = Effect.map(
             sql<{ count: number }>`
-              SELECT count(*)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-              WHERE NOT l.granted AND d.datname = current_database()`,
+              SELECT count(*)::int AS count FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+              WHERE NOT l.granted AND a.datname = current_database() AND a.query LIKE '%d.failed_at > now() - interval%'`,
             ([row]) => row?.count ?? 0
           )
           yield* eventually(
