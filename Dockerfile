@@ -5,6 +5,10 @@ ARG NODE_IMAGE=node:24-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY src/client/package.json src/client/
+COPY src/console/package.json src/console/
+COPY src/emulator/package.json src/emulator/
+COPY src/webhooks/package.json src/webhooks/
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY src ./src
@@ -14,7 +18,7 @@ RUN npm run build
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --omit=optional
+RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --omit=optional --workspaces=false
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title=connected-payments org.opencontainers.image.version=0.1.0 \

@@ -39,7 +39,8 @@ const readModule = (path: string): Module => {
 
 const modules: ReadonlyArray<Module> = readdirSync(root, { recursive: true, encoding: "utf8" })
   .map((path) => path.replaceAll("\\", "/"))
-  .filter((path) => /\.tsx?$/.test(path))
+  // Without what the workspaces' own builds left
+  .filter((path) => /\.tsx?$/.test(path) && !/^\w+\/dist\//.test(path))
   .toSorted()
   .map(readModule)
 

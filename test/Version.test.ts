@@ -12,13 +12,16 @@ const root = fileURLToPath(new URL("../", import.meta.url))
 const text = (file: string) => readFileSync(join(root, file), "utf8")
 const json = (file: string): { readonly version: string } => JSON.parse(text(file))
 
+const { workspaces }: { readonly workspaces: ReadonlyArray<string> } = JSON.parse(text("package.json"))
+
 /** What a file says in each place that the pattern finds. */
 const named = (file: string, pattern: RegExp) => [...text(file).matchAll(pattern)].map(([, name = ""]) => name)
 
 describe("the version", () => {
-  it("is the same in the package, the lock file, the image's label, the OpenAPI document and the change log", () => {
+  it("is the same in the package, its workspaces, the lock file, the image's label, the OpenAPI document and the change log", () => {
     expect(json("package.json").version).toBe(version)
     expect(json("package-lock.json").version).toBe(version)
+    for (const workspace of workspaces) expect(json(`${workspace}/package.json`).version, workspace).toBe(version)
     expect(named("Dockerfile", /image\.version=(\S+)/g)).toEqual([version])
     expect(OpenApi.fromApi(Api).info.version).toBe(version)
     expect(named("CHANGELOG.md", /^## \[(\d\S*)\]/gm)[0]).toBe(version)
@@ -26,7 +29,7 @@ describe("the version", () => {
 
   it("is the same in the packages that the guides install, and in the example for Kubernetes", () => {
     const guides = readdirSync(join(root, "src/docs")).filter((file) => file.endsWith(".md"))
-    const installed = guides.flatMap((file) => named(`src/docs/${file}`, /payments(?:-webhooks)?-(\d\S*)\.tgz/g))
+    const installed = guides.flatMap((file) => named(`src/docs/${file}`, /payments(?:-\w+)?-(\d\S*)\.tgz/g))
     const images = named("src/operating/kubernetes/overlays/example/kustomization.yaml", /newTag: (\S+)/g)
     expect(installed.length).toBeGreaterThan(0)
     expect(new Set([...installed, ...images])).toEqual(new Set([version]))

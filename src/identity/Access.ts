@@ -15,8 +15,7 @@ import {
   type Permission,
   WebhookPermission
 } from "./keys/Permissions.ts"
-import type { PrincipalShape, Role } from "./Principal.ts"
-import type { Session } from "./sign-in/Sessions.ts"
+import type { PrincipalShape, Role, Session } from "./Principal.ts"
 
 /** What a signed-in person may do: the rules of roles, workspaces and origins (contract 2.7, 2.8). */
 

@@ -14,8 +14,8 @@ import {
   ValidationFailed,
   WorkspaceAccessRequired
 } from "../errors/Errors.ts"
+import type { Session } from "./Principal.ts"
 import { Principal } from "./Principal.ts"
-import type { Session } from "./sign-in/Sessions.ts"
 
 /**
  * Authentication and authorization (contract 2): the API key in `x-api-key`, or else the session in the cookie; its

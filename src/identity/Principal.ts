@@ -1,4 +1,6 @@
 import { Context } from "effect"
+import type { Environment } from "../events/Environment.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import type { Permission } from "./keys/Permissions.ts"
 
@@ -6,6 +8,26 @@ export type { Author, Tenant } from "../kit/Tenant.ts"
 
 /** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"
+
+/** A person's membership of their organization. */
+export interface Membership {
+  readonly organizationId: OrganizationId
+  readonly role: Role
+  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
+  readonly environments: ReadonlyArray<Environment>
+}
+
+/** A signed-in person's session. */
+export interface Session {
+  readonly id: string
+  readonly personId: string
+  readonly email: string
+  /** The selected workspace's environment. */
+  readonly environment: Environment
+  readonly expiresAt: Date
+  /** Null for a person without an organization yet. */
+  readonly membership: Membership | null
+}
 
 /** The caller of a request: its organization and environment, its permissions, and who it is. */
 export interface PrincipalShape extends Tenant {

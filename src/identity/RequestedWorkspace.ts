@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ValidationFailed } from "../errors/Errors.ts"
 import type { Environment } from "../events/Environment.ts"
 import { workspaceHeader } from "./Authentication.ts"
-import type { Session } from "./sign-in/Sessions.ts"
+import type { Session } from "./Principal.ts"
 
 /**
  * The workspace named by a single request (contract 2.8): a person may work in both at once, in separate tabs, while a

@@ -15,7 +15,7 @@ const own = fileURLToPath(import.meta.url)
 
 const files = ["src", "test"].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((path) => /\.(?:ts|mjs|js|sql)$/.test(path))
+    .filter((path) => /\.(?:ts|mjs|js|sql)$/.test(path) && !/^\w+\/dist\//.test(path))
     .map((path) => join(root, folder, path))
     .filter((path) => path !== own)
 )

@@ -21,7 +21,7 @@ const manifestIn = (folder: string) =>
   Schema.decodeUnknownSync(Manifest)(readFileSync(join(root, folder, "package.json"), "utf8"))
 
 const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".ts"))
+  .filter((path) => path.endsWith(".ts") && !/^\w+\/dist\//.test(path))
   .map((path) => readFileSync(join(root, "src", path), "utf8"))
   .join("\n")
 

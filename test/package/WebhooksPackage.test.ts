@@ -12,15 +12,15 @@ import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
+import { npmEnvironment, packWorkspace } from "./PackWorkspace.ts"
 
-// The consumer's kit as a package of its own: packed by the script that the guide names, installed into an empty
+// The consumer's kit as a package of its own: packed by the command that the guide names, installed into an empty
 // project without a registry, and taking the service's own deliveries there
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const examples = join(root, "test/examples/webhooks/node")
 const receiver = readFileSync(join(examples, "receiver.mjs"), "utf8")
-const npm = { npm_config_audit: "false", npm_config_fund: "false", npm_config_update_notifier: "false" }
 
 const directory = mkdtempSync(join(tmpdir(), "connected-payments-webhooks-package-"))
 const project = join(directory, "project")
@@ -65,19 +65,10 @@ const startReceiver = Effect.fnUntraced(function* (
 })
 
 beforeAll(async () => {
-  const copy = join(directory, "copy")
-  for (const file of ["package.json", "LICENSE", "tsconfig.json", "src"]) {
-    cpSync(join(root, file), join(copy, file), { recursive: true })
-  }
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
   mkdirSync(project)
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  expect(scripts["pack:webhooks"]).toBe("node --import tsx src/cli/webhooksPackage.ts")
-  const script = ["--import", "tsx", "src/cli/webhooksPackage.ts", "--pack-destination", project]
-  await run(process.execPath, script, { cwd: copy, env: { ...process.env, ...npm } })
+  const archive = await packWorkspace("connected-payments-webhooks", directory)
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
-  const [archive = ""] = readdirSync(project).filter((name) => name.endsWith(".tgz"))
-  await run("npm", ["install", "--offline", `./${archive}`], { cwd: project, env: { ...process.env, ...npm } })
+  await run("npm", ["install", "--offline", archive], { cwd: project, env: npmEnvironment })
 }, 120_000)
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -90,7 +81,7 @@ onService()("the package of the consumer's kit", (it) => {
       const installed = JSON.parse(readFileSync(join(modules, "connected-payments-webhooks/package.json"), "utf8"))
       const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
       expect([installed.version, installed.license, installed.engines]).toEqual([own.version, own.license, own.engines])
-      for (const kind of ["dependencies", "peerDependencies", "optionalDependencies", "bin", "scripts"]) {
+      for (const kind of ["dependencies", "peerDependencies", "optionalDependencies", "bin"]) {
         expect(installed[kind], kind).toBeUndefined()
       }
       const text = readFileSync(join(modules, "connected-payments-webhooks/README.md"), "utf8")

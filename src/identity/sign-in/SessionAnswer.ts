@@ -3,7 +3,7 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { permissionsOf } from "../Access.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { SignedIn } from "./SessionApi.ts"
-import type { Session } from "./Sessions.ts"
+import type { Session } from "../Principal.ts"
 
 /** The answer for a session: its person, organization and workspaces. */
 export const makeSessionAnswer = Effect.map(

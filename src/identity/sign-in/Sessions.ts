@@ -17,26 +17,7 @@ import {
   takeCredentialTokens,
   toCredentialLimits
 } from "../keys/CredentialLimits.ts"
-import type { Role } from "../Principal.ts"
-
-/** A person's membership of their organization. */
-export interface Membership {
-  readonly organizationId: OrganizationId
-  readonly role: Role
-  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
-  readonly environments: ReadonlyArray<Environment>
-}
-
-export interface Session {
-  readonly id: string
-  readonly personId: string
-  readonly email: string
-  /** The selected workspace's environment. */
-  readonly environment: Environment
-  readonly expiresAt: Date
-  /** Null for a person without an organization yet. */
-  readonly membership: Membership | null
-}
+import type { Role, Session } from "../Principal.ts"
 
 /** How many hours a session lasts without a request. */
 export const sessionHours = 12

@@ -6,9 +6,10 @@ import { RateLimits } from "../../kit/RateLimit.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
+import type { Session } from "../Principal.ts"
 import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
-import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
+import { newToken, Sessions, tokenHash } from "./Sessions.ts"
 
 /** A new session with the token of its cookie, which is returned only here. */
 export interface BegunSession {

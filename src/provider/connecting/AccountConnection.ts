@@ -13,7 +13,7 @@ import {
   type ServiceUnavailable,
   ValidationFailed
 } from "../../errors/Errors.ts"
-import type { Session } from "../../identity/sign-in/Sessions.ts"
+import type { Session } from "../../identity/Principal.ts"
 import type { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author, Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"

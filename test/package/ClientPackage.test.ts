@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { onService, TestService } from "../harness/TestService.ts"
+import { packWorkspace } from "./PackWorkspace.ts"
+
+// The typed client as a package of its own: packed by the command that the guide names, in a project with what it
+// declares and nothing else, and calling the service from there
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const directory = mkdtempSync(join(tmpdir(), "connected-payments-client-package-"))
+const project = join(directory, "project")
+const modules = join(project, "node_modules")
+const installed = join(modules, "connected-payments-client")
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+const program = `import { FetchHttpClient } from "@effect/platform"
+import { makeClient } from "connected-payments-client"
+import { Effect, Redacted } from "effect"
+
+const { API_KEY = "", BASE_URL = "", ORGANIZATION = "" } = process.env
+const created = Effect.gen(function* () {
+  const client = yield* makeClient({ baseUrl: BASE_URL, organizationId: ORGANIZATION, apiKey: Redacted.make(API_KEY) })
+  const product = yield* client.products.create({ payload: { name: "Coffee" } })
+  const refused = yield* client.products.create({ payload: { name: "" } }).pipe(Effect.flip)
+  const name: string | null | undefined = product.name
+  return [name, refused._tag]
+})
+console.log(JSON.stringify(await Effect.runPromise(created.pipe(Effect.provide(FetchHttpClient.layer)))))
+`
+
+const link = (name: string) => {
+  mkdirSync(dirname(join(modules, name)), { recursive: true })
+  symlinkSync(join(root, "node_modules", name), join(modules, name))
+}
+
+beforeAll(async () => {
+  const archive = await packWorkspace("connected-payments-client", directory)
+  mkdirSync(installed, { recursive: true })
+  await run("tar", ["-xzf", archive, "-C", installed, "--strip-components=1"])
+  const manifest: Manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+  for (const name of [...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }), "@types/node"])
+    link(name)
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
+  writeFileSync(join(project, "order.ts"), program)
+}, 120_000)
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+onService()("the package of the typed client", (it) => {
+  it.effect("has its code in one module, with types, a license and a page that says what it is", () =>
+    Effect.sync(() => {
+      const files = readdirSync(installed, { recursive: true, encoding: "utf8" })
+      expect(files.filter((file) => file.endsWith(".js"))).toEqual(["dist/index.js"])
+      expect(files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "dist/client/index.d.ts"]))
+      expect(files.filter((file) => !file.startsWith("dist")).toSorted()).toEqual([
+        "LICENSE",
+        "README.md",
+        "package.json"
+      ])
+    })
+  )
+
+  it.effect("compiles with what it declares, and calls the service", () =>
+    Effect.gen(function* () {
+      const { baseUrl, organization } = yield* TestService
+      const compiler = join(root, "node_modules/typescript/bin/tsc")
+      const options = ["--module", "NodeNext", "--target", "ES2023", "--strict", "--skipLibCheck", "--types", "node"]
+      const ran = yield* Effect.promise(async () => {
+        await run(process.execPath, [compiler, "order.ts", ...options], { cwd: project })
+        const env = { BASE_URL: baseUrl, ORGANIZATION: organization.id, API_KEY: organization.testKey }
+        return await run(process.execPath, ["order.js"], {
+          cwd: project,
+          env: { PATH: process.env["PATH"] ?? "", ...env }
+        })
+      })
+      expect(JSON.parse(ran.stdout)).toEqual(["Coffee", "ParseError"])
+    })
+  )
+})
