@@ -73,7 +73,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly 
   slice("mcp"),
   slice("http"),
   { name: "service", holds: /^(Service|Embedding)\.ts$/ },
-  { name: "process", holds: /^(main|Run|index)\.ts$|^(cli|local|testing)\// }
+  { name: "process", holds: /^(main|Run|index|unstable)\.ts$|^(cli|local|testing)\// }
 ]
 
 const standsApart = (path: string) => /^(emulator|webhooks|console)\//.test(path)
