@@ -1,14 +1,14 @@
 import { HttpServerResponse } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
 import { DeliveriesApi, Delivery, type DeliveryDetail } from "./Api.ts"
 import { Deliveries } from "./Deliveries.ts"
 
 export const deliveriesHandlers = Effect.gen(function* () {
   const deliveries = yield* Deliveries
-  const idempotency = yield* Idempotency
+  const write = yield* keyedWrite
   return handlersOf(DeliveriesApi, {
     list: ({ path, urlParams }) =>
       Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams)),
@@ -20,21 +20,13 @@ export const deliveriesHandlers = Effect.gen(function* () {
         // answer against the schema
         (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
       ),
-    retry: Effect.fnUntraced(function* ({ headers, path: { id } }) {
-      const tenant = yield* Principal
-      const answer = yield* idempotency.runInTransaction(
-        {
-          tenant,
-          key: headers["idempotency-key"],
-          operation: "deliveries.retry",
-          parameters: id,
-          encode: Schema.encodeSync(Delivery)
-        },
-        Effect.succeed(deliveries.queueAgain(tenant, id))
+    retry: (request) =>
+      Effect.zipLeft(
+        write.atOnce({ operation: "deliveries.retry", answer: Delivery }, request, (tenant) =>
+          deliveries.queueAgain(tenant, request.path.id)
+        ),
+        deliveries.announce
       )
-      yield* deliveries.announce
-      return answer
-    })
   })
 })
 
