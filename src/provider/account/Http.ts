@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { onAccount } from "../AccountOperations.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
+import { listing, onAccount, reading } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
-import { AccountApi } from "./Api.ts"
+import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "./Api.ts"
 
 export const accountHandlers = Effect.map(Provider, (provider) =>
   handlersOf(AccountApi, {
@@ -12,4 +12,10 @@ export const accountHandlers = Effect.map(Provider, (provider) =>
   })
 )
 
-export const accountHttp = serve(AccountApi, accountHandlers)
+export const balanceTransactionsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(BalanceTransactionsApi, { list: listing(provider.listBalanceTransactions) })
+)
+
+export const payoutsHandlers = Effect.map(Provider, (provider) =>
+  handlersOf(PayoutsApi, reading(provider.listPayouts, provider.retrievePayout))
+)

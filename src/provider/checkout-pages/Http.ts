@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
 import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
 import { CheckoutPages } from "./CheckoutPages.ts"
 
@@ -22,5 +22,3 @@ export const checkoutPagesHandlers = Effect.gen(function* () {
     delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
   })
 })
-
-export const checkoutPagesHttp = serve(CheckoutPagesApi, checkoutPagesHandlers)
