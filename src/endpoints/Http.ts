@@ -11,11 +11,10 @@ import { Endpoints } from "./Endpoints.ts"
 /** The body for a deleted endpoint, where one is required. */
 export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
-export const endpointsHandlers = Effect.gen(function* () {
-  const endpoints = yield* Endpoints
-  const tests = yield* SyntheticTests
-  const write = yield* keyedWrite
-  return handlersOf(EndpointsApi, {
+export const endpointsHandlers = handlersOf(
+  EndpointsApi,
+  Effect.all([Endpoints, SyntheticTests, keyedWrite]),
+  ([endpoints, tests, write]) => ({
     list: () => Effect.flatMap(Principal, endpoints.list),
     create: (request) =>
       write.prepared({ operation: "endpoints.create", answer: CreatedEndpoint }, request, (tenant) =>
@@ -44,7 +43,7 @@ export const endpointsHandlers = Effect.gen(function* () {
     skipped: ({ path, urlParams }) =>
       Effect.flatMap(Principal, (principal) => endpoints.listSkipped(principal, path.id, urlParams))
   })
-})
+)
 
 /** Removes the body from a deletion's answer for HTTP, unless it is a stored refusal. */
 const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>

@@ -6,10 +6,10 @@ import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { DeliveriesApi, Delivery, type DeliveryDetail } from "./Api.ts"
 import { Deliveries } from "./Deliveries.ts"
 
-export const deliveriesHandlers = Effect.gen(function* () {
-  const deliveries = yield* Deliveries
-  const write = yield* keyedWrite
-  return handlersOf(DeliveriesApi, {
+export const deliveriesHandlers = handlersOf(
+  DeliveriesApi,
+  Effect.all([Deliveries, keyedWrite]),
+  ([deliveries, write]) => ({
     list: ({ path, urlParams }) =>
       Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams)),
     listAll: ({ urlParams }) => Effect.flatMap(Principal, (principal) => deliveries.listAll(principal, urlParams)),
@@ -28,6 +28,6 @@ export const deliveriesHandlers = Effect.gen(function* () {
         deliveries.announce
       )
   })
-})
+)
 
 export const deliveriesHttp = serve(DeliveriesApi, deliveriesHandlers)

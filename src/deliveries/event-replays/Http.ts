@@ -6,10 +6,10 @@ import { EventReplaysApi } from "./Api.ts"
 import { EventReplay } from "./EventReplay.ts"
 import { EventReplays } from "./EventReplays.ts"
 
-export const eventReplaysHandlers = Effect.gen(function* () {
-  const replays = yield* EventReplays
-  const write = yield* keyedWrite
-  return handlersOf(EventReplaysApi, {
+export const eventReplaysHandlers = handlersOf(
+  EventReplaysApi,
+  Effect.all([EventReplays, keyedWrite]),
+  ([replays, write]) => ({
     start: (request) =>
       Effect.zipLeft(
         write.atOnce({ operation: "endpoints.replay", answer: EventReplay, status: 202 }, request, (tenant) =>
@@ -25,6 +25,6 @@ export const eventReplaysHandlers = Effect.gen(function* () {
         replays.cancel(tenant, request.path.id, request.path.replayId)
       )
   })
-})
+)
 
 export const eventReplaysHttp = serve(EventReplaysApi, eventReplaysHandlers)

@@ -5,10 +5,10 @@ import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { RecoveriesApi, Recovery } from "./Api.ts"
 import { Recoveries } from "./Recoveries.ts"
 
-export const recoveriesHandlers = Effect.gen(function* () {
-  const recoveries = yield* Recoveries
-  const write = yield* keyedWrite
-  return handlersOf(RecoveriesApi, {
+export const recoveriesHandlers = handlersOf(
+  RecoveriesApi,
+  Effect.all([Recoveries, keyedWrite]),
+  ([recoveries, write]) => ({
     start: (request) =>
       Effect.zipLeft(
         write.atOnce({ operation: "endpoints.recover", answer: Recovery, status: 202 }, request, (tenant) =>
@@ -20,6 +20,6 @@ export const recoveriesHandlers = Effect.gen(function* () {
       Effect.flatMap(Principal, (principal) => recoveries.list(principal, path.id, urlParams)),
     get: ({ path }) => Effect.flatMap(Principal, (principal) => recoveries.get(principal, path.id, path.recoveryId))
   })
-})
+)
 
 export const recoveriesHttp = serve(RecoveriesApi, recoveriesHandlers)

@@ -5,10 +5,10 @@ import { handlersOf } from "../../kit/Handlers.ts"
 import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
 import { CheckoutPages } from "./CheckoutPages.ts"
 
-export const checkoutPagesHandlers = Effect.gen(function* () {
-  const pages = yield* CheckoutPages
-  const write = yield* keyedWrite
-  return handlersOf(CheckoutPagesApi, {
+export const checkoutPagesHandlers = handlersOf(
+  CheckoutPagesApi,
+  Effect.all([CheckoutPages, keyedWrite]),
+  ([pages, write]) => ({
     create: (request) =>
       write.prepared({ operation: "checkout_pages.create", answer: CheckoutPage }, request, (principal) =>
         pages.prepareCreate(principal, request.payload)
@@ -21,4 +21,4 @@ export const checkoutPagesHandlers = Effect.gen(function* () {
       ),
     delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
   })
-})
+)

@@ -8,10 +8,10 @@ import { requireSubscriptions } from "../prices/Prices.ts"
 import { CheckoutSessionsApi } from "./Api.ts"
 import { CheckoutSessions } from "./CheckoutSessions.ts"
 
-export const checkoutSessionsHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const sessions = yield* CheckoutSessions
-  return handlersOf(CheckoutSessionsApi, {
+export const checkoutSessionsHandlers = handlersOf(
+  CheckoutSessionsApi,
+  Effect.all([Provider, CheckoutSessions]),
+  ([provider, sessions]) => ({
     ...reading(provider.listCheckoutSessions, provider.retrieveCheckoutSession, withoutPayer),
     create: Effect.fnUntraced(function* (request) {
       const principal = yield* Principal
@@ -34,4 +34,4 @@ export const checkoutSessionsHandlers = Effect.gen(function* () {
           Effect.map(provider.expireCheckoutSession(account, request.path.id, options), withoutPayer)
       )
   })
-})
+)

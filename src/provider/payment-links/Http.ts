@@ -6,10 +6,10 @@ import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
 import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
 
-export const paymentLinksHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const links = yield* PaymentLinks
-  return handlersOf(PaymentLinksApi, {
+export const paymentLinksHandlers = handlersOf(
+  PaymentLinksApi,
+  Effect.all([Provider, PaymentLinks]),
+  ([provider, links]) => ({
     ...reading(provider.listPaymentLinks, provider.retrievePaymentLink),
     create: Effect.fnUntraced(function* (request) {
       const principal = yield* Principal
@@ -24,4 +24,4 @@ export const paymentLinksHandlers = Effect.gen(function* () {
         Effect.flatMap(Principal, (principal) => links.update(principal, request.path.id, request.payload, keyFor))
       )
   })
-})
+)

@@ -21,11 +21,10 @@ const requireImages = (
     : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
-export const productsHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const products = yield* Products
-  const images = yield* Images
-  return handlersOf(ProductsApi, {
+export const productsHandlers = handlersOf(
+  ProductsApi,
+  Effect.all([Provider, Products, Images]),
+  ([provider, products, images]) => ({
     ...reading(provider.listProducts, provider.retrieveProduct),
     create: (request) =>
       Effect.zipRight(
@@ -43,4 +42,4 @@ export const productsHandlers = Effect.gen(function* () {
       )
     })
   })
-})
+)

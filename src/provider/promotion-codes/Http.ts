@@ -6,10 +6,10 @@ import { Provider } from "../Provider.ts"
 import { PromotionCodesApi } from "./Api.ts"
 import { PromotionCodes } from "./PromotionCodes.ts"
 
-export const promotionCodesHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const promotionCodes = yield* PromotionCodes
-  return handlersOf(PromotionCodesApi, {
+export const promotionCodesHandlers = handlersOf(
+  PromotionCodesApi,
+  Effect.all([Provider, PromotionCodes]),
+  ([provider, promotionCodes]) => ({
     ...reading(provider.listPromotionCodes, provider.retrievePromotionCode),
     create: (request) =>
       write({ operation: "promotion_codes.create", action: "promotion_code.created" }, request, (keyFor) =>
@@ -22,4 +22,4 @@ export const promotionCodesHandlers = Effect.gen(function* () {
         (account, options) => provider.updatePromotionCode(account, request.path.id, request.payload, options)
       )
   })
-})
+)
