@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Predicate, Schema } from "effect"
 import { rule } from "../bounds/Rules.ts"
 import { PrintableText, text } from "../bounds/Text.ts"
@@ -10,14 +10,11 @@ import {
   EventTypeNotSubscribed,
   errorSchema,
   errorSchemas,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   ProviderAccountNotConnected,
   RateLimitExceeded,
   ResourceNotFound,
-  ServiceUnavailable,
   TestEnvironmentRequired,
   TestRateLimitExceeded
 } from "../errors/Errors.ts"
@@ -25,20 +22,16 @@ import { EventType } from "../events/Catalog.ts"
 import { DeliveryState } from "../events/DeliveryState.ts"
 import { EventTypeName, maxSubscriptions } from "../events/EventCatalog.ts"
 import { Filters, filtersJsonSchema } from "../events/Filters.ts"
-import { Authentication } from "../identity/Authentication.ts"
-import { RequiredPermission } from "../identity/keys/Permissions.ts"
-import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
+import { DeliveryId, EndpointId } from "../kit/Ids.ts"
+import { IdempotencyHeaders, mostCounted, optional, pageFields, strict, uniqueArray } from "../kit/Request.ts"
 import {
-  IdempotencyHeaders,
-  mostCounted,
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  pageFields,
-  strict,
-  uniqueArray
-} from "../kit/Request.ts"
+  EndpointPath,
+  integrationDelete,
+  integrationGet,
+  integrationGroup,
+  integrationPatch,
+  integrationPost
+} from "./Integrations.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
 const EndpointName = PrintableText(100)
@@ -188,23 +181,15 @@ export const SkippedCursor = text({
 export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, starting_after: optional(SkippedCursor) }))
 export type ListSkipped = typeof ListSkipped.Type
 
-const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
-
 /** Webhook destinations (contract 5.3). */
-export class EndpointsApi extends HttpApiGroup.make("endpoints")
+export class EndpointsApi extends integrationGroup("endpoints", "Destinations of signed webhook events")
   .add(
-    HttpApiEndpoint.get("list", "/endpoints")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
+    integrationGet("list", "/endpoints", "List endpoints and the event catalog")
       .addSuccess(EndpointList)
       .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List endpoints and the event catalog")
   )
   .add(
-    HttpApiEndpoint.post("create", "/endpoints")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
+    integrationPost("create", "/endpoints", "Create an endpoint")
       .setHeaders(IdempotencyHeaders)
       .setPayload(CreateEndpoint)
       .addSuccess(CreatedEndpoint)
@@ -214,73 +199,45 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
           DestinationRejected,
           DestinationUnresolvable,
           IntegrationFilterUnknown,
-          IntegrationFilterInvalid,
-          IdempotencyKeyReused,
-          IdempotencyRequestInProgress
-        )
-      )
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Create an endpoint")
-  )
-  .add(
-    HttpApiEndpoint.get("get", "/endpoints/:id")
-      .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
-      .addSuccess(Endpoint)
-      .addError(errorSchema(ResourceNotFound))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Read an endpoint")
-  )
-  .add(
-    HttpApiEndpoint.patch("update", "/endpoints/:id")
-      .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
-      .setPayload(UpdateEndpoint)
-      .addSuccess(Endpoint)
-      .addError(
-        errorSchemas(
-          ResourceNotFound,
-          IdempotencyKeyReused,
-          IdempotencyRequestInProgress,
-          IntegrationFilterUnknown,
           IntegrationFilterInvalid
         )
       )
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Activate, pause, rename or resubscribe an endpoint")
   )
   .add(
-    HttpApiEndpoint.del("delete", "/endpoints/:id")
+    integrationGet("get", "/endpoints/:id", "Read an endpoint")
       .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
-      .addError(errorSchemas(ResourceNotFound, IdempotencyKeyReused, IdempotencyRequestInProgress))
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Delete an endpoint")
+      .addSuccess(Endpoint)
+      .addError(errorSchema(ResourceNotFound))
+  )
+  .add(
+    integrationPatch("update", "/endpoints/:id", "Activate, pause, rename or resubscribe an endpoint")
+      .setPath(EndpointPath)
+      .setPayload(UpdateEndpoint)
+      .addSuccess(Endpoint)
+      .addError(errorSchemas(ResourceNotFound, IntegrationFilterUnknown, IntegrationFilterInvalid))
+  )
+  .add(
+    integrationDelete("delete", "/endpoints/:id", "Delete an endpoint")
+      .setPath(EndpointPath)
+      .addError(errorSchema(ResourceNotFound))
       .annotate(
         OpenApi.Description,
         "Deletes the endpoint for good: its secrets are erased, waiting deliveries end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. An attempt that was about to be made may still begin within 5 seconds of the answer. Its deliveries and skipped events stay readable under its id."
       )
   )
   .add(
-    HttpApiEndpoint.post("rotateSecret", "/endpoints/:id/rotate-secret")
+    integrationPost("rotateSecret", "/endpoints/:id/rotate-secret", "Issue a new signing secret")
       .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(RotatedEndpoint)
-      .addError(errorSchemas(ResourceNotFound, IdempotencyKeyReused, IdempotencyRequestInProgress))
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Issue a new signing secret")
+      .addError(errorSchema(ResourceNotFound))
       .annotate(
         OpenApi.Description,
         "For 24 hours new events carry two `v1` signatures, one with the new secret and one with the previous. Deliveries that are queued already keep the previous secret, for up to 72 hours; then it is erased. After several rotations within 24 hours, the newest two secrets sign new events. With an `Idempotency-Key`, a repeat after an uncertain answer does not rotate again."
       )
   )
   .add(
-    HttpApiEndpoint.post("test", "/endpoints/:id/test")
+    integrationPost("test", "/endpoints/:id/test", "Send a synthetic event to an endpoint")
       .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
       .setHeaders(IdempotencyHeaders)
       .setPayload(SendTest)
       .addSuccess(QueuedTest)
@@ -291,28 +248,22 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
           ProviderAccountNotConnected,
           EndpointPaused,
           EventTypeNotSubscribed,
-          TestRateLimitExceeded,
-          IdempotencyKeyReused,
-          IdempotencyRequestInProgress
+          TestRateLimitExceeded
         )
       )
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Send a synthetic event to an endpoint")
       .annotate(
         OpenApi.Description,
         "Only in the sandbox. The event has fictitious data and `test: true`; it is signed and sent like any other, whatever the endpoint's filters. At most 5 new ones per minute and endpoint; a repeat with the same `Idempotency-Key` and type is not a new one."
       )
   )
   .add(
-    HttpApiEndpoint.get("skipped", "/endpoints/:id/skipped")
+    integrationGet(
+      "skipped",
+      "/endpoints/:id/skipped",
+      "List events that an endpoint missed while it was paused, newest first"
+    )
       .setPath(EndpointPath)
       .setUrlParams(ListSkipped)
       .addSuccess(SkippedEventList)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List events that an endpoint missed while it was paused, newest first")
-  )
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Destinations of signed webhook events") {}
+  ) {}

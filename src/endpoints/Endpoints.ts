@@ -217,14 +217,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   })
 
   const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
-    audit({
-      organizationId: principal.organizationId,
-      environment: principal.environment,
-      author: principal.author,
-      action,
-      targetType: "endpoint",
-      targetId: id
-    })
+    audit({ ...principal, action, targetId: id })
 
   const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: NewEndpoint) =>
     Effect.flatten(prepareCreate(principal, params))

@@ -101,11 +101,11 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
     )
 
   const record = (
-    { environment, organizationId }: Tenant,
+    tenant: Tenant,
     author: Author,
     action: "product_image.uploaded" | "product_image.removed",
     targetId: string
-  ) => audit({ organizationId, environment, author, action, targetType: "product_image", targetId })
+  ) => audit({ ...tenant, author, action, targetId })
 
   const recordUpload = (file: string, { author, environment, organizationId }: Uploading) =>
     Effect.zipRight(

@@ -62,7 +62,8 @@ export interface AuditEntry {
   readonly environment: Environment | null
   readonly author: Author
   readonly action: AuditAction
-  readonly targetType: string
+  /** Default: the object that the action names. */
+  readonly targetType?: string
   readonly targetId: string
 }
 
@@ -73,6 +74,9 @@ const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * object's records must find them all. Other ids, such as the provider's, are case-sensitive.
  */
 export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
+
+const targetTypeOf = ({ action, targetType }: Pick<AuditEntry, "action" | "targetType">): string =>
+  targetType ?? action.slice(0, action.indexOf("."))
 
 /**
  * Records a change: who, what, which object, when, in which request (contract 2.13). Run it in the transaction of the
@@ -89,7 +93,7 @@ export const makeAudit = Effect.map(
           INSERT INTO payments.audit_log
             (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
           VALUES (${entry.organizationId}, ${id}, ${entry.environment}, ${entry.author.kind}, ${entry.author.id},
-            ${entry.action}, ${entry.targetType}, ${auditedId(entry.targetId)}, ${requestId})`
+            ${entry.action}, ${targetTypeOf(entry)}, ${auditedId(entry.targetId)}, ${requestId})`
       })
 )
 
@@ -117,7 +121,7 @@ export const makeAuditAll = Effect.map(
           INSERT INTO payments.audit_log
             (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
           SELECT ${entries.organizationId}, t.id, t.environment, ${entries.author.kind}, ${entries.author.id},
-            ${entries.action}, ${entries.targetType}, t.target, ${requestId}
+            ${entries.action}, ${targetTypeOf(entries)}, t.target, ${requestId}
           FROM unnest(${ids}::uuid[], ${targets.map(({ environment }) => environment)}::text[],
             ${targets.map(({ id }) => id)}::text[]) AS t (id, environment, target)`
       })

@@ -36,11 +36,18 @@ type ContextOf<Made> = {
     : never
 }[keyof Made]
 
-/** The operations of a group, each checked against its declaration. */
-export const handlersOf = <Group extends HttpApiGroup.HttpApiGroup.Any, const Made extends Handlers<Group>>(
+/** The operations of a group, each checked against its declaration, on the services that they use. */
+export const handlersOf = <
+  Group extends HttpApiGroup.HttpApiGroup.Any,
+  const Made extends Handlers<Group>,
+  Services,
+  E,
+  R
+>(
   _group: Group,
-  operations: Made
-): Made => operations
+  services: Effect.Effect<Services, E, R>,
+  operations: (services: Services) => Made
+): Effect.Effect<Made, E, R> => Effect.map(services, operations)
 
 /** A served group: it needs what its operations need, except what the router and the group's middleware provide. */
 type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Layer<
@@ -78,3 +85,16 @@ export function serve<E, R>(
     })
   )
 }
+
+/** Serves a group whose operations nothing else runs. */
+export const serving = <
+  Group extends HttpApiGroup.HttpApiGroup.Any,
+  const Made extends Handlers<Group>,
+  Services,
+  E,
+  R
+>(
+  group: Group,
+  services: Effect.Effect<Services, E, R>,
+  operations: (services: Services) => Made
+): Served<Group, Made, E, R> => serve(group, handlersOf(group, services, operations))

@@ -67,7 +67,8 @@ export const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.map(canonical)
   }
-  return typeof value === "object" && value !== null
+  // A date has no keys: JSON writes it
+  return typeof value === "object" && value !== null && !(value instanceof Date)
     ? Object.fromEntries(
         Object.entries(value)
           .sort(([a], [b]) => (a < b ? -1 : 1))

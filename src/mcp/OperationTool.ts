@@ -192,8 +192,9 @@ const operationTool =
       const request = {
         path: {
           organizationId: principal.organizationId,
-          ...pick(isId),
-          id: fields[idName]
+          ...Object.fromEntries(
+            Object.entries(pick(isId)).map(([name, value]) => [name === idName ? "id" : name, value])
+          )
         },
         urlParams: pick(isParameter),
         payload: pick((name) => !isId(name) && !isParameter(name)),

@@ -1,15 +1,24 @@
 import { randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
+import type { PermissionDenied } from "../errors/Errors.ts"
+import { chosenIn, type KeyedRequest } from "../identity/KeyedWrite.ts"
 import { Principal } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { Accounts } from "./Accounts.ts"
-import type { ConnectedAccount, ProviderCall, WriteOptions } from "./ProviderCall.ts"
-import type { ProviderFailure } from "./ProviderErrors.ts"
-import { providerIdempotencyKey } from "./ProviderIdempotencyKey.ts"
+import { pageShownTo, type Reduced, shownTo } from "./PersonalData.ts"
+import {
+  type ConnectedAccount,
+  type KeyFor,
+  keysOf,
+  type ListObjects,
+  type ProviderCall,
+  type RetrieveObject,
+  type WriteOptions
+} from "./ProviderCall.ts"
+import type { AccountFailure } from "./ProviderErrors.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
 /** Makes one call on the caller's connected account, which is all that most handlers do. */
@@ -20,72 +29,70 @@ export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A
     return yield* accounts.use(principal, call)
   })
 
-/** The description of a write, without its call. */
+/** The handler of a `list`. */
+export const listing =
+  <P>(list: ListObjects<P>, reduced: Reduced = (object) => object) =>
+  ({ urlParams }: { readonly urlParams: P }) =>
+    Effect.flatMap(
+      onAccount((account) => list(account, urlParams)),
+      pageShownTo(reduced)
+    )
+
+/** The handlers of `list` and `get`, which show callers without `customers:read` only what `reduced` leaves. */
+export const reading = <P>(list: ListObjects<P>, retrieve: RetrieveObject, reduced: Reduced = (object) => object) => ({
+  list: listing(list, reduced),
+  get: ({ path }: { readonly path: { readonly id: string } }) =>
+    Effect.flatMap(
+      onAccount((account) => retrieve(account, path.id)),
+      shownTo(reduced)
+    )
+})
+
+/** A write on the connected account, without its calls. */
 export interface Write {
   /** The operation under which idempotency keys are stored, e.g. `products.create`. */
   readonly operation: string
-  /** The caller's `Idempotency-Key`; undefined if it is optional and absent, which makes every request a new write. */
-  readonly callerKey: string | undefined
-  readonly parameters: unknown
   readonly action: AuditAction
-  readonly targetType: string
   /** Fails if the caller may not see the stored answer to an earlier request. Default: every caller may. */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, PermissionDenied>
 }
 
 /**
  * Runs a write idempotently under the caller's key, here and at the provider, and records it in the audit log. The key
- * is checked before the account and the provider. Without a key the answer is not stored, since no request could ask
- * for it again.
+ * is checked before the account and the provider. Without a key, if it is optional, every request is a new write whose
+ * answer is not stored, since no request could ask for it again.
  *
- * @param effect receives the key from which its calls' keys are derived: the caller's, until an attempt is refused
+ * @param effect receives the keys of its calls
  */
 export const write = <R>(
-  { action, callerKey, mayReplay, operation, parameters, targetType }: Write,
-  effect: (
-    effectKey: string
-  ) => Effect.Effect<
-    ProviderObject,
-    ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable,
-    R
-  >
+  { action, ...operation }: Write,
+  request: KeyedRequest,
+  effect: (keyFor: KeyFor) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied, R>
 ) =>
   Effect.gen(function* () {
-    const principal = yield* Principal
+    const tenant = yield* Principal
     const idempotency = yield* Idempotency
     const audit = yield* makeAudit
-    const { author, environment, organizationId } = principal
+    const { author, environment, organizationId } = tenant
     const record = (object: ProviderObject) =>
-      audit({ organizationId, environment, author, action, targetType, targetId: String(object["id"]) })
-    if (callerKey === undefined) {
-      const object = yield* effect(randomUUID())
+      audit({ organizationId, environment, author, action, targetId: String(object["id"]) })
+    const run = (effectKey: string) => effect(keysOf(tenant, operation.operation, effectKey))
+    const key = request.headers["idempotency-key"]
+    if (key === undefined) {
+      const object = yield* run(randomUUID())
       yield* orUnavailable(record(object))
       return HttpServerResponse.text(JSON.stringify(object), { contentType: "application/json" })
     }
+    const parameters = chosenIn(request)
     return yield* idempotency.run(
-      {
-        tenant: principal,
-        key: callerKey,
-        operation,
-        parameters,
-        encode: (object: ProviderObject) => object,
-        onSuccess: record,
-        ...(mayReplay === undefined ? {} : { mayReplay })
-      },
-      effect
+      { ...operation, tenant, key, parameters, encode: (object: ProviderObject) => object, onSuccess: record },
+      run
     )
   })
 
 /** Runs a write that consists of a single call. */
 export const writeOnAccount = (
   details: Write,
+  request: KeyedRequest,
   call: (account: ConnectedAccount, options: WriteOptions) => ProviderCall<ProviderObject>
-) =>
-  Effect.flatMap(Principal, (tenant) =>
-    write(details, (effectKey) =>
-      onAccount((account) => {
-        const { operation } = details
-        return call(account, { idempotencyKey: providerIdempotencyKey({ tenant, account, operation, effectKey }) })
-      })
-    )
-  )
+) => write(details, request, (keyFor) => onAccount((account) => call(account, keyFor(account))))

@@ -76,20 +76,8 @@ const make = Effect.gen(function* () {
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
     had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
 
-  const record = (
-    { environment, organizationId }: Tenant,
-    author: Author,
-    action: "linked" | "unlinked" | "disconnected",
-    id: string
-  ) =>
-    audit({
-      organizationId,
-      environment,
-      author,
-      action: `account.${action}`,
-      targetType: "account",
-      targetId: id
-    })
+  const record = (tenant: Tenant, author: Author, action: "linked" | "unlinked" | "disconnected", targetId: string) =>
+    audit({ ...tenant, author, action: `account.${action}`, targetId })
 
   /** When the account was last linked, including links made while it was connected. */
   const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")

@@ -74,7 +74,7 @@ export const withoutPayer = (object: ProviderObject): ProviderObject =>
   Object.fromEntries(Object.entries(object).map(([name, part]) => fieldWithoutPayer(name, part)))
 
 /** Redacts an object for callers without the permission. */
-type Reduced = (object: ProviderObject) => ProviderObject
+export type Reduced = (object: ProviderObject) => ProviderObject
 
 const mayRead = Effect.map(Principal, ({ permissions }) => permissions.has("customers:read"))
 

@@ -28,6 +28,9 @@ export type ProviderFailure =
   | IdempotencyKeyReused
   | IdempotencyRequestInProgress
 
+/** The errors of an operation on the caller's connected account. */
+export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+
 /**
  * The provider reports that the platform has no access to this account, or no longer. `Accounts` confirms it before it
  * disconnects the account.

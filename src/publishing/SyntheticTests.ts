@@ -84,9 +84,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
             const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
             const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
             const deliveryId = yield* repo.insert(principal, id, { event, receivedAt: createdAt, traceparent })
-            const { author, environment, organizationId } = principal
-            const target = { targetType: "endpoint", targetId: id }
-            yield* audit({ organizationId, environment, author, action: "endpoint.tested", ...target })
+            yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
             return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
           })
         )

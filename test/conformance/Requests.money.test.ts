@@ -1,19 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
-import { ListBalanceTransactions } from "../../src/provider/balance-transactions/Api.ts"
-import { balanceTransactionsParams } from "../../src/provider/balance-transactions/StripeBalanceTransactions.ts"
+import { ListBalanceTransactions, ListPayouts } from "../../src/provider/account/Api.ts"
 import { ListCheckoutSessions } from "../../src/provider/checkout/Api.ts"
-import { sessionsParams } from "../../src/provider/checkout/StripeCheckout.ts"
-import { ListCustomers } from "../../src/provider/customers/Api.ts"
-import { customersParams } from "../../src/provider/customers/StripeCustomers.ts"
-import { ListDisputes } from "../../src/provider/disputes/Api.ts"
-import { disputesParams } from "../../src/provider/disputes/StripeDisputes.ts"
-import { ListPayments } from "../../src/provider/payments/Api.ts"
-import { paymentsParams } from "../../src/provider/payments/StripePayments.ts"
-import { ListPayouts } from "../../src/provider/payouts/Api.ts"
-import { payoutsParams } from "../../src/provider/payouts/StripePayouts.ts"
-import { CreateRefund, ListRefunds } from "../../src/provider/refunds/Api.ts"
-import { refundParams, refundsParams } from "../../src/provider/refunds/StripeRefunds.ts"
+import { CreateRefund, ListOfPayments, ListPayments } from "../../src/provider/payments/Api.ts"
+import { refundParams } from "../../src/provider/payments/StripePayments.ts"
+import { withTimeRange } from "../../src/provider/stripe/StripeObjects.ts"
 import { ListSubscriptions, UpdateSubscription } from "../../src/provider/subscriptions/Api.ts"
 import { subscriptionsParams, updateSubscriptionParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
@@ -38,17 +29,17 @@ type Kind = Parameters<typeof check>[0]
 const admitted = <A, I>(schema: Schema.Schema<A, I>) => Arbitrary.make(Schema.typeSchema(schema))
 
 const kinds: ReadonlyArray<{ readonly kind: Kind; readonly request: FastCheck.Arbitrary<object> }> = [
-  { kind: "charges", request: admitted(ListPayments).map(paymentsParams) },
-  { kind: "checkoutSessions", request: admitted(ListCheckoutSessions).map(sessionsParams) },
-  { kind: "paymentIntents", request: admitted(ListPayments).map(paymentsParams) },
-  { kind: "customers", request: admitted(ListCustomers).map(customersParams) },
-  { kind: "disputes", request: admitted(ListDisputes).map(disputesParams) },
-  { kind: "refunds", request: admitted(ListRefunds).map(refundsParams) },
+  { kind: "charges", request: admitted(ListPayments).map(withTimeRange) },
+  { kind: "checkoutSessions", request: admitted(ListCheckoutSessions).map(withTimeRange) },
+  { kind: "paymentIntents", request: admitted(ListPayments).map(withTimeRange) },
+  { kind: "customers", request: admitted(ListPayments).map(withTimeRange) },
+  { kind: "disputes", request: admitted(ListOfPayments).map(withTimeRange) },
+  { kind: "refunds", request: admitted(ListOfPayments).map(withTimeRange) },
   { kind: "subscription", request: admitted(UpdateSubscription).map(updateSubscriptionParams) },
-  { kind: "payouts", request: admitted(ListPayouts).map(payoutsParams) },
+  { kind: "payouts", request: admitted(ListPayouts).map(withTimeRange) },
   { kind: "refund", request: admitted(CreateRefund).map(refundParams) },
   { kind: "subscriptions", request: admitted(ListSubscriptions).map(subscriptionsParams) },
-  { kind: "transactions", request: admitted(ListBalanceTransactions).map(balanceTransactionsParams) }
+  { kind: "transactions", request: admitted(ListBalanceTransactions).map(withTimeRange) }
 ]
 
 describe("requests about money", () => {
@@ -68,14 +59,14 @@ describe("requests about money", () => {
 
   it("carry a range of times as the provider has it, and nothing of the API's own names", () => {
     const range = { created_gte: 1, created_lte: 2 }
-    expect(paymentsParams({ ...range, limit: 5 })).toEqual({ limit: 5, created: { gte: 1, lte: 2 } })
-    expect(payoutsParams({ created_gte: 0 })).toEqual({ created: { gte: 0 } })
-    expect(balanceTransactionsParams({ created_lte: 2, payout: "po_1", type: "charge" })).toEqual({
+    expect(withTimeRange({ ...range, limit: 5 })).toEqual({ limit: 5, created: { gte: 1, lte: 2 } })
+    expect(withTimeRange({ created_gte: 0 })).toEqual({ created: { gte: 0 } })
+    expect(withTimeRange({ created_lte: 2, payout: "po_1", type: "charge" })).toEqual({
       created: { lte: 2 },
       payout: "po_1",
       type: "charge"
     })
-    expect(paymentsParams({})).toEqual({})
+    expect(withTimeRange({})).toEqual({})
   })
 
   it("for a refund leave fees and transfers alone", () => {

@@ -252,7 +252,7 @@ onSharedService("the tools for payments", (it) => {
             tenant: { organizationId: tenant.id, environment: "sandbox" },
             key: firstKey,
             operation: "products.create",
-            parameters: product,
+            parameters: { ids: {}, payload: product },
             encode: () => ({})
           },
           () => new ProviderPaymentRefused()

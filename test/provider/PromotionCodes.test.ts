@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { providerIdempotencyKey } from "../../src/provider/ProviderIdempotencyKey.ts"
+import { keysOf } from "../../src/provider/ProviderCall.ts"
 import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
@@ -226,14 +226,12 @@ onSharedService("promotion codes", (it) => {
     Effect.gen(function* () {
       const tenant = yield* newTenant
       const account = { environment: "sandbox", accountId: tenant.accountId } as const
-      const earlier = providerIdempotencyKey({
-        tenant: { organizationId: tenant.id, environment: "sandbox" },
-        account,
-        operation: "promotion_codes.create",
-        effectKey: "a-month-later",
-        step: "coupon id 0"
-      })
-      const id = `svc_${earlier.slice(0, 32)}`
+      const keyFor = keysOf(
+        { organizationId: tenant.id, environment: "sandbox" },
+        "promotion_codes.create",
+        "a-month-later"
+      )
+      const id = `svc_${keyFor(account, "coupon id 0").idempotencyKey.slice(0, 32)}`
       yield* tenant.doAtProvider("/coupons", { id, percent_off: "99" })
       const made = yield* tenant.post("/promotion-codes", quarterOff, "a-month-later")
       expect(made.json).toMatchObject({ code: "SUMMER25", coupon: { percent_off: 25 } })

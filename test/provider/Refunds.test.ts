@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Arbitrary, Effect, FastCheck, Schema } from "effect"
-import { CreateRefund } from "../../src/provider/refunds/Api.ts"
+import { CreateRefund } from "../../src/provider/payments/Api.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"

@@ -1,32 +1,21 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { EndpointPath, integrationGet, integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
 import {
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
   DeliveryWindowExpired,
   EndpointDeleted,
   errorSchema,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
+  errorSchemas,
   RateLimitExceeded,
-  ResourceNotFound,
-  ServiceUnavailable
+  ResourceNotFound
 } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import {
-  NoQuery,
-  OptionalIdempotencyHeaders,
-  OrganizationPath,
-  optional,
-  pageFields,
-  strict,
-  UnixSecondsFromQuery
-} from "../../kit/Request.ts"
+import { optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { AttemptErrorCode } from "../Attempt.ts"
 import { EventIdText } from "./EventIdText.ts"
 
@@ -102,62 +91,44 @@ export type ListAllDeliveries = typeof ListAllDeliveries.Type
 const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
 
 /** Deliveries and their history (contract 5.3). */
-export class DeliveriesApi extends HttpApiGroup.make("deliveries")
+export class DeliveriesApi extends integrationGroup(
+  "deliveries",
+  "Deliveries of events to endpoints, with every attempt"
+)
   .add(
-    HttpApiEndpoint.get("list", "/endpoints/:id/deliveries")
-      .setPath(Schema.Struct({ organizationId: OrganizationId, id: EndpointId }))
+    integrationGet("list", "/endpoints/:id/deliveries", "List an endpoint's deliveries, newest first")
+      .setPath(EndpointPath)
       .setUrlParams(ListDeliveries)
       .addSuccess(DeliveryList)
       .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List an endpoint's deliveries, newest first")
       .annotate(
         OpenApi.Description,
         "The search for matches starts with the newest delivery and takes at most 3 seconds. If the filters match too little of a long history, the answer is 503 `service_unavailable`: start closer to the wanted deliveries with `created_lte`."
       )
   )
   .add(
-    HttpApiEndpoint.get("listAll", "/deliveries")
-      .setPath(OrganizationPath)
+    integrationGet("listAll", "/deliveries", "List the deliveries to all endpoints, newest first")
       .setUrlParams(ListAllDeliveries)
       .addSuccess(DeliveryList)
       .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List the deliveries to all endpoints, newest first")
       .annotate(
         OpenApi.Description,
         "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`. `created_gte` takes a delivery that an operator has made of an old receipt for as old as the receipt; the endpoint's own list does not."
       )
   )
   .add(
-    HttpApiEndpoint.get("get", "/deliveries/:id")
+    integrationGet("get", "/deliveries/:id", "Read a delivery with its attempts and its event")
       .setPath(DeliveryPath)
-      .setUrlParams(NoQuery)
       .addSuccess(DeliveryDetail)
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Read a delivery with its attempts and its event")
   )
   .add(
-    HttpApiEndpoint.post("retry", "/deliveries/:id/retry")
+    integrationPost("retry", "/deliveries/:id/retry", "Re-send a failed delivery")
       .setPath(DeliveryPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(Delivery)
-      .addError(errorSchema(DeliveryNotFailed))
-      .addError(errorSchema(EndpointDeleted))
-      .addError(errorSchema(DeliveryRetryLimitReached))
-      .addError(errorSchema(DeliveryWindowExpired))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Re-send a failed delivery")
+      .addError(errorSchemas(DeliveryNotFailed, EndpointDeleted, DeliveryRetryLimitReached, DeliveryWindowExpired))
       .annotate(
         OpenApi.Description,
         "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. It is signed with the secrets of its creation."
       )
   )
-  .addError(errorSchema(ResourceNotFound))
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Deliveries of events to endpoints, with every attempt") {}
+  .addError(errorSchema(ResourceNotFound)) {}

@@ -92,14 +92,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     if (Option.isSome(refusal)) {
       return yield* refusal.value
     }
-    yield* audit({
-      organizationId: principal.organizationId,
-      environment: principal.environment,
-      author: principal.author,
-      action: "delivery.resent",
-      targetType: "delivery",
-      targetId: id
-    })
+    yield* audit({ ...principal, action: "delivery.resent", targetId: id })
     return yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
   })
 

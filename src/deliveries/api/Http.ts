@@ -1,15 +1,15 @@
 import { HttpServerResponse } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
 import { DeliveriesApi, Delivery, type DeliveryDetail } from "./Api.ts"
 import { Deliveries } from "./Deliveries.ts"
 
-export const deliveriesHandlers = Effect.gen(function* () {
-  const deliveries = yield* Deliveries
-  const idempotency = yield* Idempotency
-  return handlersOf(DeliveriesApi, {
+export const deliveriesHandlers = handlersOf(
+  DeliveriesApi,
+  Effect.all([Deliveries, keyedWrite]),
+  ([deliveries, write]) => ({
     list: ({ path, urlParams }) =>
       Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams)),
     listAll: ({ urlParams }) => Effect.flatMap(Principal, (principal) => deliveries.listAll(principal, urlParams)),
@@ -20,22 +20,14 @@ export const deliveriesHandlers = Effect.gen(function* () {
         // answer against the schema
         (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
       ),
-    retry: Effect.fnUntraced(function* ({ headers, path: { id } }) {
-      const tenant = yield* Principal
-      const answer = yield* idempotency.runInTransaction(
-        {
-          tenant,
-          key: headers["idempotency-key"],
-          operation: "deliveries.retry",
-          parameters: id,
-          encode: Schema.encodeSync(Delivery)
-        },
-        Effect.succeed(deliveries.queueAgain(tenant, id))
+    retry: (request) =>
+      Effect.zipLeft(
+        write.atOnce({ operation: "deliveries.retry", answer: Delivery }, request, (tenant) =>
+          deliveries.queueAgain(tenant, request.path.id)
+        ),
+        deliveries.announce
       )
-      yield* deliveries.announce
-      return answer
-    })
   })
-})
+)
 
 export const deliveriesHttp = serve(DeliveriesApi, deliveriesHandlers)

@@ -113,14 +113,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const started = yield* Mailbox.sliding<void>(1)
 
   const record = (principal: PrincipalShape, action: AuditAction, id: EventReplayId) =>
-    audit({
-      organizationId: principal.organizationId,
-      environment: principal.environment,
-      author: principal.author,
-      action,
-      targetType: "event_replay",
-      targetId: id
-    })
+    audit({ ...principal, action, targetId: id })
 
   /**
    * The next events of a replay. Leaves out events older than the retention of deliveries, even if still stored: each

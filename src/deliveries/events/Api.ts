@@ -1,14 +1,11 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { errorSchema, RateLimitExceeded, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
+import { integrationGet, integrationGroup } from "../../endpoints/Integrations.ts"
+import { errorSchema, RateLimitExceeded, ResourceNotFound } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { Delivery } from "../api/Api.ts"
 import { EventIdText } from "../api/EventIdText.ts"
 import { shownDeliveries } from "../api/ShownDeliveries.ts"
@@ -59,31 +56,21 @@ export type ListEvents = typeof ListEvents.Type
 const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
 
 /** The organization's events, each kept once however many endpoints it goes to. */
-export class EventsApi extends HttpApiGroup.make("events")
+export class EventsApi extends integrationGroup("events", "Events, whether or not they were delivered")
   .add(
-    HttpApiEndpoint.get("list", "/events")
-      .setPath(Schema.Struct({ organizationId: OrganizationId }))
+    integrationGet("list", "/events", "List events, newest first")
       .setUrlParams(ListEvents)
       .addSuccess(StoredEventList)
       .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List events, newest first")
       .annotate(
         OpenApi.Description,
         "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`."
       )
   )
   .add(
-    HttpApiEndpoint.get("get", "/events/:id")
+    integrationGet("get", "/events/:id", "Read an event with its deliveries")
       .setPath(EventPath)
-      .setUrlParams(NoQuery)
       .addSuccess(StoredEventDetail)
       .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Read an event with its deliveries")
   )
-  .addError(errorSchema(ResourceNotFound))
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Events, whether or not they were delivered") {}
+  .addError(errorSchema(ResourceNotFound)) {}

@@ -4,11 +4,9 @@ import { handlersOf, serve } from "../../kit/Handlers.ts"
 import { EventsApi } from "./Api.ts"
 import { Events } from "./Events.ts"
 
-export const eventsHandlers = Effect.map(Events, (events) =>
-  handlersOf(EventsApi, {
-    list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => events.list(principal, urlParams)),
-    get: ({ path }) => Effect.flatMap(Principal, (principal) => events.get(principal, path.id))
-  })
-)
+export const eventsHandlers = handlersOf(EventsApi, Events, (events) => ({
+  list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => events.list(principal, urlParams)),
+  get: ({ path }) => Effect.flatMap(Principal, (principal) => events.get(principal, path.id))
+}))
 
 export const eventsHttp = serve(EventsApi, eventsHandlers)

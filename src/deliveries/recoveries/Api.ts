@@ -1,21 +1,16 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
+import { EndpointPath, integrationGet, integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
 import {
   EndpointDeleted,
   errorSchema,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
+  errorSchemas,
   RecoveryInProgress,
-  ResourceNotFound,
-  ServiceUnavailable
+  ResourceNotFound
 } from "../../errors/Errors.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
+import { EndpointId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { mostCounted, NoQuery, OptionalIdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
+import { mostCounted, optional, pageFields, strict } from "../../kit/Request.ts"
 
 /**
  * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
@@ -60,46 +55,28 @@ export const ListRecoveries = strict(
 )
 export type ListRecoveries = typeof ListRecoveries.Type
 
-const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
-
 /** Recoveries of an endpoint after an outage (contract 9.4). */
-export class RecoveriesApi extends HttpApiGroup.make("recoveries")
+export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of all that failed at an endpoint")
   .add(
-    HttpApiEndpoint.post("start", "/endpoints/:id/recover")
+    integrationPost("start", "/endpoints/:id/recover", "Re-send all that failed at an endpoint since a time")
       .setPath(EndpointPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(StartRecovery)
       .addSuccess(Recovery, { status: 202 })
-      .addError(errorSchema(EndpointDeleted))
-      .addError(errorSchema(RecoveryInProgress))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Re-send all that failed at an endpoint since a time")
+      .addError(errorSchemas(EndpointDeleted, RecoveryInProgress))
       .annotate(
         OpenApi.Description,
         "Under the conditions of a single re-send, in the background, except synthetic tests. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."
       )
   )
   .add(
-    HttpApiEndpoint.get("list", "/endpoints/:id/recoveries")
+    integrationGet("list", "/endpoints/:id/recoveries", "List an endpoint's recoveries, newest first")
       .setPath(EndpointPath)
       .setUrlParams(ListRecoveries)
       .addSuccess(RecoveryList)
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "List an endpoint's recoveries, newest first")
   )
   .add(
-    HttpApiEndpoint.get("get", "/endpoints/:id/recoveries/:recoveryId")
+    integrationGet("get", "/endpoints/:id/recoveries/:recoveryId", "Read the progress of a recovery")
       .setPath(Schema.Struct({ ...EndpointPath.fields, recoveryId: RecoveryId }))
-      .setUrlParams(NoQuery)
       .addSuccess(Recovery)
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Read the progress of a recovery")
   )
-  .addError(errorSchema(ResourceNotFound))
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Re-sends of all that failed at an endpoint") {}
+  .addError(errorSchema(ResourceNotFound)) {}

@@ -58,14 +58,7 @@ const make = Effect.gen(function* () {
     }
     const id = RecoveryId.make(yield* newId)
     yield* repo.insert(principal, endpointId, id, since)
-    yield* audit({
-      organizationId: principal.organizationId,
-      environment: principal.environment,
-      author: principal.author,
-      action: "recovery.started",
-      targetType: "recovery",
-      targetId: id
-    })
+    yield* audit({ ...principal, action: "recovery.started", targetId: id })
     yield* repo.step(id)
     return yield* Effect.flatMap(repo.find(principal, endpointId, id), Effect.orDie)
   })

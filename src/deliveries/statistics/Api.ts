@@ -1,13 +1,10 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
+import { integrationGet, integrationGroup } from "../../endpoints/Integrations.ts"
+import { errorSchema, RateLimitExceeded } from "../../errors/Errors.ts"
 import { count } from "../../events/Fields.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId } from "../../kit/Ids.ts"
-import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import { DaysFromQuery, optional, strict } from "../../kit/Request.ts"
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
@@ -66,21 +63,16 @@ export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuer
 export type ReadStatistics = typeof ReadStatistics.Type
 
 /** Counts of payments and deliveries, by day. */
-export class StatisticsApi extends HttpApiGroup.make("statistics")
-  .add(
-    HttpApiEndpoint.get("get", "/statistics")
-      .setPath(OrganizationPath)
-      .setUrlParams(ReadStatistics)
-      .addSuccess(Statistics)
-      .addError(errorSchema(RateLimitExceeded))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Count payments and deliveries by day")
-      .annotate(
-        OpenApi.Description,
-        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Refunds that failed or were canceled afterwards are counted on the day on which the provider said so; they are not taken off what was refunded. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
-      )
-  )
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Payments and deliveries by day, for pictures of the last months") {}
+export class StatisticsApi extends integrationGroup(
+  "statistics",
+  "Payments and deliveries by day, for pictures of the last months"
+).add(
+  integrationGet("get", "/statistics", "Count payments and deliveries by day")
+    .setUrlParams(ReadStatistics)
+    .addSuccess(Statistics)
+    .addError(errorSchema(RateLimitExceeded))
+    .annotate(
+      OpenApi.Description,
+      "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Refunds that failed or were canceled afterwards are counted on the day on which the provider said so; they are not taken off what was refunded. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
+    )
+) {}

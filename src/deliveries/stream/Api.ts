@@ -1,10 +1,9 @@
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { text } from "../../bounds/Text.ts"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable, TestEnvironmentRequired } from "../../errors/Errors.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { BooleanFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import { integrationGet, integrationGroup } from "../../endpoints/Integrations.ts"
+import { errorSchema, RateLimitExceeded, TestEnvironmentRequired } from "../../errors/Errors.ts"
+import { BooleanFromQuery, optional, strict } from "../../kit/Request.ts"
 
 export const StreamPlace = text({
   min: 1,
@@ -37,10 +36,12 @@ export type StreamQuery = typeof StreamQuery.Type
 export const eventStreamType = "text/event-stream"
 
 /** The live stream of the sandbox's events (contract 15.1). */
-export class EventStreamApi extends HttpApiGroup.make("eventStream")
+export class EventStreamApi extends integrationGroup(
+  "eventStream",
+  "The sandbox's events as a stream, for a developer's machine"
+)
   .add(
-    HttpApiEndpoint.get("open", "/event-stream")
-      .setPath(OrganizationPath)
+    integrationGet("open", "/event-stream", "Stream the sandbox's events as server-sent events")
       .setUrlParams(StreamQuery)
       .addSuccess(
         HttpApiSchema.Text({ contentType: eventStreamType }).annotations({
@@ -48,15 +49,9 @@ export class EventStreamApi extends HttpApiGroup.make("eventStream")
         })
       )
       .addError(errorSchema(TestEnvironmentRequired))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Stream the sandbox's events as server-sent events")
       .annotate(
         OpenApi.Description,
         "Every event of the organization's sandbox from now on, whether or not an endpoint takes it, as `data` of a message without a name. The first message is `ready`; a comment comes at least every 10 seconds. Resume after a break with the last message's id in `Last-Event-ID` or `after`: nothing within the last 24 hours is lost, and events of the last seconds may come again, so deduplicate by their `id`. If the place is older than that, `ready` says `look_back_exceeded`. At most 5 streams per organization and process. It ends when the process stops, when the key is revoked, and after a minute for a signed-in person: resume it. Only in the sandbox."
       )
   )
-  .addError(errorSchema(RateLimitExceeded))
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "The sandbox's events as a stream, for a developer's machine") {}
+  .addError(errorSchema(RateLimitExceeded)) {}

@@ -1,9 +1,9 @@
-import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
-import { Effect, Option, Schema, Stream } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Effect, Schema, Stream } from "effect"
 import { takenBy } from "../../bounds/Rules.ts"
 import { ValidationFailed } from "../../errors/Errors.ts"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { Stopping } from "../../kit/Stopping.ts"
 import { EventStreamApi, eventStreamType, StreamPlace } from "./Api.ts"
 import { EventStreams } from "./EventStreams.ts"
@@ -23,24 +23,19 @@ const placeOf = (after: string | undefined) =>
         })
   })
 
-export const eventStreamHttp = HttpApiBuilder.group(BaseApi.add(EventStreamApi), "eventStream", (handlers) =>
-  Effect.gen(function* () {
-    const streams = yield* EventStreams
-    const stopping = yield* Stopping
-    return handlers.handle("open", ({ urlParams: { after, follow = true, types } }) =>
-      Effect.gen(function* () {
-        const stream = yield* streams.open(yield* Principal, {
-          types: Option.match(Option.fromNullable(types), { onNone: () => [], onSome: (list) => list.split(",") }),
-          after: yield* placeOf(after),
-          follow,
-          isStopping: () => stopping.begun
-        })
-        return HttpServerResponse.stream(Stream.encodeText(stream), {
-          contentType: `${eventStreamType}; charset=utf-8`,
-          // Proxies must neither store nor buffer it
-          headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-        })
+export const eventStreamHttp = serving(EventStreamApi, Effect.all([EventStreams, Stopping]), ([streams, stopping]) => ({
+  open: ({ urlParams: { after, follow = true, types } }) =>
+    Effect.gen(function* () {
+      const stream = yield* streams.open(yield* Principal, {
+        types: types?.split(",") ?? [],
+        after: yield* placeOf(after),
+        follow,
+        isStopping: () => stopping.begun
       })
-    )
-  })
-)
+      return HttpServerResponse.stream(Stream.encodeText(stream), {
+        contentType: `${eventStreamType}; charset=utf-8`,
+        // Proxies must neither store nor buffer it
+        headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+      })
+    })
+}))

@@ -1,17 +1,9 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import {
-  errorSchema,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
-  ProviderAccountNotConnected,
-  ServiceUnavailable,
-  TestEnvironmentRequired
-} from "../../errors/Errors.ts"
+import { integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
+import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, OrganizationPath, strict } from "../../kit/Request.ts"
+import { IdempotencyHeaders, strict } from "../../kit/Request.ts"
 import { TriggeredEvent } from "./TriggeredEvent.ts"
 
 export const TriggerEvent = strict(
@@ -22,26 +14,14 @@ export const TriggerEvent = strict(
 export type TriggerEvent = typeof TriggerEvent.Type
 
 /** Makes events happen in the sandbox (contract 15.4). */
-export class EventTriggersApi extends HttpApiGroup.make("eventTriggers")
-  .add(
-    HttpApiEndpoint.post("create", "/event-triggers")
-      .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
-      .setPayload(TriggerEvent)
-      .addSuccess(TriggeredEvent)
-      .addError(errorSchema(TestEnvironmentRequired))
-      .addError(errorSchema(ProviderAccountNotConnected))
-      .addError(errorSchema(IdempotencyKeyReused))
-      .addError(errorSchema(IdempotencyRequestInProgress))
-      .annotate(RequiredPermission, "webhook-endpoints:write")
-      .annotate(OpenApi.Summary, "Make an event happen in the sandbox")
-      .annotate(
-        OpenApi.Description,
-        "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
-      )
-  )
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/integrations")
-  .annotate(OpenApi.Description, "Events on request, for developing") {}
+export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for developing").add(
+  integrationPost("create", "/event-triggers", "Make an event happen in the sandbox")
+    .setHeaders(IdempotencyHeaders)
+    .setPayload(TriggerEvent)
+    .addSuccess(TriggeredEvent)
+    .addError(errorSchemas(TestEnvironmentRequired, ProviderAccountNotConnected))
+    .annotate(
+      OpenApi.Description,
+      "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
+    )
+) {}

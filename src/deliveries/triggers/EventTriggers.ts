@@ -77,18 +77,9 @@ export class EventTriggers extends Context.Tag("connected-payments/deliveries/Ev
         principal: PrincipalShape,
         { synthetic, type }: Outcome
       ): Effect.Effect<void, SqlError.SqlError> => {
-        const { author, environment, organizationId } = principal
-        const entry = {
-          organizationId,
-          environment,
-          author,
-          action: "event.triggered",
-          targetType: "event_type",
-          targetId: type
-        } as const
         return Effect.zipRight(
-          synthetic === null ? Effect.void : Effect.asVoid(store(principal, synthetic)),
-          audit(entry)
+          synthetic === null ? Effect.void : store(principal, synthetic),
+          audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
         )
       }
 

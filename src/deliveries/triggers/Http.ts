@@ -1,14 +1,10 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { EventTriggersApi } from "./Api.ts"
 import { EventTriggers } from "./EventTriggers.ts"
 
-export const eventTriggersHttp = HttpApiBuilder.group(BaseApi.add(EventTriggersApi), "eventTriggers", (handlers) =>
-  Effect.map(EventTriggers, ({ trigger }) =>
-    handlers.handle("create", ({ headers, payload }) =>
-      Effect.flatMap(Principal, (principal) => trigger(principal, headers["idempotency-key"], payload.type))
-    )
-  )
-)
+export const eventTriggersHttp = serving(EventTriggersApi, EventTriggers, ({ trigger }) => ({
+  create: ({ headers, payload }) =>
+    Effect.flatMap(Principal, (principal) => trigger(principal, headers["idempotency-key"], payload.type))
+}))

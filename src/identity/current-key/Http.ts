@@ -1,18 +1,14 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { Principal } from "../Principal.ts"
 import { CurrentKeyApi } from "./Api.ts"
 
-export const currentKeyHttp = HttpApiBuilder.group(BaseApi.add(CurrentKeyApi), "currentKey", (handlers) =>
-  Effect.succeed(
-    handlers.handle("get", () =>
-      Effect.map(Principal, ({ author, environment, organizationId, permissions }) => ({
-        id: author.id,
-        organizationId,
-        environment,
-        permissions: [...permissions]
-      }))
-    )
-  )
-)
+export const currentKeyHttp = serving(CurrentKeyApi, Effect.void, () => ({
+  get: () =>
+    Effect.map(Principal, ({ author, environment, organizationId, permissions }) => ({
+      id: author.id,
+      organizationId,
+      environment,
+      permissions: [...permissions]
+    }))
+}))

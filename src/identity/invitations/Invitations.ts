@@ -116,7 +116,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const open = sql.literal("accepted_at IS NULL AND revoked_at IS NULL")
 
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
-    audit({ organizationId, environment: null, author, action, targetType: "invitation", targetId: id })
+    audit({ organizationId, environment: null, author, action, targetId: id })
 
   /** The role of the actor; fails if it may not invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>

@@ -87,7 +87,7 @@ export const makeRevokeGranted = Effect.gen(function* () {
       WHERE organization_id = ${organizationId} AND id = ANY (${lost}::uuid[])
         AND accepted_at IS NULL AND revoked_at IS NULL RETURNING id`
     yield* auditAll(
-      { organizationId, author, action: "invitation.revoked", targetType: "invitation" },
+      { organizationId, author, action: "invitation.revoked" },
       revoked.map(({ id }) => ({ environment: null, id }))
     )
   })
@@ -104,7 +104,7 @@ export const makeRevokeGranted = Effect.gen(function* () {
       UPDATE payments.api_keys SET revoked_at = now()
       WHERE organization_id = ${organizationId} AND id = ANY (${lost.map(({ id }) => id)}::uuid[])
         AND revoked_at IS NULL RETURNING id, environment`
-    yield* auditAll({ organizationId, author, action: "api_key.revoked", targetType: "api_key" }, revoked)
+    yield* auditAll({ organizationId, author, action: "api_key.revoked" }, revoked)
   })
 
   return (ending: MembershipChange) =>

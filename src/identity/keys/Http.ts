@@ -1,7 +1,6 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Clock, Effect, Redacted } from "effect"
 import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../errors/Errors.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
 import { KeysApi } from "./Api.ts"
@@ -20,38 +19,27 @@ const member = Effect.gen(function* () {
 /** The signed-in person, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
-export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (handlers) =>
-  Effect.map(Keys, (keys) =>
-    handlers
-      .handle(
-        "create",
-        Effect.fnUntraced(function* ({ payload }) {
-          const { expiresAt, mode = "test" } = payload
-          const { author, place, tenant } = yield* member
-          // Checked again in the transaction, since the person may lose the right in the meantime
-          yield* requireMayGrant(place, mode === "live" ? "production" : "sandbox", payload.permissions)
-          if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
-            return yield* new ValidationFailed({
-              message: `\`expiresAt\` must be in the future; got "${expiresAt.toISOString()}".`,
-              fields: ["expiresAt"]
-            })
-          }
-          const { organizationId } = tenant
-          const { key, record } = yield* keys.create({ ...payload, mode, organizationId, author })
-          return { ...record, key: Redacted.value(key) }
-        })
-      )
-      .handle("list", () =>
-        Effect.flatMap(keyManager, ({ tenant }) => Effect.map(keys.list(tenant), (data) => ({ data })))
-      )
-      .handle(
-        "revoke",
-        Effect.fnUntraced(function* ({ path }) {
-          const { author, tenant } = yield* keyManager
-          if (!(yield* keys.revoke(tenant, path.id, author))) {
-            return yield* new ResourceNotFound({ message: "There is no such key in this environment." })
-          }
-        })
-      )
-  )
-)
+export const keysHttp = serving(KeysApi, Keys, (keys) => ({
+  create: Effect.fnUntraced(function* ({ payload }) {
+    const { expiresAt, mode = "test" } = payload
+    const { author, place, tenant } = yield* member
+    // Checked again in the transaction, since the person may lose the right in the meantime
+    yield* requireMayGrant(place, mode === "live" ? "production" : "sandbox", payload.permissions)
+    if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
+      return yield* new ValidationFailed({
+        message: `\`expiresAt\` must be in the future; got "${expiresAt.toISOString()}".`,
+        fields: ["expiresAt"]
+      })
+    }
+    const { organizationId } = tenant
+    const { key, record } = yield* keys.create({ ...payload, mode, organizationId, author })
+    return { ...record, key: Redacted.value(key) }
+  }),
+  list: () => Effect.flatMap(keyManager, ({ tenant }) => Effect.map(keys.list(tenant), (data) => ({ data }))),
+  revoke: Effect.fnUntraced(function* ({ path }) {
+    const { author, tenant } = yield* keyManager
+    if (!(yield* keys.revoke(tenant, path.id, author))) {
+      return yield* new ResourceNotFound({ message: "There is no such key in this environment." })
+    }
+  })
+}))

@@ -206,13 +206,7 @@ const make = Effect.gen(function* () {
         yield* requireGiver(tenant, options)
         yield* requireRoom(options.organizationId)
         const inserted = yield* insert
-        yield* audit({
-          ...tenant,
-          author: options.author,
-          action: "api_key.created",
-          targetType: "api_key",
-          targetId: id
-        })
+        yield* audit({ ...tenant, author: options.author, action: "api_key.created", targetId: id })
         return inserted
       })
     )
@@ -307,15 +301,7 @@ const make = Effect.gen(function* () {
             AND revoked_at IS NULL
           RETURNING key_hash AS hash`
         if (rows.length > 0) {
-          const { environment, organizationId } = tenant
-          yield* audit({
-            organizationId,
-            environment,
-            author,
-            action: "api_key.revoked",
-            targetType: "api_key",
-            targetId: id
-          })
+          yield* audit({ ...tenant, author, action: "api_key.revoked", targetId: id })
         }
         return rows
       })

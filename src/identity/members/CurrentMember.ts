@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { OrganizationAccessDenied } from "../../errors/Errors.ts"
-import { principalOf } from "../Access.ts"
+import { principalOf, requireWorkspace } from "../Access.ts"
 import { CurrentSession } from "../Authentication.ts"
 import type { PrincipalShape } from "../Principal.ts"
 
@@ -14,3 +14,6 @@ export const currentMember: Effect.Effect<PrincipalShape, OrganizationAccessDeni
     // `requireWorkspace` checks workspaces; here this failure is declared but never raised
     Effect.catchTag(principalOf(session), "WorkspaceAccessRequired", Effect.die)
 )
+
+/** The signed-in person in the selected workspace. */
+export const memberInWorkspace = Effect.zipLeft(currentMember, Effect.flatMap(CurrentSession, requireWorkspace))

@@ -1,8 +1,6 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { BaseApi } from "../../kit/BaseApi.ts"
-import type { MemberKeys } from "./Api.ts"
-import { MembersApi } from "./Api.ts"
+import { serving } from "../../kit/Handlers.ts"
+import { type MemberKeys, MembersApi } from "./Api.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Members } from "./Members.ts"
 
@@ -12,24 +10,17 @@ const about = ({ personId }: { readonly personId: string }, { keep_keys = false 
   keepKeys: keep_keys
 })
 
-export const membersHttp = HttpApiBuilder.group(BaseApi.add(MembersApi), "members", (handlers) =>
-  Effect.gen(function* () {
-    const members = yield* Members
-    return handlers
-      .handle("list", () =>
-        Effect.flatMap(currentMember, ({ organizationId }) =>
-          Effect.map(members.list(organizationId), (data) => ({ data }))
-        )
-      )
-      .handle("update", ({ path, payload, urlParams }) =>
-        Effect.flatMap(currentMember, ({ author, organizationId }) =>
-          members.update({ ...about(path, urlParams), organizationId, author, change: payload })
-        )
-      )
-      .handle("remove", ({ path, urlParams }) =>
-        Effect.flatMap(currentMember, ({ author, organizationId }) =>
-          members.remove({ ...about(path, urlParams), organizationId, author })
-        )
-      )
-  })
-)
+export const membersHttp = serving(MembersApi, Members, (members) => ({
+  list: () =>
+    Effect.flatMap(currentMember, ({ organizationId }) =>
+      Effect.map(members.list(organizationId), (data) => ({ data }))
+    ),
+  update: ({ path, payload, urlParams }) =>
+    Effect.flatMap(currentMember, ({ author, organizationId }) =>
+      members.update({ ...about(path, urlParams), organizationId, author, change: payload })
+    ),
+  remove: ({ path, urlParams }) =>
+    Effect.flatMap(currentMember, ({ author, organizationId }) =>
+      members.remove({ ...about(path, urlParams), organizationId, author })
+    )
+}))

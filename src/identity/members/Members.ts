@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
   const revokeGranted = yield* makeRevokeGranted
 
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
-    audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
+    audit({ organizationId, environment: null, author, action, targetId: personId })
 
   const find = Effect.fnUntraced(function* (organizationId: OrganizationId, personId: string) {
     const member = yield* memberships.find(organizationId, personId)

@@ -64,17 +64,17 @@ export const makeClosing = Effect.gen(function* () {
       UPDATE payments.invitations SET revoked_at = now()
       WHERE organization_id = ${organizationId} AND accepted_at IS NULL AND revoked_at IS NULL RETURNING id`
     yield* auditAll(
-      { organizationId, author, action: "invitation.revoked", targetType: "invitation" },
+      { organizationId, author, action: "invitation.revoked" },
       invitations.map(({ id }) => ({ environment: null, id }))
     )
     const keys = yield* sql<{ readonly id: string; readonly environment: Environment }>`
       UPDATE payments.api_keys SET revoked_at = now()
       WHERE organization_id = ${organizationId} AND revoked_at IS NULL RETURNING id, environment`
-    yield* auditAll({ organizationId, author, action: "api_key.revoked", targetType: "api_key" }, keys)
+    yield* auditAll({ organizationId, author, action: "api_key.revoked" }, keys)
     const accounts = yield* sql<{ readonly id: string; readonly environment: Environment }>`
       DELETE FROM payments.provider_accounts WHERE organization_id = ${organizationId}
       RETURNING account_id AS id, environment`
-    yield* auditAll({ organizationId, author, action: "account.unlinked", targetType: "account" }, accounts)
+    yield* auditAll({ organizationId, author, action: "account.unlinked" }, accounts)
     yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${organizationId}`
   })
 

@@ -1,8 +1,7 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Duration, Effect } from "effect"
 import { OrganizationAccessDenied, RateLimitExceeded } from "../../errors/Errors.ts"
 import { environments } from "../../events/Environment.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { RateLimits } from "../../kit/RateLimit.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
@@ -20,39 +19,31 @@ const memberOf = ({ organizationId }: { readonly organizationId: string }) =>
     () => new OrganizationAccessDenied()
   )
 
-export const organizationsHttp = HttpApiBuilder.group(BaseApi.add(OrganizationsApi), "organizations", (handlers) =>
-  Effect.gen(function* () {
-    const organizations = yield* Organizations
-    const limits = yield* RateLimits
-    return handlers
-      .handle(
-        "create",
-        Effect.fnUntraced(function* ({ payload }) {
-          const session = yield* CurrentSession
-          const { id, name } = yield* organizations.create({ name: payload.name, ownerEmail: session.email })
-          return { id, name, workspaces: environments.map((environment) => ({ environment })) }
-        })
+export const organizationsHttp = serving(
+  OrganizationsApi,
+  Effect.all([Organizations, RateLimits]),
+  ([organizations, limits]) => ({
+    create: Effect.fnUntraced(function* ({ payload }) {
+      const session = yield* CurrentSession
+      const { id, name } = yield* organizations.create({ name: payload.name, ownerEmail: session.email })
+      return { id, name, workspaces: environments.map((environment) => ({ environment })) }
+    }),
+    rename: ({ path, payload }) =>
+      Effect.flatMap(memberOf(path), ({ author, organizationId }) =>
+        organizations.rename({ id: organizationId, name: payload.name, author })
+      ),
+    close: Effect.fnUntraced(function* ({ path }) {
+      const { author, organizationId } = yield* memberOf(path)
+      yield* Effect.catchTag(
+        limits.take(`organization-closings:${author.id}`, closings),
+        "BucketEmpty",
+        ({ retryAfter }) =>
+          new RateLimitExceeded({
+            message: `One person tries to close organizations at most ${closings.limit} times in a day; wait as long as Retry-After says.`,
+            retryAfter
+          })
       )
-      .handle("rename", ({ path, payload }) =>
-        Effect.flatMap(memberOf(path), ({ author, organizationId }) =>
-          organizations.rename({ id: organizationId, name: payload.name, author })
-        )
-      )
-      .handle(
-        "close",
-        Effect.fnUntraced(function* ({ path }) {
-          const { author, organizationId } = yield* memberOf(path)
-          yield* Effect.catchTag(
-            limits.take(`organization-closings:${author.id}`, closings),
-            "BucketEmpty",
-            ({ retryAfter }) =>
-              new RateLimitExceeded({
-                message: `One person tries to close organizations at most ${closings.limit} times in a day; wait as long as Retry-After says.`,
-                retryAfter
-              })
-          )
-          yield* organizations.close(organizationId, author)
-        })
-      )
+      yield* organizations.close(organizationId, author)
+    })
   })
 )

@@ -65,7 +65,6 @@ const make = Effect.gen(function* () {
           environment: null,
           author: author ?? { kind: "person", id: personId },
           action: "organization.created",
-          targetType: "organization",
           targetId: id
         })
       })
@@ -85,8 +84,7 @@ const make = Effect.gen(function* () {
         yield* sql`
           INSERT INTO payments.workspaces (organization_id, environment)
           VALUES (${id}, 'sandbox'), (${id}, 'production')`
-        const target = { targetType: "organization", targetId: id }
-        yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
+        yield* audit({ organizationId: id, environment: null, author, action: "organization.created", targetId: id })
       })
     )
   }, orUnavailable)
@@ -98,8 +96,7 @@ const make = Effect.gen(function* () {
         const renamed = yield* sql`
           UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`
         if (renamed.length > 0) {
-          const target = { targetType: "organization", targetId: id }
-          yield* audit({ organizationId: id, environment: null, author, action: "organization.updated", ...target })
+          yield* audit({ organizationId: id, environment: null, author, action: "organization.updated", targetId: id })
         }
       })
     )
@@ -112,8 +109,7 @@ const make = Effect.gen(function* () {
         yield* requireOwner(id, author)
         yield* closing.requireEmpty(id)
         yield* closing.end(id, author)
-        const target = { targetType: "organization", targetId: id }
-        yield* audit({ organizationId: id, environment: null, author, action: "organization.closed", ...target })
+        yield* audit({ organizationId: id, environment: null, author, action: "organization.closed", targetId: id })
       })
     )
   }, orUnavailable)

@@ -78,14 +78,7 @@ const make = Effect.gen(function* () {
           SET success_url = ${urls.successUrl}, cancel_url = ${urls.cancelUrl}, return_urls_updated_at = now()
           WHERE organization_id = ${organizationId} AND environment = ${environment}
           RETURNING ${columns}`
-        yield* audit({
-          organizationId,
-          environment,
-          author,
-          action: "return_urls.updated",
-          targetType: "return_urls",
-          targetId: organizationId
-        })
+        yield* audit({ organizationId, environment, author, action: "return_urls.updated", targetId: organizationId })
         return after ?? before
       })
     )

@@ -1,61 +1,40 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { ResourceNotFound } from "../../errors/Errors.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import { SessionApi } from "./SessionApi.ts"
 import { clearSessionCookie } from "./SessionCookie.ts"
 import { Sessions } from "./Sessions.ts"
 
-export const sessionHttp = HttpApiBuilder.group(BaseApi.add(SessionApi), "session", (handlers) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const answer = yield* makeSessionAnswer
-    return handlers
-      .handle("get", () => Effect.flatMap(CurrentSession, answer))
-      .handle(
-        "end",
-        Effect.fnUntraced(function* () {
-          const session = yield* CurrentSession
-          yield* sessions.end(session, session.id)
-          yield* clearSessionCookie
-        })
-      )
-      .handle(
-        "list",
-        Effect.fnUntraced(function* () {
-          const { id, personId } = yield* CurrentSession
-          const found = yield* sessions.list(personId)
-          return { data: found.map((session) => ({ ...session, current: session.id === id })) }
-        })
-      )
-      .handle(
-        "endAll",
-        Effect.fnUntraced(function* () {
-          yield* sessions.endAll(yield* CurrentSession)
-          yield* clearSessionCookie
-        })
-      )
-      .handle(
-        "endOne",
-        Effect.fnUntraced(function* ({ path }) {
-          const session = yield* CurrentSession
-          const id = path.id.toLowerCase()
-          if (!(yield* sessions.end(session, id))) {
-            return yield* new ResourceNotFound({ message: "You have no such session." })
-          }
-          if (id === session.id) {
-            yield* clearSessionCookie
-          }
-        })
-      )
-      .handle(
-        "selectWorkspace",
-        Effect.fnUntraced(function* ({ payload }) {
-          const session = yield* CurrentSession
-          return yield* answer(yield* sessions.selectWorkspace(session, payload.environment))
-        })
-      )
+export const sessionHttp = serving(SessionApi, Effect.all([Sessions, makeSessionAnswer]), ([sessions, answer]) => ({
+  get: () => Effect.flatMap(CurrentSession, answer),
+  end: Effect.fnUntraced(function* () {
+    const session = yield* CurrentSession
+    yield* sessions.end(session, session.id)
+    yield* clearSessionCookie
+  }),
+  list: Effect.fnUntraced(function* () {
+    const { id, personId } = yield* CurrentSession
+    const found = yield* sessions.list(personId)
+    return { data: found.map((session) => ({ ...session, current: session.id === id })) }
+  }),
+  endAll: Effect.fnUntraced(function* () {
+    yield* sessions.endAll(yield* CurrentSession)
+    yield* clearSessionCookie
+  }),
+  endOne: Effect.fnUntraced(function* ({ path }) {
+    const session = yield* CurrentSession
+    const id = path.id.toLowerCase()
+    if (!(yield* sessions.end(session, id))) {
+      return yield* new ResourceNotFound({ message: "You have no such session." })
+    }
+    if (id === session.id) {
+      yield* clearSessionCookie
+    }
+  }),
+  selectWorkspace: Effect.fnUntraced(function* ({ payload }) {
+    const session = yield* CurrentSession
+    return yield* answer(yield* sessions.selectWorkspace(session, payload.environment))
   })
-)
+}))

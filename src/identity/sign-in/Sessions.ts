@@ -107,12 +107,7 @@ const make = Effect.gen(function* () {
     membership === null
       ? Effect.void
       : auditAll(
-          {
-            organizationId: membership.organizationId,
-            author: { kind: "person", id: personId },
-            action,
-            targetType: "session"
-          },
+          { organizationId: membership.organizationId, author: { kind: "person", id: personId }, action },
           ids.map((id) => ({ environment: null, id }))
         )
 

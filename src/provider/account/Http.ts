@@ -1,15 +1,18 @@
-import { Effect } from "effect"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { onAccount } from "../AccountOperations.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
+import { listing, onAccount, reading } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
-import { AccountApi } from "./Api.ts"
+import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "./Api.ts"
 
-export const accountHandlers = Effect.map(Provider, (provider) =>
-  handlersOf(AccountApi, {
-    get: () => onAccount(provider.retrieveAccount),
-    balance: () => onAccount(provider.retrieveBalance),
-    payoutSettings: () => onAccount(provider.retrievePayoutSettings)
-  })
+export const accountHandlers = handlersOf(AccountApi, Provider, (provider) => ({
+  get: () => onAccount(provider.retrieveAccount),
+  balance: () => onAccount(provider.retrieveBalance),
+  payoutSettings: () => onAccount(provider.retrievePayoutSettings)
+}))
+
+export const balanceTransactionsHandlers = handlersOf(BalanceTransactionsApi, Provider, (provider) => ({
+  list: listing(provider.listBalanceTransactions)
+}))
+
+export const payoutsHandlers = handlersOf(PayoutsApi, Provider, (provider) =>
+  reading(provider.listPayouts, provider.retrievePayout)
 )
-
-export const accountHttp = serve(AccountApi, accountHandlers)

@@ -1,9 +1,10 @@
 import { Effect, Option } from "effect"
 import type Stripe from "stripe"
+import type { AccountPort } from "../Provider.ts"
 import type { ConnectedAccount } from "../ProviderCall.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { one, type StripeCall } from "../stripe/StripeCall.ts"
-import type { AccountPort } from "./Port.ts"
+import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 
 /** The account without its owner's data and bank accounts, which no caller needs. */
 const withoutPersonalData = ({
@@ -59,7 +60,7 @@ const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => 
   }
 }
 
-/** The connected account at Stripe, its balance, and how it is paid out. */
+/** The connected account at Stripe, its balance, and its payouts. */
 export const stripeAccount = (call: StripeCall): AccountPort => {
   const readAccount = (account: ConnectedAccount) =>
     call("accounts.retrieve", account, (client, scope) => client.accounts.retrieve(account.accountId, {}, scope))
@@ -86,7 +87,11 @@ export const stripeAccount = (call: StripeCall): AccountPort => {
         )
       : Effect.succeed(null)
 
+  const { list, retrieve } = stripeObjects(call)
   return {
+    listBalanceTransactions: list("balance_transactions.list", (client) => client.balanceTransactions, withTimeRange),
+    listPayouts: list("payouts.list", (client) => client.payouts, withTimeRange),
+    retrievePayout: retrieve("payouts.retrieve", (client) => client.payouts, {}),
     retrieveAccount: (account) => Effect.map(one(readAccount(account)), withoutPersonalData),
     retrieveBalance: (account) =>
       one(call("balance.retrieve", account, (client, scope) => client.balance.retrieve({}, scope))),

@@ -5,7 +5,6 @@ import { refusal } from "../../bounds/Refusals.ts"
 import {
   CheckoutPageLimitReached,
   type PermissionDenied,
-  type ProviderAccountNotConnected,
   ProviderUnavailable,
   ResourceNotFound,
   type ServiceUnavailable,
@@ -24,7 +23,8 @@ import { Accounts } from "../Accounts.ts"
 import { CheckoutSessions } from "../checkout/CheckoutSessions.ts"
 import type { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
 import type { Provider } from "../Provider.ts"
-import type { ProviderFailure } from "../ProviderErrors.ts"
+import { keysOf } from "../ProviderCall.ts"
+import type { AccountFailure } from "../ProviderErrors.ts"
 import { requireSubscriptions } from "../prices/Prices.ts"
 import type {
   CheckoutPage,
@@ -74,8 +74,7 @@ const slugForm = /^[a-z2-7]{20}$/
 /** A payer's permissions: to buy whatever the page's owner, who had these permissions, offers. */
 const payerPermissions = new Set(PaymentPermission.literals)
 
-type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
-type WriteFailure = Failure | PermissionDenied | ValidationFailed
+type WriteFailure = AccountFailure | PermissionDenied | ValidationFailed
 
 export interface CheckoutPagesOptions {
   /** The public URL of the service, without a trailing slash. */
@@ -135,7 +134,7 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
       page: FoundPage,
       chosen: ReadonlyArray<Chosen>,
       attempt: string
-    ) => Effect.Effect<string, Failure | PermissionDenied>
+    ) => Effect.Effect<string, AccountFailure | PermissionDenied>
     /** Removes pages that were deleted more than 400 days ago. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
@@ -165,11 +164,8 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     imageUrl: imageFile === null ? null : `${imagesUrl}${imageFile}`
   })
 
-  const record = (
-    { author, environment, organizationId }: PrincipalShape,
-    action: Extract<AuditAction, `checkout_page.${string}`>,
-    targetId: CheckoutPageId
-  ) => audit({ organizationId, environment, author, action, targetType: "checkout_page", targetId })
+  const record = (principal: PrincipalShape, action: AuditAction, targetId: CheckoutPageId) =>
+    audit({ ...principal, action, targetId })
 
   const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
 
@@ -295,8 +291,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
         line_items: lines,
         ...(page.allowPromotionCodes ? { allow_promotion_codes: true } : {})
       },
-      // Line breaks distinguish these keys from callers' keys, which have none
-      ["checkout page", page.id, attempt, JSON.stringify([lines, page.allowPromotionCodes])].join("\n"),
+      keysOf(page, "checkout_pages.start_session", JSON.stringify([page.id, attempt, lines, page.allowPromotionCodes])),
       {
         id: page.id,
         collect: page.collect,

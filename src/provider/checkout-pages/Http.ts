@@ -1,44 +1,24 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { Idempotency } from "../../kit/Idempotency.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
 import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
 import { CheckoutPages } from "./CheckoutPages.ts"
 
-export const checkoutPagesHandlers = Effect.gen(function* () {
-  const pages = yield* CheckoutPages
-  const idempotency = yield* Idempotency
-  return handlersOf(CheckoutPagesApi, {
-    create: ({ headers, payload }) =>
-      Effect.flatMap(Principal, (principal) =>
-        idempotency.runInTransaction(
-          {
-            tenant: principal,
-            key: headers["idempotency-key"],
-            operation: "checkout_pages.create",
-            parameters: payload,
-            encode: Schema.encodeSync(CheckoutPage)
-          },
-          pages.prepareCreate(principal, payload)
-        )
+export const checkoutPagesHandlers = handlersOf(
+  CheckoutPagesApi,
+  Effect.all([CheckoutPages, keyedWrite]),
+  ([pages, write]) => ({
+    create: (request) =>
+      write.prepared({ operation: "checkout_pages.create", answer: CheckoutPage }, request, (principal) =>
+        pages.prepareCreate(principal, request.payload)
       ),
     list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => pages.list(principal, urlParams)),
     get: ({ path }) => Effect.flatMap(Principal, (principal) => pages.get(principal, path.id)),
-    update: ({ headers, path, payload }) =>
-      Effect.flatMap(Principal, (principal) =>
-        idempotency.runInTransaction(
-          {
-            tenant: principal,
-            key: headers["idempotency-key"],
-            operation: "checkout_pages.update",
-            parameters: { id: path.id, ...payload },
-            encode: Schema.encodeSync(CheckoutPage)
-          },
-          pages.prepareUpdate(principal, path.id, payload)
-        )
+    update: (request) =>
+      write.prepared({ operation: "checkout_pages.update", answer: CheckoutPage }, request, (principal) =>
+        pages.prepareUpdate(principal, request.path.id, request.payload)
       ),
     delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
   })
-})
-
-export const checkoutPagesHttp = serve(CheckoutPagesApi, checkoutPagesHandlers)
+)

@@ -1,21 +1,16 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
-import { providerCreate, providerGet, providerList } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
+import { optional, pageFields, strict } from "../../kit/Request.ts"
 import {
-  createdFields,
-  ofPaymentFields,
-  ProviderObject,
-  ProviderPage,
-  ProviderText,
-  payerOf,
-  Quantity,
-  Reference
-} from "../Schemas.ts"
+  providerAction,
+  providerCreate,
+  providerGet,
+  providerGroup,
+  providerLineItems,
+  providerList
+} from "../Endpoints.ts"
+import { createdFields, ofPaymentFields, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
@@ -35,9 +30,6 @@ export const CreateCheckoutSession = strict(
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
 
-export const ListLineItems = strict(Schema.Struct(pageFields))
-export type ListLineItems = typeof ListLineItems.Type
-
 /** Query of `GET P/checkout/sessions`. */
 export const ListCheckoutSessions = strict(
   Schema.Struct({
@@ -54,7 +46,10 @@ export const ListCheckoutSessions = strict(
 export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
 
 /** Checkout sessions on the organization's connected account. */
-export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
+export class CheckoutSessionsApi extends providerGroup(
+  "checkoutSessions",
+  "Checkout sessions on the organization's connected account"
+)
   .add(
     providerCreate("/checkout/sessions", "payments:write", "Create a checkout session")
       .setPayload(CreateCheckoutSession)
@@ -76,28 +71,15 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
     )
   )
   .add(
-    HttpApiEndpoint.get("lineItems", "/checkout/sessions/:id/line-items")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(ListLineItems)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List what a checkout session sells")
-      .annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
+    providerLineItems(
+      "/checkout/sessions/:id/line-items",
+      "payments:read",
+      "List what a checkout session sells"
+    ).annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
   )
   .add(
-    HttpApiEndpoint.post("expire", "/checkout/sessions/:id/expire")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "payments:write")
-      .annotate(OpenApi.Summary, "Expire a checkout session")
-      .annotate(
-        OpenApi.Description,
-        "The page can't be paid from then on; there is no body. Expiring an expired session changes nothing and returns it as it is. A `complete` session is refused with `provider_invalid_request_error`: the payer was faster. Read it, and refund what was paid."
-      )
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Checkout sessions on the organization's connected account") {}
+    providerAction("expire", "/checkout/sessions/:id/expire", "payments:write", "Expire a checkout session").annotate(
+      OpenApi.Description,
+      "The page can't be paid from then on; there is no body. Expiring an expired session changes nothing and returns it as it is. A `complete` session is refused with `provider_invalid_request_error`: the payer was faster. Read it, and refund what was paid."
+    )
+  ) {}

@@ -1,27 +1,19 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import {
-  type PermissionDenied,
-  type ProviderAccountNotConnected,
-  ProviderRequestRefused,
-  type ServiceUnavailable
-} from "../../errors/Errors.ts"
+import { type PermissionDenied, ProviderRequestRefused } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
-import { Provider } from "../Provider.ts"
-import type { ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
+import { Provider, type SessionPage, type SoldItems } from "../Provider.ts"
+import type { KeyFor } from "../ProviderCall.ts"
+import type { AccountFailure, ProviderFailure } from "../ProviderErrors.ts"
 import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
-import type { SessionPage, SoldItems } from "./Port.ts"
 import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
-
-type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
 /** The seller, and what it may sell. */
 type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
@@ -79,13 +71,12 @@ const make = Effect.gen(function* () {
   const create = Effect.fn("CheckoutSessions.create")(function* (
     principal: Seller,
     params: CreateCheckoutSession,
-    effectKey: string,
+    keyFor: KeyFor,
     from?: FromPage
   ) {
     const terms = params.mode === "subscription" ? yield* prices.termsOf(principal, params.line_items) : []
     yield* checkLines(terms)
     const trialPeriodDays = trialOf(terms)
-    const operation = "checkout.sessions.create"
     const ofOrganization = yield* returnUrls.ownOf(principal)
     const own = {
       successUrl: from?.returnUrls.successUrl ?? ofOrganization.successUrl,
@@ -97,7 +88,7 @@ const make = Effect.gen(function* () {
         provider.createCheckoutSession(
           account,
           { ...params, trialPeriodDays, returnUrls: own, ...(page === undefined ? {} : { page }) },
-          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey }) }
+          keyFor(account)
         )
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
@@ -145,19 +136,19 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
     readonly create: (
       principal: Seller,
       params: CreateCheckoutSession,
-      effectKey: string,
+      keyFor: KeyFor,
       from?: FromPage
-    ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
     /**
      * Reads a session's items from the provider, where payers change quantities and owners offer upsells, cross-sells
      * and optional items. Once the session is complete, these are the items sold.
      */
-    readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, Failure>
+    readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
     /**
      * Like `soldIn`, and records the items, in case a crash prevented that when the session was created. Null if this
      * service did not create the session.
      */
-    readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>
+    readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
   }
 >() {
   static readonly layer: Layer.Layer<

@@ -1,7 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../../kit/Tenant.ts"
-import type { SoldItems } from "./Port.ts"
+import type { SoldItems } from "../Provider.ts"
 
 /** The record of the items of this service's sessions and payment links, by their id (contract 6.5). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({

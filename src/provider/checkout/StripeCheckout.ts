@@ -2,24 +2,22 @@ import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { canonical } from "../../kit/Idempotency.ts"
+import type { CheckoutSessionsPort, NewCheckoutSession } from "../Provider.ts"
 import type { ConnectedAccount } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import {
   named,
   namedPage,
-  page,
   type StripeCall,
   type StripeProviderOptions,
   toJson,
   withoutSecrets
 } from "../stripe/StripeCall.ts"
+import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { everyPage } from "../stripe/StripePages.ts"
-import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
-import type { ListCheckoutSessions } from "./Api.ts"
 import type { SessionCollection } from "./Collection.ts"
 import { checkoutMarker, pageKey } from "./Metadata.ts"
-import type { CheckoutSessionsPort, NewCheckoutSession } from "./Port.ts"
 import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
 
 /** The operator's pages, which payers return to if the organization has none of its own. */
@@ -95,16 +93,12 @@ export const checkoutFieldNames = {
   cancel_url: null
 } as const
 
-export const sessionsParams = (params: ListCheckoutSessions): Stripe.Checkout.SessionListParams => withTimeRange(params)
-
 /** Removes a session's lines, so that all answers are alike: Stripe returns only the first ten, and only on request. */
 const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
 
 export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
-  const retrieveCheckoutSession: CheckoutSessionsPort["retrieveCheckoutSession"] = (account, id) =>
-    named(
-      call("checkout.sessions.retrieve", account, (client, scope) => client.checkout.sessions.retrieve(id, {}, scope))
-    )
+  const { list, retrieve } = stripeObjects(call)
+  const retrieveCheckoutSession = retrieve("checkout.sessions.retrieve", (client) => client.checkout.sessions, {})
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("checkout.sessions.listLineItems", account, (client, scope) =>
       client.checkout.sessions.listLineItems(id, everyLine, scope)
@@ -145,12 +139,7 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           client.checkout.sessions.listLineItems(id, params, scope)
         )
       ),
-    listCheckoutSessions: (account, params) =>
-      page(
-        call("checkout.sessions.list", account, (client, scope) =>
-          client.checkout.sessions.list(sessionsParams(params), scope)
-        )
-      ).pipe(Effect.mapError(inOurNames(timeRangeNames))),
+    listCheckoutSessions: list("checkout.sessions.list", (client) => client.checkout.sessions, withTimeRange),
     // A payer may add optional items and cross-sells to the up to 100 lines of a new session
     listSessionItems: (account, id) =>
       Effect.map(

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { ProviderUnavailable } from "../../errors/Errors.ts"
+import type { SoldItems } from "../Provider.ts"
 import type { ProviderCall } from "../ProviderCall.ts"
 import { isRefusal } from "../ProviderErrors.ts"
-import type { SoldItems } from "./Port.ts"
 
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 

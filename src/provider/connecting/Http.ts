@@ -1,19 +1,15 @@
-import { HttpApiBuilder, HttpApp, HttpServerResponse } from "@effect/platform"
+import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, Redacted } from "effect"
 import { refusal } from "../../bounds/Refusals.ts"
 import { ValidationFailed } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
-import { requireWorkspace } from "../../identity/Access.ts"
 import { CurrentSession } from "../../identity/Authentication.ts"
-import { currentMember } from "../../identity/members/CurrentMember.ts"
+import { memberInWorkspace } from "../../identity/members/CurrentMember.ts"
 import { requestedEnvironment } from "../../identity/RequestedWorkspace.ts"
-import { BaseApi } from "../../kit/BaseApi.ts"
+import { serving } from "../../kit/Handlers.ts"
 import { AccountConnection, type Connection } from "./AccountConnection.ts"
 import { AccountConnectionApi, type AccountConnectionRecord } from "./Api.ts"
 import type { OnboardingUrl } from "./Port.ts"
-
-/** The signed-in person in the selected workspace. */
-const memberInWorkspace = Effect.zipLeft(currentMember, Effect.flatMap(CurrentSession, requireWorkspace))
 
 /** The signed-in person. Refuses another environment than the selected one, which another tab may have changed. */
 const memberIn = (environment: Environment) =>
@@ -72,36 +68,24 @@ const unstored = HttpApp.appendPreResponseHandler((_request, response) =>
 const revealed = ({ expiresAt, url }: OnboardingUrl) => Effect.as(unstored, { url: Redacted.value(url), expiresAt })
 
 /** Serves `AccountConnectionApi`. */
-export const accountConnectionHttp = HttpApiBuilder.group(
-  BaseApi.add(AccountConnectionApi),
-  "accountConnection",
-  (handlers) =>
-    Effect.map(AccountConnection, (connection) =>
-      handlers
-        .handle("get", () =>
-          Effect.flatMap(memberInWorkspace, (member) =>
-            Effect.map(connection.show(member), (found) => shown(member.environment, found))
-          )
-        )
-        .handle("startOnboarding", ({ payload }) =>
-          memberIn(payload.environment).pipe(
-            Effect.flatMap((member) => connection.startOnboarding(member, member.author)),
-            Effect.flatMap(revealed)
-          )
-        )
-        .handle("startOauth", ({ payload }) =>
-          Effect.gen(function* () {
-            const member = yield* memberIn(payload.environment)
-            const { id } = yield* CurrentSession
-            return yield* revealed(yield* connection.startAuthorization(member, member.author, id))
-          })
-        )
-        .handle("disconnect", ({ urlParams: { accountId, environment } }) =>
-          Effect.gen(function* () {
-            const member = yield* environment === undefined ? memberInWorkspace : memberIn(environment)
-            const isMeant = (environment ?? (yield* requestedEnvironment)) !== undefined
-            yield* connection.disconnect(member, accountId, member.author, { isMeant })
-          })
-        )
-    )
-)
+export const accountConnectionHttp = serving(AccountConnectionApi, AccountConnection, (connection) => ({
+  get: () =>
+    Effect.flatMap(memberInWorkspace, (member) =>
+      Effect.map(connection.show(member), (found) => shown(member.environment, found))
+    ),
+  startOnboarding: ({ payload }) =>
+    memberIn(payload.environment).pipe(
+      Effect.flatMap((member) => connection.startOnboarding(member, member.author)),
+      Effect.flatMap(revealed)
+    ),
+  startOauth: Effect.fnUntraced(function* ({ payload }) {
+    const member = yield* memberIn(payload.environment)
+    const { id } = yield* CurrentSession
+    return yield* revealed(yield* connection.startAuthorization(member, member.author, id))
+  }),
+  disconnect: Effect.fnUntraced(function* ({ urlParams: { accountId, environment } }) {
+    const member = yield* environment === undefined ? memberInWorkspace : memberIn(environment)
+    const isMeant = (environment ?? (yield* requestedEnvironment)) !== undefined
+    yield* connection.disconnect(member, accountId, member.author, { isMeant })
+  })
+}))

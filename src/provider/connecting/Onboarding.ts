@@ -12,8 +12,8 @@ import type { Author, Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
+import { keysOf } from "../ProviderCall.ts"
 import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
 import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
 import { connectingPaths } from "./Paths.ts"
@@ -44,14 +44,9 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   /** Creates the account at the provider, or finds the one that an earlier attempt created. */
   const create = Effect.fnUntraced(function* (tenant: Tenant, begun: Onboarding) {
     const { environment } = tenant
-    const idempotencyKey = providerIdempotencyKey({
-      tenant,
-      // No account exists yet
-      account: { environment, accountId: "" },
-      operation: "accounts.create",
-      effectKey: String(begun.generation)
-    })
-    const account = { environment, marker: idempotencyKey }
+    // No account exists yet
+    const options = keysOf(tenant, "accounts.create", String(begun.generation))({ environment, accountId: "" })
+    const account = { environment, marker: options.idempotencyKey }
     const find = provider.findCreatedAccount(account, begun.begunAt)
     const earlier = begun.outlivesKey ? yield* find : Option.none()
     if (Option.isSome(earlier)) {
@@ -65,7 +60,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
           onNone: () => Effect.zipRight(repo.giveUp(tenant, begun), connectingAtOnce())
         })
       )
-    return yield* provider.createAccount(account, { idempotencyKey }).pipe(
+    return yield* provider.createAccount(account, options).pipe(
       Effect.catchTags({
         // Another version of the service called first, with other parameters
         IdempotencyKeyReused: findOrGiveUp,
@@ -145,14 +140,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     yield* endPending(tenant)
     const accountId = yield* ensureConnected(tenant, author)
     const link = yield* accounts.use(tenant, (account) => provider.createOnboardingUrl(account, pagesOf(tenant)))
-    yield* audit({
-      organizationId: tenant.organizationId,
-      environment: tenant.environment,
-      author,
-      action: "account.onboarding_started",
-      targetType: "account",
-      targetId: accountId
-    })
+    yield* audit({ ...tenant, author, action: "account.onboarding_started", targetId: accountId })
     return link
   }, orUnavailable)
 

@@ -1,14 +1,17 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { BooleanFromQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
-import { ListLineItems } from "../checkout/Api.ts"
+import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
-import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import {
+  providerCreate,
+  providerGet,
+  providerGroup,
+  providerLineItems,
+  providerList,
+  providerUpdate
+} from "../Endpoints.ts"
+import { ProviderText, Quantity, Reference } from "../Schemas.ts"
 
 /** Whether the payer may change the quantity, and its bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({
@@ -67,7 +70,10 @@ export const ListPaymentLinks = strict(Schema.Struct({ ...pageFields, active: op
 export type ListPaymentLinks = typeof ListPaymentLinks.Type
 
 /** Payment links on the organization's connected account, each with all of its items. */
-export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
+export class PaymentLinksApi extends providerGroup(
+  "paymentLinks",
+  "Payment links on the organization's connected account"
+)
   .add(
     providerCreate("/payment-links", "payments:write", "Create a payment link")
       .setPayload(CreatePaymentLink)
@@ -84,13 +90,10 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
   )
   .add(providerGet("/payment-links/:id", "payments:read", "Read a payment link, with its items"))
   .add(
-    HttpApiEndpoint.get("lineItems", "/payment-links/:id/line-items")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(ListLineItems)
-      .addSuccess(ProviderPage)
-      .annotate(RequiredPermission, "payments:read")
-      .annotate(OpenApi.Summary, "List what a payment link sells")
-      .annotate(OpenApi.Description, "In the order of the link's `line_items`, each with its price.")
+    providerLineItems("/payment-links/:id/line-items", "payments:read", "List what a payment link sells").annotate(
+      OpenApi.Description,
+      "In the order of the link's `line_items`, each with its price."
+    )
   )
   .add(
     providerUpdate(
@@ -104,8 +107,4 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
         OpenApi.Description,
         "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
       )
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Payment links on the organization's connected account") {}
+  ) {}

@@ -1,46 +1,27 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { onAccount, write } from "../AccountOperations.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
+import { onAccount, reading, write } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
 import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
 
-export const paymentLinksHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const links = yield* PaymentLinks
-  return handlersOf(PaymentLinksApi, {
-    create: Effect.fnUntraced(function* ({ headers, payload }) {
+export const paymentLinksHandlers = handlersOf(
+  PaymentLinksApi,
+  Effect.all([Provider, PaymentLinks]),
+  ([provider, links]) => ({
+    ...reading(provider.listPaymentLinks, provider.retrievePaymentLink),
+    create: Effect.fnUntraced(function* (request) {
       const principal = yield* Principal
-      return yield* write(
-        {
-          operation: "payment_links.create",
-          callerKey: headers["idempotency-key"],
-          parameters: payload,
-          action: "payment_link.created",
-          targetType: "payment_link",
-          mayReplay: mayHaveLink(principal)
-        },
-        (effectKey) => links.create(principal, payload, effectKey)
+      const details = { operation: "payment_links.create", action: "payment_link.created" } as const
+      return yield* write({ ...details, mayReplay: mayHaveLink(principal) }, request, (keyFor) =>
+        links.create(principal, request.payload, keyFor)
       )
     }),
-    list: ({ urlParams }) => onAccount((account) => provider.listPaymentLinks(account, urlParams)),
-    get: ({ path }) => onAccount((account) => provider.retrievePaymentLink(account, path.id)),
     lineItems: ({ path, urlParams }) => onAccount((account) => provider.listLinkLines(account, path.id, urlParams)),
-    update: ({ headers, path, payload }) =>
-      Effect.flatMap(Principal, (principal) =>
-        write(
-          {
-            operation: "payment_links.update",
-            callerKey: headers["idempotency-key"],
-            parameters: { id: path.id, changes: payload },
-            action: "payment_link.updated",
-            targetType: "payment_link"
-          },
-          (effectKey) => links.update(principal, path.id, payload, effectKey)
-        )
+    update: (request) =>
+      write({ operation: "payment_links.update", action: "payment_link.updated" }, request, (keyFor) =>
+        Effect.flatMap(Principal, (principal) => links.update(principal, request.path.id, request.payload, keyFor))
       )
   })
-})
-
-export const paymentLinksHttp = serve(PaymentLinksApi, paymentLinksHandlers)
+)

@@ -1,25 +1,17 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Predicate } from "effect"
-import {
-  type PermissionDenied,
-  type ProviderAccountNotConnected,
-  ProviderUnavailable,
-  type ServiceUnavailable
-} from "../../errors/Errors.ts"
+import { type PermissionDenied, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
-import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { isMarked, ownPairs } from "../checkout/Metadata.ts"
 import { makeSoldItemsRepo } from "../checkout/SoldItemsRepo.ts"
-import { Provider } from "../Provider.ts"
-import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
-import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
+import { type CarriedMetadata, Provider } from "../Provider.ts"
+import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+import { type AccountFailure, isRefusal } from "../ProviderErrors.ts"
 import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
-import type { CarriedMetadata } from "./Port.ts"
 
 const make = Effect.gen(function* () {
   const provider = yield* Provider
@@ -30,19 +22,14 @@ const make = Effect.gen(function* () {
   const create = Effect.fn("PaymentLinks.create")(function* (
     principal: PrincipalShape,
     params: CreatePaymentLink,
-    effectKey: string
+    keyFor: KeyFor
   ) {
     const terms = yield* prices.termsOf(principal, params.line_items)
     const recurs = terms.some(({ recurring }) => recurring)
     yield* recurs ? requireSubscriptions(principal) : Effect.void
     const mode = recurs ? ("subscription" as const) : ("payment" as const)
-    const operation = "payment_links.create"
     const created = yield* accounts.use(principal, (account) =>
-      provider.createPaymentLink(
-        account,
-        { ...params, mode, trialPeriodDays: trialOf(terms) },
-        { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey }) }
-      )
+      provider.createPaymentLink(account, { ...params, mode, trialPeriodDays: trialOf(terms) }, keyFor(account))
     )
     yield* soldItems.insert(principal, String(created.link["id"]), created.soldItems).pipe(orUnavailable)
     return created.link
@@ -82,15 +69,12 @@ const make = Effect.gen(function* () {
     principal: PrincipalShape,
     id: string,
     changes: UpdatePaymentLink,
-    effectKey: string
+    keyFor: KeyFor
   ) {
     yield* changes.active === true ? requireToOpen(principal, id) : Effect.void
-    const tenant: Tenant = principal
-    return yield* accounts.use(tenant, (account) => {
-      const key = (step: string): WriteOptions => ({
-        idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "payment_links.update", effectKey, step })
-      })
-      const changed = provider.updatePaymentLink(account, id, changes, key(""))
+    return yield* accounts.use(principal, (account) => {
+      const key = (step?: string) => keyFor(account, step)
+      const changed = provider.updatePaymentLink(account, id, changes, key())
       return changes.metadata === undefined ? changed : Effect.flatMap(changed, (link) => carry(account, link, key))
     })
   })
@@ -129,11 +113,8 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
     readonly create: (
       principal: PrincipalShape,
       params: CreatePaymentLink,
-      effectKey: string
-    ) => Effect.Effect<
-      ProviderObject,
-      ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable
-    >
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
     /**
      * Changes a link; absent fields are unchanged, and metadata is merged. The resulting metadata of a link of this
      * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
@@ -143,11 +124,8 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
       principal: PrincipalShape,
       id: string,
       changes: UpdatePaymentLink,
-      effectKey: string
-    ) => Effect.Effect<
-      ProviderObject,
-      ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable
-    >
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
   }
 >() {
   static readonly layer: Layer.Layer<PaymentLinks, never, SqlClient.SqlClient | Provider | Accounts | Prices> =

@@ -3,13 +3,13 @@ import type Stripe from "stripe"
 import { checkoutMarker } from "../checkout/Metadata.ts"
 import { checkoutFieldNames } from "../checkout/StripeCheckout.ts"
 import { allLines, everyLine, soldItemsOf } from "../checkout/StripeLineItems.ts"
+import type { CarriedMetadata, NewPaymentLink, PaymentLinksPort } from "../Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { namedPage, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
-import { metadataParams } from "../stripe/StripeMetadata.ts"
+import { metadataParams } from "../stripe/StripeObjects.ts"
 import type { UpdatePaymentLink } from "./Api.ts"
-import type { CarriedMetadata, NewPaymentLink, PaymentLinksPort } from "./Port.ts"
 
 const expanded = { expand: ["line_items"] }
 

@@ -1,41 +1,39 @@
-import { Effect } from "effect"
 import type Stripe from "stripe"
-import { inOurNames } from "../RefusedFields.ts"
-import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
+import type { PaymentsPort } from "../Provider.ts"
+import type { StripeCall } from "../stripe/StripeCall.ts"
+import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
-import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
-import type { ListPayments } from "./Api.ts"
-import type { PaymentsPort } from "./Port.ts"
-
-/** The parameters of a list of charges or of payment intents. */
-export const paymentsParams = (params: ListPayments): Stripe.ChargeListParams & Stripe.PaymentIntentListParams =>
-  withTimeRange(params)
+import type { CreateRefund } from "./Api.ts"
 
 /** Whether the charge brought in money: not if it failed, is pending, or was authorized but not captured. */
 const isPayment = ({ captured, status }: Stripe.Charge): boolean => status === "succeeded" && captured
 
-/** Charges and payment intents at Stripe. */
-export const stripePayments = (call: StripeCall): PaymentsPort => ({
-  listCharges: (account, params) =>
-    page(call("charges.list", account, (client, scope) => client.charges.list(paymentsParams(params), scope))).pipe(
-      Effect.mapError(inOurNames(timeRangeNames))
-    ),
-  retrieveCharge: (account, id) =>
-    named(call("charges.retrieve", account, (client, scope) => client.charges.retrieve(id, {}, scope))),
-  hasCharges: (account) =>
-    someOnPages(
-      (params) => call("charges.list", account, (client, scope) => client.charges.list(params, scope)),
-      isPayment,
-      // After 2,000 charges without a success, assume that the account is old enough to have had its first payment
-      true
-    ),
-
-  listPaymentIntents: (account, params) =>
-    page(
-      call("payment_intents.list", account, (client, scope) =>
-        client.paymentIntents.list(paymentsParams(params), scope)
-      )
-    ).pipe(Effect.mapError(inOurNames(timeRangeNames))),
-  retrievePaymentIntent: (account, id) =>
-    named(call("payment_intents.retrieve", account, (client, scope) => client.paymentIntents.retrieve(id, {}, scope)))
+export const refundParams = ({ metadata, ...rest }: CreateRefund): Stripe.RefundCreateParams => ({
+  ...rest,
+  ...(metadata === undefined ? {} : { metadata: { ...metadata } })
 })
+
+/** Charges, payment intents, refunds, disputes and customers at Stripe. */
+export const stripePayments = (call: StripeCall): PaymentsPort => {
+  const { create, list, retrieve } = stripeObjects(call)
+  return {
+    listCharges: list("charges.list", (client) => client.charges, withTimeRange),
+    retrieveCharge: retrieve("charges.retrieve", (client) => client.charges, {}),
+    hasCharges: (account) =>
+      someOnPages(
+        (params) => call("charges.list", account, (client, scope) => client.charges.list(params, scope)),
+        isPayment,
+        // After 2,000 charges without a success, assume that the account is old enough to have had its first payment
+        true
+      ),
+    listPaymentIntents: list("payment_intents.list", (client) => client.paymentIntents, withTimeRange),
+    retrievePaymentIntent: retrieve("payment_intents.retrieve", (client) => client.paymentIntents, {}),
+    createRefund: create("refunds.create", (client) => client.refunds, refundParams),
+    listRefunds: list("refunds.list", (client) => client.refunds, withTimeRange),
+    retrieveRefund: retrieve("refunds.retrieve", (client) => client.refunds, {}),
+    listDisputes: list("disputes.list", (client) => client.disputes, withTimeRange),
+    retrieveDispute: retrieve("disputes.retrieve", (client) => client.disputes, {}),
+    listCustomers: list("customers.list", (client) => client.customers, withTimeRange),
+    retrieveCustomer: retrieve("customers.retrieve", (client) => client.customers, {})
+  }
+}

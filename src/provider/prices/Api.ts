@@ -1,10 +1,8 @@
-import { HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { rule } from "../../bounds/Rules.ts"
-import { Authentication } from "../../identity/Authentication.ts"
 import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
-import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
+import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import {
   type BrokenRule,
   Currency,
@@ -140,7 +138,7 @@ export const ListPrices = strict(
 export type ListPrices = typeof ListPrices.Type
 
 /** Prices on the organization's connected account. */
-export class PricesApi extends HttpApiGroup.make("prices")
+export class PricesApi extends providerGroup("prices", "Prices on the organization's connected account")
   .add(
     providerCreate("/prices", "products:write", "Create a price")
       .setPayload(CreatePrice)
@@ -158,8 +156,4 @@ export class PricesApi extends HttpApiGroup.make("prices")
         OpenApi.Description,
         "Absent fields are unchanged, null removes a `nickname` or `lookup_key`, and `metadata` is merged. What a price costs never changes: create another one, and move the `lookup_key` to it with `transfer_lookup_key`. A key that another price has is otherwise refused with `provider_resource_already_exists`. Past sales and running subscriptions at a deactivated price are unchanged."
       )
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Prices on the organization's connected account") {}
+  ) {}

@@ -1,11 +1,11 @@
 import { Clock, Context, Duration, Effect, Layer, Predicate } from "effect"
-import { PermissionDenied, type ProviderAccountNotConnected, type ServiceUnavailable } from "../../errors/Errors.ts"
+import { PermissionDenied } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount } from "../ProviderCall.ts"
-import type { ProviderFailure } from "../ProviderErrors.ts"
+import type { AccountFailure } from "../ProviderErrors.ts"
 import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
@@ -94,10 +94,7 @@ export class Prices extends Context.Tag("connected-payments/provider/Prices")<
      * Returns the terms of the price in each line, read from the provider and cached for 5 minutes. An unknown price is
      * refused as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
      */
-    readonly termsOf: (
-      tenant: Tenant,
-      lines: Lines
-    ) => Effect.Effect<ReadonlyArray<PriceTerms>, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+    readonly termsOf: (tenant: Tenant, lines: Lines) => Effect.Effect<ReadonlyArray<PriceTerms>, AccountFailure>
   }
 >() {
   static readonly layer: Layer.Layer<Prices, never, Provider | Accounts> = Layer.effect(Prices, make)

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { PricesPort } from "../Provider.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
-import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
-import { metadataParams } from "../stripe/StripeMetadata.ts"
+import type { StripeCall } from "../stripe/StripeCall.ts"
+import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
 import type { CreatePrice, ListPrices, UpdatePrice } from "./Api.ts"
-import type { PricesPort } from "./Port.ts"
 
 /** Prices, single or listed, are returned with their tiers (contract 4.13). */
 const expanded = { expand: ["tiers"] }
@@ -51,21 +51,17 @@ export const pricesParams = ({ lookup_keys, ...rest }: ListPrices): Stripe.Price
   ...expandedEach
 })
 
-export const stripePrices = (call: StripeCall): PricesPort => ({
-  createPrice: (account, params, { idempotencyKey }) =>
-    one(
-      call("prices.create", account, (client, scope) =>
-        client.prices.create(priceParams(params), { ...scope, idempotencyKey })
-      )
-    ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" })), Effect.mapError(explainRounding(params.currency))),
-  updatePrice: (account, id, changes, { idempotencyKey }) =>
-    named(
-      call("prices.update", account, (client, scope) =>
-        client.prices.update(id, priceChangeParams(changes), { ...scope, idempotencyKey })
-      )
-    ),
-  retrievePrice: (account, id) =>
-    named(call("prices.retrieve", account, (client, scope) => client.prices.retrieve(id, expanded, scope))),
-  listPrices: (account, params) =>
-    page(call("prices.list", account, (client, scope) => client.prices.list(pricesParams(params), scope)))
-})
+export const stripePrices = (call: StripeCall): PricesPort => {
+  const { create, list, retrieve, update } = stripeObjects(call)
+  const createPrice = create("prices.create", (client) => client.prices, priceParams)
+  return {
+    createPrice: (account, params, options) =>
+      createPrice(account, params, options).pipe(
+        Effect.mapError(inOurNames({ billing_scheme: "tiers" })),
+        Effect.mapError(explainRounding(params.currency))
+      ),
+    updatePrice: update("prices.update", (client) => client.prices, priceChangeParams),
+    retrievePrice: retrieve("prices.retrieve", (client) => client.prices, expanded),
+    listPrices: list("prices.list", (client) => client.prices, pricesParams)
+  }
+}

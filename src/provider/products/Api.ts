@@ -1,9 +1,7 @@
-import { HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authentication } from "../../identity/Authentication.ts"
 import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
-import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
+import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { amountRules, CustomUnitAmount, Recurring } from "../prices/PriceFields.ts"
 import {
   type BrokenRule,
@@ -90,7 +88,7 @@ export const ListProducts = strict(Schema.Struct({ ...pageFields, active: option
 export type ListProducts = typeof ListProducts.Type
 
 /** Products on the organization's connected account. */
-export class ProductsApi extends HttpApiGroup.make("products")
+export class ProductsApi extends providerGroup("products", "Products on the organization's connected account")
   .add(
     providerCreate("/products", "products:write", "Create a product")
       .setPayload(CreateProduct)
@@ -107,8 +105,4 @@ export class ProductsApi extends HttpApiGroup.make("products")
         OpenApi.Description,
         "Absent fields are unchanged, and `metadata` is merged. `default_price` sets one of the product's prices, `default_price_data` creates a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
       )
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Products on the organization's connected account") {}
+  ) {}

@@ -3,8 +3,8 @@ import { refusal } from "../../bounds/Refusals.ts"
 import { ValidationFailed } from "../../errors/Errors.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { Images } from "../../images/Images.ts"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
+import { reading, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { ProductsApi } from "./Api.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
@@ -21,43 +21,25 @@ const requireImages = (
     : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
-export const productsHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const products = yield* Products
-  const images = yield* Images
-  return handlersOf(ProductsApi, {
-    create: ({ headers, payload }) =>
+export const productsHandlers = handlersOf(
+  ProductsApi,
+  Effect.all([Provider, Products, Images]),
+  ([provider, products, images]) => ({
+    ...reading(provider.listProducts, provider.retrieveProduct),
+    create: (request) =>
       Effect.zipRight(
-        requireImages(images, payload),
-        writeOnAccount(
-          {
-            operation: "products.create",
-            callerKey: headers["idempotency-key"],
-            parameters: payload,
-            action: "product.created",
-            targetType: "product"
-          },
-          (account, options) => provider.createProduct(account, payload, options)
+        requireImages(images, request.payload),
+        writeOnAccount({ operation: "products.create", action: "product.created" }, request, (account, options) =>
+          provider.createProduct(account, request.payload, options)
         )
       ),
-    list: ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)),
-    get: ({ path }) => onAccount((account) => provider.retrieveProduct(account, path.id)),
-    update: Effect.fnUntraced(function* ({ headers, path, payload }) {
+    update: Effect.fnUntraced(function* (request) {
       const principal = yield* Principal
-      yield* requireImages(images, payload)
-      yield* requireKeyForPrice(payload, headers["idempotency-key"])
-      return yield* write(
-        {
-          operation: "products.update",
-          callerKey: headers["idempotency-key"],
-          parameters: { id: path.id, changes: payload },
-          action: "product.updated",
-          targetType: "product"
-        },
-        (effectKey) => products.update(principal, path.id, payload, effectKey)
+      yield* requireImages(images, request.payload)
+      yield* requireKeyForPrice(request.payload, request.headers["idempotency-key"])
+      return yield* write({ operation: "products.update", action: "product.updated" }, request, (keyFor) =>
+        products.update(principal, request.path.id, request.payload, keyFor)
       )
     })
   })
-})
-
-export const productsHttp = serve(ProductsApi, productsHandlers)
+)

@@ -1,11 +1,10 @@
 import { Context, Effect, Layer } from "effect"
-import { type ProviderAccountNotConnected, type ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
+import { ValidationFailed } from "../../errors/Errors.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
-import type { ConnectedAccount, WriteOptions } from "../ProviderCall.ts"
-import { isRefusal, type ProviderCallFailure, type ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
+import type { ConnectedAccount, KeyFor, WriteOptions } from "../ProviderCall.ts"
+import { type AccountFailure, isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { objectNotFound } from "../RefusalReasons.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
@@ -51,12 +50,10 @@ const make = Effect.gen(function* () {
     tenant: Tenant,
     id: string,
     params: UpdateProduct,
-    effectKey: string
+    keyFor: KeyFor
   ) {
     return yield* accounts.use(tenant, (account) => {
-      const key = (step: string): WriteOptions => ({
-        idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "products.update", effectKey, step })
-      })
+      const key = (step: string) => keyFor(account, step)
       const { default_price_data, ...changes } = params
       return default_price_data === undefined
         ? provider.updateProduct(account, id, changes, key("product"))
@@ -79,8 +76,8 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
       tenant: Tenant,
       id: string,
       params: UpdateProduct,
-      effectKey: string
-    ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure>
   }
 >() {
   static readonly layer: Layer.Layer<Products, never, Provider | Accounts> = Layer.effect(Products, make)

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { ProductChanges, ProductsPort } from "../Provider.ts"
 import { chosenByPayer, withoutUsage } from "../prices/StripePrices.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
-import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
-import { metadataParams } from "../stripe/StripeMetadata.ts"
+import type { StripeCall } from "../stripe/StripeCall.ts"
+import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
 import type { CreateProduct, DefaultPriceData } from "./Api.ts"
-import type { ProductChanges, ProductsPort } from "./Port.ts"
 
 /** Products, single or listed, are returned with their default price as an object (contract 4.13). */
 const expanded = { expand: ["default_price"] }
@@ -46,21 +46,18 @@ export const productChangeParams = (changes: ProductChanges): Stripe.ProductUpda
   }
 }
 
-export const stripeProducts = (call: StripeCall): ProductsPort => ({
-  createProduct: (account, params, { idempotencyKey }) =>
-    one(
-      call("products.create", account, (client, scope) =>
-        client.products.create(productParams(params), { ...scope, idempotencyKey })
-      )
-    ).pipe(Effect.mapError(explainRounding(params.default_price_data?.currency))),
-  updateProduct: (account, id, changes, { idempotencyKey }) =>
-    named(
-      call("products.update", account, (client, scope) =>
-        client.products.update(id, productChangeParams(changes), { ...scope, idempotencyKey })
-      )
-    ),
-  retrieveProduct: (account, id) =>
-    named(call("products.retrieve", account, (client, scope) => client.products.retrieve(id, expanded, scope))),
-  listProducts: (account, params) =>
-    page(call("products.list", account, (client, scope) => client.products.list({ ...params, ...expandedEach }, scope)))
-})
+export const stripeProducts = (call: StripeCall): ProductsPort => {
+  const { create, list, retrieve, update } = stripeObjects(call)
+  const createProduct = create("products.create", (client) => client.products, productParams)
+  return {
+    createProduct: (account, params, options) =>
+      Effect.mapError(createProduct(account, params, options), explainRounding(params.default_price_data?.currency)),
+    updateProduct: update("products.update", (client) => client.products, productChangeParams),
+    retrieveProduct: retrieve("products.retrieve", (client) => client.products, expanded),
+    listProducts: list(
+      "products.list",
+      (client) => client.products,
+      (params) => ({ ...params, ...expandedEach })
+    )
+  }
+}

@@ -1,12 +1,10 @@
-import { HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { remark, rule } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
-import { Authentication } from "../../identity/Authentication.ts"
 import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
-import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
+import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { type BrokenRule, Currency, UnitAmount } from "../Schemas.ts"
 
 const discountRules = (discount: {
@@ -118,7 +116,10 @@ export const ListPromotionCodes = strict(Schema.Struct({ ...pageFields, active: 
 export type ListPromotionCodes = typeof ListPromotionCodes.Type
 
 /** Promotion codes on the organization's connected account, each with its coupon. */
-export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
+export class PromotionCodesApi extends providerGroup(
+  "promotionCodes",
+  "Promotion codes on the organization's connected account"
+)
   .add(
     providerCreate("/promotion-codes", "coupons:write", "Create a promotion code")
       .setPayload(CreatePromotionCode)
@@ -141,8 +142,4 @@ export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
     )
       .setPayload(UpdatePromotionCode)
       .annotate(OpenApi.Description, "Absent fields are unchanged, and `metadata` is merged.")
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Promotion codes on the organization's connected account") {}
+  ) {}

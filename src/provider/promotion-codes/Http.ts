@@ -1,42 +1,25 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { handlersOf, serve } from "../../kit/Handlers.ts"
-import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { handlersOf } from "../../kit/Handlers.ts"
+import { reading, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PromotionCodesApi } from "./Api.ts"
 import { PromotionCodes } from "./PromotionCodes.ts"
 
-export const promotionCodesHandlers = Effect.gen(function* () {
-  const provider = yield* Provider
-  const promotionCodes = yield* PromotionCodes
-  return handlersOf(PromotionCodesApi, {
-    create: ({ headers, payload }) =>
-      Effect.flatMap(Principal, (principal) =>
-        write(
-          {
-            operation: "promotion_codes.create",
-            callerKey: headers["idempotency-key"],
-            parameters: payload,
-            action: "promotion_code.created",
-            targetType: "promotion_code"
-          },
-          (effectKey) => promotionCodes.create(principal, payload, effectKey)
-        )
+export const promotionCodesHandlers = handlersOf(
+  PromotionCodesApi,
+  Effect.all([Provider, PromotionCodes]),
+  ([provider, promotionCodes]) => ({
+    ...reading(provider.listPromotionCodes, provider.retrievePromotionCode),
+    create: (request) =>
+      write({ operation: "promotion_codes.create", action: "promotion_code.created" }, request, (keyFor) =>
+        Effect.flatMap(Principal, (principal) => promotionCodes.create(principal, request.payload, keyFor))
       ),
-    list: ({ urlParams }) => onAccount((account) => provider.listPromotionCodes(account, urlParams)),
-    get: ({ path }) => onAccount((account) => provider.retrievePromotionCode(account, path.id)),
-    update: ({ headers, path, payload }) =>
+    update: (request) =>
       writeOnAccount(
-        {
-          operation: "promotion_codes.update",
-          callerKey: headers["idempotency-key"],
-          parameters: { id: path.id, changes: payload },
-          action: "promotion_code.updated",
-          targetType: "promotion_code"
-        },
-        (account, options) => provider.updatePromotionCode(account, path.id, payload, options)
+        { operation: "promotion_codes.update", action: "promotion_code.updated" },
+        request,
+        (account, options) => provider.updatePromotionCode(account, request.path.id, request.payload, options)
       )
   })
-})
-
-export const promotionCodesHttp = serve(PromotionCodesApi, promotionCodesHandlers)
+)

@@ -1,16 +1,10 @@
 import { Context, Effect, Layer, Predicate } from "effect"
-import {
-  IdempotencyKeyReused,
-  type ProviderAccountNotConnected,
-  ProviderRequestRefused,
-  type ServiceUnavailable
-} from "../../errors/Errors.ts"
+import { IdempotencyKeyReused, ProviderRequestRefused } from "../../errors/Errors.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
-import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
-import { isRefusal, type ProviderCallFailure, type ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
+import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+import { type AccountFailure, isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePromotionCode } from "./Api.ts"
@@ -25,22 +19,12 @@ interface Steps {
 /** Maximum attempts of a request under one key: each may be refused, undone and repeated. */
 const maximumTries = 5
 
-const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): ReadonlyArray<Steps> =>
-  Array.from({ length: maximumTries }, (_, number) => {
-    const derived = (step: string) =>
-      providerIdempotencyKey({
-        tenant,
-        account,
-        operation: "promotion_codes.create",
-        effectKey,
-        step: `${step} ${number}`
-      })
-    return {
-      couponId: `svc_${derived("coupon id").slice(0, 32)}`,
-      coupon: { idempotencyKey: derived("coupon") },
-      code: { idempotencyKey: derived("code") }
-    }
-  })
+const stepsOf = (account: ConnectedAccount, keyFor: KeyFor): ReadonlyArray<Steps> =>
+  Array.from({ length: maximumTries }, (_, number) => ({
+    couponId: `svc_${keyFor(account, `coupon id ${number}`).idempotencyKey.slice(0, 32)}`,
+    coupon: keyFor(account, `coupon ${number}`),
+    code: keyFor(account, `code ${number}`)
+  }))
 
 const couponIdOf = ({ coupon }: ProviderObject): unknown => (Predicate.isRecord(coupon) ? coupon["id"] : coupon)
 
@@ -167,11 +151,11 @@ const make = Effect.gen(function* () {
   const create = Effect.fn("PromotionCodes.create")(function* (
     tenant: Tenant,
     params: CreatePromotionCode,
-    effectKey: string
+    keyFor: KeyFor
   ) {
     return yield* accounts.use(tenant, (account) =>
       Effect.gen(function* () {
-        const steps = stepsOf(tenant, account, effectKey)
+        const steps = stepsOf(account, keyFor)
         const found = yield* findActive(account, params.code)
         if (found === undefined) {
           return yield* tryToCreate(account, params, steps)
@@ -200,8 +184,8 @@ export class PromotionCodes extends Context.Tag("connected-payments/provider/Pro
     readonly create: (
       tenant: Tenant,
       params: CreatePromotionCode,
-      effectKey: string
-    ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure>
   }
 >() {
   static readonly layer: Layer.Layer<PromotionCodes, never, Provider | Accounts> = Layer.effect(PromotionCodes, make)

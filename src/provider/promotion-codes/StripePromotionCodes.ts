@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { NewCoupon, NewPromotionCode, PromotionCodesPort } from "../Provider.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { ProviderObject } from "../Schemas.ts"
-import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
-import { metadataParams } from "../stripe/StripeMetadata.ts"
-import type { UpdatePromotionCode } from "./Api.ts"
-import type { NewCoupon, NewPromotionCode, PromotionCodesPort } from "./Port.ts"
+import type { StripeCall } from "../stripe/StripeCall.ts"
+import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
+import type { ListPromotionCodes, UpdatePromotionCode } from "./Api.ts"
 
 const expanded = { expand: ["promotion.coupon.applies_to"] }
 
@@ -52,39 +52,29 @@ const couponFieldNames = {
   applies_to: "products"
 } as const
 
-export const stripePromotionCodes = (call: StripeCall): PromotionCodesPort => ({
-  createCoupon: (account, params, { idempotencyKey }) =>
-    one(
-      call("coupons.create", account, (client, scope) =>
-        client.coupons.create(couponParams(params), { ...scope, idempotencyKey })
-      )
-    ).pipe(
-      Effect.mapError(inOurNames(couponFieldNames)),
-      Effect.mapError(explainRounding("currency" in params.discount ? params.discount.currency : undefined))
-    ),
-  deleteCoupon: (account, id) =>
-    Effect.asVoid(call("coupons.del", account, (client, scope) => client.coupons.del(id, {}, scope))),
-
-  createPromotionCode: (account, params, { idempotencyKey }) =>
-    one(
-      call("promotionCodes.create", account, (client, scope) =>
-        client.promotionCodes.create(promotionCodeParams(params), { ...scope, idempotencyKey })
-      )
-    ).pipe(Effect.map(withCoupon)),
-  updatePromotionCode: (account, id, changes, { idempotencyKey }) =>
-    named(
-      call("promotionCodes.update", account, (client, scope) =>
-        client.promotionCodes.update(id, promotionCodeChangeParams(changes), { ...scope, idempotencyKey })
-      )
-    ).pipe(Effect.map(withCoupon)),
-  retrievePromotionCode: (account, id) =>
-    named(
-      call("promotionCodes.retrieve", account, (client, scope) => client.promotionCodes.retrieve(id, expanded, scope))
-    ).pipe(Effect.map(withCoupon)),
-  listPromotionCodes: (account, params) =>
-    page(
-      call("promotionCodes.list", account, (client, scope) =>
-        client.promotionCodes.list({ ...params, expand: ["data.promotion.coupon.applies_to"] }, scope)
-      )
-    ).pipe(Effect.map((list) => ({ ...list, data: list.data.map(withCoupon) })))
-})
+export const stripePromotionCodes = (call: StripeCall): PromotionCodesPort => {
+  const { create, list, retrieve, update } = stripeObjects(call)
+  const createCoupon = create("coupons.create", (client) => client.coupons, couponParams)
+  const codes = (client: Stripe) => client.promotionCodes
+  const createCode = create("promotionCodes.create", codes, promotionCodeParams)
+  const updateCode = update("promotionCodes.update", codes, promotionCodeChangeParams)
+  const retrieveCode = retrieve("promotionCodes.retrieve", codes, expanded)
+  const listCodes = list("promotionCodes.list", codes, (params: ListPromotionCodes & { readonly code?: string }) => ({
+    ...params,
+    expand: ["data.promotion.coupon.applies_to"]
+  }))
+  return {
+    createCoupon: (account, params, options) =>
+      createCoupon(account, params, options).pipe(
+        Effect.mapError(inOurNames(couponFieldNames)),
+        Effect.mapError(explainRounding("currency" in params.discount ? params.discount.currency : undefined))
+      ),
+    deleteCoupon: (account, id) =>
+      Effect.asVoid(call("coupons.del", account, (client, scope) => client.coupons.del(id, {}, scope))),
+    createPromotionCode: (...request) => Effect.map(createCode(...request), withCoupon),
+    updatePromotionCode: (...request) => Effect.map(updateCode(...request), withCoupon),
+    retrievePromotionCode: (...request) => Effect.map(retrieveCode(...request), withCoupon),
+    listPromotionCodes: (...request) =>
+      Effect.map(listCodes(...request), (page) => ({ ...page, data: page.data.map(withCoupon) }))
+  }
+}

@@ -1,21 +1,16 @@
 import { Effect, Layer } from "effect"
 import { Metrics, type MetricsWriter } from "../../telemetry/Metrics.ts"
 import { stripeAccount } from "../account/StripeAccount.ts"
-import { stripeBalanceTransactions } from "../balance-transactions/StripeBalanceTransactions.ts"
 import { stripeCheckoutSessions } from "../checkout/StripeCheckout.ts"
 import { stripeConnecting } from "../connecting/StripeConnecting.ts"
-import { stripeCustomers } from "../customers/StripeCustomers.ts"
-import { stripeDisputes } from "../disputes/StripeDisputes.ts"
 import { stripeEvents } from "../notifications/StripeEvents.ts"
 import { stripeNotifications } from "../notifications/StripeNotifications.ts"
 import { Provider, type ProviderShape } from "../Provider.ts"
 import { stripePaymentLinks } from "../payment-links/StripePaymentLinks.ts"
 import { stripePayments } from "../payments/StripePayments.ts"
-import { stripePayouts } from "../payouts/StripePayouts.ts"
 import { stripePrices } from "../prices/StripePrices.ts"
 import { stripeProducts } from "../products/StripeProducts.ts"
 import { stripePromotionCodes } from "../promotion-codes/StripePromotionCodes.ts"
-import { stripeRefunds } from "../refunds/StripeRefunds.ts"
 import { stripeSubscriptions } from "../subscriptions/StripeSubscriptions.ts"
 import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
 
@@ -25,20 +20,15 @@ const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | n
   const call = makeStripeCall(options, metrics)
   return {
     ...stripeAccount(call),
-    ...stripeBalanceTransactions(call),
     ...stripeCheckoutSessions(call, options),
     ...stripeConnecting(call, options),
-    ...stripeCustomers(call),
-    ...stripeDisputes(call),
     ...stripeEvents(call),
     ...stripeNotifications(options),
     ...stripePaymentLinks(call),
     ...stripePayments(call),
-    ...stripePayouts(call),
     ...stripePrices(call),
     ...stripeProducts(call),
     ...stripePromotionCodes(call),
-    ...stripeRefunds(call),
     ...stripeSubscriptions(call)
   }
 }

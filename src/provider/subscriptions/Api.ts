@@ -1,11 +1,7 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authentication } from "../../identity/Authentication.ts"
-import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
-import { providerGet, providerList } from "../Endpoints.ts"
-import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderObject } from "../Schemas.ts"
+import { IdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
+import { providerAction, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 
 /** Query of `GET P/subscriptions` (contract 4.4): without `status`, canceled ones are left out. */
 export const ListSubscriptions = strict(
@@ -40,7 +36,10 @@ export const UpdateSubscription = strict(
 export type UpdateSubscription = typeof UpdateSubscription.Type
 
 /** Subscriptions on the organization's connected account. */
-export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
+export class SubscriptionsApi extends providerGroup(
+  "subscriptions",
+  "Subscriptions on the organization's connected account"
+)
   .add(
     providerList("/subscriptions", "payments:read", "List subscriptions")
       .setUrlParams(ListSubscriptions)
@@ -51,33 +50,26 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
   )
   .add(providerGet("/subscriptions/:id", "payments:read", "Read a subscription"))
   .add(
-    HttpApiEndpoint.patch("update", "/subscriptions/:id")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
+    providerUpdate(
+      "/subscriptions/:id",
+      "subscriptions:write",
+      "Cancel a subscription at the end of its period, or undo that"
+    )
       .setHeaders(IdempotencyHeaders)
       .setPayload(UpdateSubscription)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "subscriptions:write")
-      .annotate(OpenApi.Summary, "Cancel a subscription at the end of its period, or undo that")
       .annotate(
         OpenApi.Description,
         "With `cancel_at_period_end: true` the subscription stays as it is until `cancel_at`, and then ends without another invoice: only then comes the event `subscription.canceled`. Until then `false` undoes it. Setting what is set already changes nothing."
       )
   )
   .add(
-    HttpApiEndpoint.post("cancel", "/subscriptions/:id/cancel")
-      .setPath(ProviderObjectPath)
-      .setUrlParams(NoQuery)
-      .setHeaders(IdempotencyHeaders)
-      .addSuccess(ProviderObject)
-      .annotate(RequiredPermission, "subscriptions:write")
-      .annotate(OpenApi.Summary, "Cancel a subscription at once")
-      .annotate(
-        OpenApi.Description,
-        "Cancels at once and returns the subscription; there is no body. Past payments are not refunded. Canceling a canceled subscription changes nothing and returns it as it is."
-      )
-  )
-  .addError(providerErrors)
-  .middleware(Authentication)
-  .prefix("/v2/organizations/:organizationId/provider")
-  .annotate(OpenApi.Description, "Subscriptions on the organization's connected account") {}
+    providerAction(
+      "cancel",
+      "/subscriptions/:id/cancel",
+      "subscriptions:write",
+      "Cancel a subscription at once"
+    ).annotate(
+      OpenApi.Description,
+      "Cancels at once and returns the subscription; there is no body. Past payments are not refunded. Canceling a canceled subscription changes nothing and returns it as it is."
+    )
+  ) {}

@@ -1,12 +1,12 @@
 import { Effect, Predicate } from "effect"
 import type Stripe from "stripe"
 import { ProviderRequestRefused } from "../../errors/Errors.ts"
+import type { SubscriptionsPort } from "../Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { isRefusal } from "../ProviderErrors.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
 import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
-import type { SubscriptionsPort } from "./Port.ts"
 
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
 
