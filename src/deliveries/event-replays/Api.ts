@@ -17,12 +17,14 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, EventReplayId, OrganizationId } from "../../kit/Ids.ts"
 import {
+  described,
   IdempotencyHeaders,
   NoQuery,
   OptionalIdempotencyHeaders,
   optional,
   pageFields,
-  strict
+  strict,
+  withStatus
 } from "../../kit/Request.ts"
 import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 
@@ -36,7 +38,13 @@ export const ListEventReplays = strict(
 export type ListEventReplays = typeof ListEventReplays.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
-const ReplayPath = Schema.Struct({ ...EndpointPath.fields, replayId: EventReplayId })
+const ReplayPath = Schema.Struct({
+  ...EndpointPath.fields,
+  replayId: described(
+    EventReplayId,
+    "As `id` in the answer that began the replay, and in the endpoint's list of replays"
+  )
+})
 
 /** Replays of events to an endpoint, new or old. */
 export class EventReplaysApi extends HttpApiGroup.make("eventReplays")
@@ -46,7 +54,7 @@ export class EventReplaysApi extends HttpApiGroup.make("eventReplays")
       .setUrlParams(NoQuery)
       .setHeaders(IdempotencyHeaders)
       .setPayload(StartEventReplay)
-      .addSuccess(EventReplay, { status: 202 })
+      .addSuccess(withStatus(202, EventReplay))
       .addError(errorSchema(EndpointDeleted))
       .addError(errorSchema(EndpointPaused))
       .addError(errorSchema(EventTypeNotSubscribed))

@@ -8,7 +8,16 @@ import { EventTypeName } from "../../events/EventCatalog.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import {
+  described,
+  listOf,
+  NoQuery,
+  optional,
+  ProviderId,
+  pageFields,
+  strict,
+  UnixSecondsFromQuery
+} from "../../kit/Request.ts"
 import { Delivery } from "../api/Api.ts"
 import { EventIdText } from "../api/EventIdText.ts"
 import { shownDeliveries } from "../api/ShownDeliveries.ts"
@@ -17,9 +26,10 @@ const eventFields = {
   id: Schema.String.annotations({ description: "`svc_evt_…`, the same in every delivery of the event" }),
   type: EventTypeName,
   test: Schema.Boolean.annotations({ description: "Whether it is a synthetic test's event" }),
-  receivedAt: Schema.Date.annotations({
-    description: "When the service received it; `created_at` of the event itself says when it happened"
-  }),
+  receivedAt: described(
+    Schema.Date,
+    "When the service received it; `created_at` of the event itself says when it happened"
+  ),
   event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
 }
 
@@ -27,10 +37,7 @@ const eventFields = {
 export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: "StoredEvent" })
 export type StoredEvent = typeof StoredEvent.Type
 
-export const StoredEventList = Schema.Struct({
-  data: Schema.Array(StoredEvent),
-  has_more: Schema.Boolean
-}).annotations({ identifier: "StoredEventList" })
+export const StoredEventList = listOf("StoredEventList", StoredEvent)
 export type StoredEventList = typeof StoredEventList.Type
 
 /** An event with its deliveries to all endpoints. */

@@ -15,7 +15,18 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { mostCounted, NoQuery, OptionalIdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
+import {
+  CreatedAt,
+  described,
+  listOf,
+  mostCounted,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  optional,
+  pageFields,
+  strict,
+  withStatus
+} from "../../kit/Request.ts"
 
 /**
  * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
@@ -23,8 +34,11 @@ import { mostCounted, NoQuery, OptionalIdempotencyHeaders, optional, pageFields,
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
-  since: Schema.Date,
-  state: Schema.Literal("running", "finished"),
+  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
+  state: described(
+    Schema.Literal("running", "finished").annotations({ identifier: "RecoveryState" }),
+    "`running` until everything that had failed was looked at, then `finished`"
+  ),
   total: Schema.Int.annotations({
     description: `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
   }),
@@ -32,14 +46,12 @@ export const Recovery = Schema.Struct({
   skipped: Schema.Int.annotations({
     description: "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
   }),
-  createdAt: Schema.Date,
-  finishedAt: Schema.NullOr(Schema.Date)
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
 }).annotations({ identifier: "Recovery" })
 export type Recovery = typeof Recovery.Type
 
-export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_more: Schema.Boolean }).annotations({
-  identifier: "RecoveryList"
-})
+export const RecoveryList = listOf("RecoveryList", Recovery)
 export type RecoveryList = typeof RecoveryList.Type
 
 export const StartRecovery = strict(
@@ -70,7 +82,7 @@ export class RecoveriesApi extends HttpApiGroup.make("recoveries")
       .setUrlParams(NoQuery)
       .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(StartRecovery)
-      .addSuccess(Recovery, { status: 202 })
+      .addSuccess(withStatus(202, Recovery))
       .addError(errorSchema(EndpointDeleted))
       .addError(errorSchema(RecoveryInProgress))
       .addError(errorSchema(IdempotencyKeyReused))

@@ -7,7 +7,7 @@ import { count } from "../../events/Fields.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId } from "../../kit/Ids.ts"
-import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import { DaysFromQuery, described, OrganizationPath, optional, strict } from "../../kit/Request.ts"
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
@@ -21,11 +21,11 @@ const Payments = Schema.Struct({
 
 export const PaymentDay = Schema.Struct({
   date: UtcDay,
-  currency: Schema.String,
-  succeeded: Payments,
-  failed: Payments,
-  refunded: Payments,
-  refundFailed: Payments
+  currency: described(Schema.String, "Lowercase ISO 4217 code"),
+  succeeded: described(Payments, "Payments that were received"),
+  failed: described(Payments, "Attempts to pay that failed, with what should have been received"),
+  refunded: described(Payments, "Refunds of charges, in part or in full"),
+  refundFailed: described(Payments, "Refunds that did not reach the payer: failed or canceled since they were made")
 }).annotations({ identifier: "PaymentDay" })
 export type PaymentDay = typeof PaymentDay.Type
 
@@ -49,7 +49,10 @@ export const EndpointDays = Schema.Struct({
 export const Statistics = Schema.Struct({
   from: UtcDay.annotations({ description: "The first day, in UTC" }),
   until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),
-  countedUntil: Schema.Date,
+  countedUntil: described(
+    Schema.Date,
+    "What was stored before this is counted, in ISO 8601; at normal load less than a minute ago"
+  ),
   payments: Schema.Array(PaymentDay).annotations({
     description: "By day and currency, the oldest day first; without those that have none"
   }),

@@ -11,11 +11,11 @@ import {
 import { EventType } from "../../events/Catalog.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, OrganizationPath, strict } from "../../kit/Request.ts"
+import { described, IdempotencyHeaders, NoQuery, OrganizationPath, strict } from "../../kit/Request.ts"
 import { TriggeredEvent } from "./TriggeredEvent.ts"
 
 export const TriggerEvent = strict(
-  Schema.Struct({ type: EventType.annotations({ description: "The event to make happen" }) }).annotations({
+  Schema.Struct({ type: described(EventType, "The event to make happen") }).annotations({
     identifier: "TriggerEvent"
   })
 )

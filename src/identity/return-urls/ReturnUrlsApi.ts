@@ -12,7 +12,6 @@ import {
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession } from "../sign-in/SessionApi.ts"
 
 const Shown = Schema.NullOr(Schema.String)
 
@@ -66,5 +65,4 @@ export class ReturnUrlsApi extends HttpApiGroup.make("returnUrls")
   )
   .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Pages that payers return to from checkout") {}

@@ -3,10 +3,10 @@ import { Schema } from "effect"
 import { echoed } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
 import { Authentication } from "../../identity/Authentication.ts"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, Reference } from "../Schemas.ts"
+import { Reference } from "../Schemas.ts"
 
 /** Query of `GET P/balance-transactions` (contract 4.4). */
 export const ListBalanceTransactions = strict(

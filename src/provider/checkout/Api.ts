@@ -3,11 +3,19 @@ import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
+import {
+  createdFields,
+  described,
+  IdempotencyHeaders,
+  NoQuery,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
 import { providerCreate, providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import {
-  createdFields,
   ofPaymentFields,
   ProviderObject,
   ProviderPage,
@@ -18,18 +26,23 @@ import {
 } from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
-const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
+const LineItem = Schema.Struct({ price: Reference, quantity: Quantity }).annotations({
+  identifier: "CreateCheckoutSessionLineItemsItem"
+})
 
 /** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are set beforehand (4.3). */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
-    mode: Schema.Literal("payment", "subscription"),
+    mode: described(
+      Schema.Literal("payment", "subscription").annotations({ identifier: "CreateCheckoutSessionMode" }),
+      "`payment` for a single payment, `subscription` for a recurring one"
+    ),
     line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)).annotations({
       description:
         "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
     }),
-    client_reference_id: optional(ProviderText(200)),
-    allow_promotion_codes: optional(Schema.Boolean),
+    client_reference_id: optional(ProviderText(200), "Your own reference of the order"),
+    allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
     metadata: optional(CheckoutMetadata)
   }).annotations({ identifier: "CreateCheckoutSession" })
 )

@@ -1,10 +1,9 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, pageFields, strict } from "../../kit/Request.ts"
 import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields } from "../Schemas.ts"
 
 /** Query of `GET P/customers`. There is no search by e-mail address: addresses in URLs end up in logs along the way. */
 export const ListCustomers = strict(Schema.Struct({ ...pageFields, ...createdFields }))

@@ -1,10 +1,10 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, pageFields, strict } from "../../kit/Request.ts"
 import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, ofPaymentFields } from "../Schemas.ts"
+import { ofPaymentFields } from "../Schemas.ts"
 
 /** Query of `GET P/disputes`. */
 export const ListDisputes = strict(Schema.Struct({ ...pageFields, ...createdFields, ...ofPaymentFields }))

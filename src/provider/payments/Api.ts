@@ -1,10 +1,10 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, pageFields, strict } from "../../kit/Request.ts"
 import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, payerOf } from "../Schemas.ts"
+import { payerOf } from "../Schemas.ts"
 
 /** Query of `GET P/charges` and `GET P/payment-intents` (contract 4.4). */
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))

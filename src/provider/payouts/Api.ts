@@ -1,17 +1,16 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields } from "../Schemas.ts"
 
 /** Query of `GET P/payouts`. */
 export const ListPayouts = strict(
   Schema.Struct({
     ...pageFields,
     ...createdFields,
-    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"))
+    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only these")
   })
 )
 export type ListPayouts = typeof ListPayouts.Type

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { remark, rule } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
 import { Authentication } from "../../identity/Authentication.ts"
-import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import { providerCreate, providerGet, providerList, providerUpdate } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
@@ -36,13 +36,16 @@ export const Discount = Schema.Struct({
   percent_off: optional(
     Schema.Finite.pipe(Schema.between(0.01, 100)).annotations({ description: "Percentage, 0.01 to 100" })
   ),
-  amount_off: optional(UnitAmount.pipe(Schema.greaterThanOrEqualTo(1))),
+  amount_off: optional(
+    UnitAmount.pipe(Schema.greaterThanOrEqualTo(1)),
+    "How much it takes off, in the smallest currency unit"
+  ),
   currency: optional(Currency)
 })
   .pipe(Schema.filter(discountRules))
   .annotations({
     ...rule("must be an object with percent_off, or with amount_off and currency"),
-    description: "`percent_off`, or `amount_off` with `currency`"
+    identifier: "CreatePromotionCodeDiscount"
   })
 
 const durationRules = (code: {
@@ -74,12 +77,15 @@ export const CreatePromotionCode = strict(
       description: "What payers enter; letters and digits, unique among the active codes whatever its case",
       examples: ["SUMMER25"]
     }),
-    discount: Discount,
-    duration: Schema.Literal("once", "forever", "repeating"),
+    discount: described(Discount, "`percent_off`, or `amount_off` with `currency`"),
+    duration: described(
+      Schema.Literal("once", "forever", "repeating").annotations({ identifier: "CreatePromotionCodeDuration" }),
+      "How long it applies to a subscription"
+    ),
     duration_in_months: optional(
       Schema.Int.pipe(Schema.between(1, 36)).annotations({ description: "With `repeating`, and only then" })
     ),
-    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000))),
+    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000)), "How often it can be used"),
     expires_at: optional(
       Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
         ...remark("of Unix seconds"),

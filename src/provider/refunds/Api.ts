@@ -1,10 +1,10 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerCreate, providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { amountRemark, createdFields, Metadata, maximumAmount, ofPaymentFields, Reference } from "../Schemas.ts"
+import { amountRemark, Metadata, maximumAmount, ofPaymentFields, Reference } from "../Schemas.ts"
 
 /** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
@@ -17,7 +17,12 @@ export const CreateRefund = strict(
         description: "Smallest currency unit. Default: all that has not been refunded yet"
       })
     ),
-    reason: optional(Schema.Literal("duplicate", "fraudulent", "requested_by_customer")),
+    reason: optional(
+      Schema.Literal("duplicate", "fraudulent", "requested_by_customer").annotations({
+        identifier: "CreateRefundReason"
+      }),
+      "For the provider's reports and the payer's bank; a `fraudulent` payment's card is blocked at the provider"
+    ),
     metadata: optional(Metadata)
   })
     .pipe(
