@@ -83,30 +83,31 @@ export const Endpoint = Schema.Struct({
   active: described(Schema.Boolean, "False while the endpoint is paused: events that come then are skipped"),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds"),
-  previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
-    description: "Until when the previous secret still signs; null if there is none"
-  })
+  previousSecretExpiresAt: described(
+    Schema.NullOr(Schema.Date),
+    "Until when the previous secret still signs; null if there is none"
+  )
 }).annotations({ identifier: "Endpoint" })
 export type Endpoint = typeof Endpoint.Type
 
 /** The answer to create: the endpoint with its signing secret, shown only this once. */
 export const CreatedEndpoint = Schema.Struct({
   ...Endpoint.fields,
-  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown only this once" }),
-  standardWebhooksSecret: Schema.String.annotations({
-    description:
-      "The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `signingSecret`, shown only this once"
-  })
+  signingSecret: described(Schema.String, "`whsec_…`, shown only this once"),
+  standardWebhooksSecret: described(
+    Schema.String,
+    "The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `signingSecret`, shown only this once"
+  )
 }).annotations({ identifier: "CreatedEndpoint" })
 export type CreatedEndpoint = typeof CreatedEndpoint.Type
 
 /** The answer to rotate-secret: the endpoint with its new signing secret, shown only this once. */
 export const RotatedEndpoint = Schema.Struct({
   ...CreatedEndpoint.fields,
-  previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
-    description:
-      "Until when the previous secret also signs new events: 24 hours from now; null if it was lost with the key that encrypted it"
-  })
+  previousSecretExpiresAt: described(
+    Schema.NullOr(Schema.Date),
+    "Until when the previous secret also signs new events: 24 hours from now; null if it was lost with the key that encrypted it"
+  )
 }).annotations({ identifier: "RotatedEndpoint" })
 export type RotatedEndpoint = typeof RotatedEndpoint.Type
 
@@ -115,9 +116,10 @@ export const EndpointList = Schema.Struct({
     Schema.Array(
       Schema.Struct({
         ...Endpoint.fields,
-        recentFailures: Schema.Int.annotations({
-          description: `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
-        })
+        recentFailures: described(
+          Schema.Int,
+          `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
+        )
       }).annotations({ identifier: "ListedEndpoint" })
     ),
     "All of them, in the order of their creation"
@@ -137,10 +139,10 @@ export type EndpointList = typeof EndpointList.Type
 export const CreateEndpoint = strict(
   Schema.Struct({
     name: EndpointName,
-    url: DestinationText.annotations({
-      description:
-        "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
-    }),
+    url: described(
+      DestinationText,
+      "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
+    ),
     events: Subscriptions,
     filters: optional(UnjudgedFilters)
   }).annotations({ identifier: "CreateEndpoint" })
@@ -172,7 +174,7 @@ export type SendTest = typeof SendTest.Type
 /** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
-  eventId: Schema.String.annotations({ description: "`svc_test_evt_…`" }),
+  eventId: described(Schema.String, "`svc_test_evt_…`"),
   state: described(DeliveryState, "Always `queued`: the test is sent as soon as a worker has room"),
   test: described(Schema.Literal(true), "Always true: it proves nothing about money")
 }).annotations({ identifier: "QueuedTest" })
@@ -183,7 +185,7 @@ export const SkippedEvent = Schema.Struct({
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),
   type: EventTypeName,
   createdAt: described(Schema.Date, "When it was skipped"),
-  event: Schema.Unknown.annotations({ description: "The event envelope, as it would have been sent" })
+  event: described(Schema.Unknown, "The event envelope, as it would have been sent")
 }).annotations({ identifier: "SkippedEvent" })
 export type SkippedEvent = typeof SkippedEvent.Type
 

@@ -155,10 +155,8 @@ export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": opt
 
 /** The same key for calls without headers, such as the tool server's. */
 export const OptionalIdempotencyKey = optional(
-  IdempotencyKey.annotations({
-    description:
-      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
-  })
+  IdempotencyKey,
+  "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
 )
 
 /** A whole number in a query, in decimal digits only: no signs, exponents, spaces or other bases. */
@@ -184,7 +182,7 @@ const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, defa
 /** The paging parameters of every list. */
 export const pageFields = {
   limit: optional(Limit),
-  starting_after: optional(ProviderId.annotations({ description: "The last id of the previous page" }))
+  starting_after: optional(ProviderId, "The last id of the previous page")
 }
 
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })

@@ -98,7 +98,7 @@ export const ProviderText = (max: number) => text({ min: 1, max })
 
 /** An optional text; an empty string removes it from the object. */
 export const removable = <A extends string>(text: Schema.Schema<A, string>) =>
-  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
+  optional(Schema.Union(text, Schema.Literal("")), "An empty string removes it")
 
 /** The id of another object, e.g. a price's product. */
 export const Reference = ProviderId

@@ -71,7 +71,7 @@ export type Attempt = typeof Attempt.Type
 export const DeliveryDetail = Schema.Struct({
   ...Delivery.fields,
   attempts: described(Schema.Array(Attempt), "The attempts so far, the first one first"),
-  event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
+  event: described(Schema.Unknown, "The event envelope, as it is sent")
 }).annotations({ identifier: "DeliveryDetail" })
 export type DeliveryDetail = typeof DeliveryDetail.Type
 
@@ -82,7 +82,7 @@ export type DeliveryList = typeof DeliveryList.Type
 export const ListDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
     state: optional(DeliveryState),
     type: optional(EventType),
     ...createdFields
@@ -94,9 +94,9 @@ export type ListDeliveries = typeof ListDeliveries.Type
 export const ListAllDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
-    endpoint_id: optional(EndpointId.annotations({ description: "Only deliveries to this endpoint (UUID)" })),
-    event_id: optional(EventIdText.annotations({ description: "Only deliveries of this event" })),
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    endpoint_id: optional(EndpointId, "Only deliveries to this endpoint (UUID)"),
+    event_id: optional(EventIdText, "Only deliveries of this event"),
     state: optional(DeliveryState),
     type: optional(EventType),
     ...createdFields

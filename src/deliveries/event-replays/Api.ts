@@ -32,7 +32,7 @@ import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts
 export const ListEventReplays = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(EventReplayId.annotations({ description: "The last id of the previous page" }))
+    starting_after: optional(EventReplayId, "The last id of the previous page")
   })
 )
 export type ListEventReplays = typeof ListEventReplays.Type

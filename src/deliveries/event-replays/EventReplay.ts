@@ -11,18 +11,19 @@ export const EventReplay = Schema.Struct({
   endpointId: EndpointId,
   since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
   until: described(Schema.Date, "The end of the time that it is about, in ISO 8601; what came later is left out"),
-  types: Schema.NullOr(Schema.Array(EventTypeName)).annotations({
-    description: "The types that were asked for; null for all that the endpoint subscribes to"
-  }),
+  types: described(
+    Schema.NullOr(Schema.Array(EventTypeName)),
+    "The types that were asked for; null for all that the endpoint subscribes to"
+  ),
   state: described(
     Schema.Literal("running", "finished", "canceled").annotations({ identifier: "EventReplayState" }),
     "`running` until all of the time was looked at, then `finished`; or `canceled`"
   ),
-  queued: Schema.Int.annotations({ description: "Deliveries that it has created so far" }),
-  skipped: Schema.Int.annotations({
-    description:
-      "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
-  }),
+  queued: described(Schema.Int, "Deliveries that it has created so far"),
+  skipped: described(
+    Schema.Int,
+    "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
+  ),
   reachedAt: described(
     Schema.Date,
     "How far it is, on the way from `since` to `until`: all events received before this have been looked at"
@@ -37,11 +38,10 @@ export type EventReplayList = typeof EventReplayList.Type
 
 export const StartEventReplay = strict(
   Schema.Struct({
-    since: Instant.annotations({ description: "Events that were received at this time or later; not in the future" }),
+    since: described(Instant, "Events that were received at this time or later; not in the future"),
     until: optional(
-      Instant.annotations({
-        description: "Events that were received before this time; after `since`, not in the future. Default: now"
-      })
+      Instant,
+      "Events that were received before this time; after `since`, not in the future. Default: now"
     ),
     types: optional(
       uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({

@@ -39,13 +39,15 @@ export const Recovery = Schema.Struct({
     Schema.Literal("running", "finished").annotations({ identifier: "RecoveryState" }),
     "`running` until everything that had failed was looked at, then `finished`"
   ),
-  total: Schema.Int.annotations({
-    description: `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
-  }),
-  queued: Schema.Int.annotations({ description: "How many of them have been queued for one more attempt so far" }),
-  skipped: Schema.Int.annotations({
-    description: "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
-  }),
+  total: described(
+    Schema.Int,
+    `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
+  ),
+  queued: described(Schema.Int, "How many of them have been queued for one more attempt so far"),
+  skipped: described(
+    Schema.Int,
+    "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
+  ),
   createdAt: CreatedAt,
   finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
 }).annotations({ identifier: "Recovery" })
@@ -56,9 +58,10 @@ export type RecoveryList = typeof RecoveryList.Type
 
 export const StartRecovery = strict(
   Schema.Struct({
-    since: Instant.annotations({
-      description: "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
-    })
+    since: described(
+      Instant,
+      "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
+    )
   }).annotations({ identifier: "StartRecovery" })
 )
 export type StartRecovery = typeof StartRecovery.Type
@@ -67,7 +70,7 @@ export type StartRecovery = typeof StartRecovery.Type
 export const ListRecoveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(RecoveryId.annotations({ description: "The last id of the previous page" }))
+    starting_after: optional(RecoveryId, "The last id of the previous page")
   })
 )
 export type ListRecoveries = typeof ListRecoveries.Type

@@ -42,26 +42,26 @@ export type DeliveryDay = typeof DeliveryDay.Type
 
 export const EndpointDays = Schema.Struct({
   id: EndpointId,
-  days: Schema.Array(DeliveryDay).annotations({ description: "The oldest first; without days that have none" })
+  days: described(Schema.Array(DeliveryDay), "The oldest first; without days that have none")
 }).annotations({ identifier: "EndpointDays" })
 
 /** The counts that an overview shows. */
 export const Statistics = Schema.Struct({
-  from: UtcDay.annotations({ description: "The first day, in UTC" }),
-  until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),
+  from: described(UtcDay, "The first day, in UTC"),
+  until: described(UtcDay, "The last day, in UTC: the current one"),
   countedUntil: described(
     Schema.Date,
     "What was stored before this is counted, in ISO 8601; at normal load less than a minute ago"
   ),
-  payments: Schema.Array(PaymentDay).annotations({
-    description: "By day and currency, the oldest day first; without those that have none"
-  }),
-  deliveries: Schema.Array(DeliveryDay).annotations({
-    description: "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
-  }),
-  endpoints: Schema.Array(EndpointDays).annotations({
-    description: "The same by endpoint, of those that exist, the oldest first"
-  })
+  payments: described(
+    Schema.Array(PaymentDay),
+    "By day and currency, the oldest day first; without those that have none"
+  ),
+  deliveries: described(
+    Schema.Array(DeliveryDay),
+    "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
+  ),
+  endpoints: described(Schema.Array(EndpointDays), "The same by endpoint, of those that exist, the oldest first")
 }).annotations({ identifier: "Statistics" })
 export type Statistics = typeof Statistics.Type
 

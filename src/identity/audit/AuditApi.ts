@@ -53,16 +53,16 @@ const AnyId = text({
 export const ListAudit = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(Uuid.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(Uuid, "The last id of the previous page"),
     action: optional(
       OwnName.annotations({
         description: "Only this action, such as `endpoint.created`",
         examples: ["endpoint.created"]
       })
     ),
-    author_id: optional(AnyId.annotations({ description: "Only what this person, key or operator did" })),
+    author_id: optional(AnyId, "Only what this person, key or operator did"),
     target_type: optional(OwnName.annotations({ description: "Only changes of such objects", examples: ["endpoint"] })),
-    target_id: optional(AnyId.annotations({ description: "Only changes of this object" })),
+    target_id: optional(AnyId, "Only changes of this object"),
     ...createdFields
   })
 )

@@ -49,10 +49,8 @@ export const CreateInvitation = strict(
     email: Email,
     role: InvitedRole,
     environments: optional(
-      Environments.annotations({
-        description:
-          "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
-      })
+      Environments,
+      "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
     )
   }).annotations({ identifier: "CreateInvitation" })
 )

@@ -34,13 +34,13 @@ export const ApiKey = Schema.Struct({
     Schema.NullOr(Schema.Date),
     "From when on it is refused, in ISO 8601; null if it does not expire"
   ),
-  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null if it was never used" })
+  lastUsedAt: described(Schema.NullOr(Schema.Date), "To the minute; null if it was never used")
 }).annotations({ identifier: "ApiKey" })
 
 /** The answer to create: the record with the key, shown only this once. */
 export const CreatedApiKey = Schema.Struct({
   ...ApiKey.fields,
-  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown only this once" })
+  key: described(Schema.String, "`pk_test_…` or `pk_live_…`, shown only this once")
 }).annotations({ identifier: "CreatedApiKey" })
 
 export const ApiKeyList = Schema.Struct({ data: described(Schema.Array(ApiKey), "The newest first") }).annotations({
@@ -56,7 +56,7 @@ export const CreateApiKey = strict(
       Schema.Literal("test", "live").annotations({ identifier: "CreateApiKeyMode" }),
       "Default test: production needs an explicit live"
     ),
-    expiresAt: optional(Instant.annotations({ description: "In the future; if absent, the key does not expire" }))
+    expiresAt: optional(Instant, "In the future; if absent, the key does not expire")
   }).annotations({ identifier: "CreateApiKey" })
 )
 export type CreateApiKey = typeof CreateApiKey.Type

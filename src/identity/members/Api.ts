@@ -16,9 +16,10 @@ export const Member = Schema.Struct({
   personId: described(Schema.UUID, "The person's UUID, as the audit log names them"),
   email: described(Schema.String, "The address that links are mailed to"),
   role: MemberRole,
-  environments: Schema.Array(WorkspaceEnvironment).annotations({
-    description: "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
-  }),
+  environments: described(
+    Schema.Array(WorkspaceEnvironment),
+    "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
+  ),
   joinedAt: described(Schema.Date, "When the person joined, in ISO 8601")
 }).annotations({ identifier: "Member" })
 
@@ -30,9 +31,7 @@ export const MemberList = Schema.Struct({
 export const UpdateMember = strict(
   Schema.Struct({
     role: optional(MemberRole),
-    environments: optional(
-      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers only" })
-    )
+    environments: optional(Environments, "Replaces the granted ones; for developers and viewers only")
   }).annotations({ identifier: "UpdateMember" })
 )
 
@@ -40,10 +39,8 @@ export const UpdateMember = strict(
 export const MemberKeys = strict(
   Schema.Struct({
     keep_keys: optional(
-      BooleanFromQuery.annotations({
-        description:
-          "true keeps the API keys that the member created; otherwise those that they could no longer give are revoked. Not allowed for your own keys"
-      })
+      BooleanFromQuery,
+      "true keeps the API keys that the member created; otherwise those that they could no longer give are revoked. Not allowed for your own keys"
     )
   })
 )

@@ -44,10 +44,10 @@ export const RenamedOrganization = Schema.Struct({ id: OrganizationId, name: Org
 })
 
 const OrganizationPath = Schema.Struct({
-  organizationId: Uuid.annotations({
-    description:
-      "The organization's id (UUID): it must be the signed-in person's, so that no other is changed by mistake"
-  })
+  organizationId: described(
+    Uuid,
+    "The organization's id (UUID): it must be the signed-in person's, so that no other is changed by mistake"
+  )
 })
 
 /** Organizations of people: creating (contract 14.3), renaming and closing them. */

@@ -30,21 +30,24 @@ export const SignedIn = Schema.Struct({
     WorkspaceEnvironment,
     "The environment that the request names, or else the selected workspace's"
   ),
-  workspaces: Schema.Array(
-    Schema.Struct({
-      environment: WorkspaceEnvironment,
-      permissions: Schema.Array(Permission).annotations({
-        description: "What the person may do there, as keys have it; `/identity` goes by the role"
-      })
-    }).annotations({ identifier: "SessionWorkspacesItem" })
-  ).annotations({ description: "The workspaces that the person may enter" }),
+  workspaces: described(
+    Schema.Array(
+      Schema.Struct({
+        environment: WorkspaceEnvironment,
+        permissions: Schema.Array(Permission).annotations({
+          description: "What the person may do there, as keys have it; `/identity` goes by the role"
+        })
+      }).annotations({ identifier: "SessionWorkspacesItem" })
+    ),
+    "The workspaces that the person may enter"
+  ),
   expiresAt: described(Schema.Date, "12 hours after the last request, and at most 30 days after signing in")
 }).annotations({ identifier: "Session" })
 export type SignedIn = typeof SignedIn.Type
 
 export const SessionShown = Schema.Struct({
   id: described(Schema.UUID, "The id by which it can be ended"),
-  current: Schema.Boolean.annotations({ description: "Whether this request came with it" }),
+  current: described(Schema.Boolean, "Whether this request came with it"),
   environment: WorkspaceEnvironment,
   createdAt: CreatedAt,
   lastUsedAt: described(Schema.Date, "When it was used last, to the minute, in ISO 8601"),

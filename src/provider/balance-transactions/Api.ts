@@ -24,7 +24,7 @@ export const ListBalanceTransactions = strict(
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),
-    payout: optional(Reference.annotations({ description: "Only those that this automatic payout paid out" }))
+    payout: optional(Reference, "Only those that this automatic payout paid out")
   })
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type

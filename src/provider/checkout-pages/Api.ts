@@ -39,10 +39,11 @@ const maxItems = 20
 
 /** The bounds within which the payer chooses a quantity. */
 const AdjustableQuantity = Schema.Struct({
-  minimum: Schema.Int.pipe(Schema.between(0, maxQuantity)).annotations({
-    description: "The least; 0 if the payer may leave the item out"
-  }),
-  maximum: Schema.Int.pipe(Schema.between(1, maxQuantity)).annotations({ description: "The most" })
+  minimum: described(
+    Schema.Int.pipe(Schema.between(0, maxQuantity)),
+    "The least; 0 if the payer may leave the item out"
+  ),
+  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The most")
 }).annotations({ identifier: "AdjustableQuantity", description: "The bounds within which the payer chooses" })
 
 /** Returns the broken rules of an item's quantity and its bounds. */
@@ -62,10 +63,11 @@ const brokenQuantity = ({ adjustableQuantity, quantity }: NewItem): ReadonlyArra
 }
 
 const itemFields = {
-  price: Reference.annotations({ description: "The id of the price that it is sold at" }),
-  quantity: Schema.Int.pipe(Schema.between(0, maxQuantity)).annotations({
-    description: "How many; if the payer chooses, what the page shows first"
-  })
+  price: described(Reference, "The id of the price that it is sold at"),
+  quantity: described(
+    Schema.Int.pipe(Schema.between(0, maxQuantity)),
+    "How many; if the payer chooses, what the page shows first"
+  )
 }
 
 interface NewItem {
@@ -162,8 +164,8 @@ export type UpdateCheckoutPage = typeof UpdateCheckoutPage.Type
 
 /** An item with its price and product data, as read from the provider when the items were set. */
 export const CheckoutPageItem = Schema.Struct({
-  price: Schema.String.annotations({ description: "The id of the price that it is sold at" }),
-  quantity: Schema.Int.annotations({ description: "How many; if the payer chooses, what the page shows first" }),
+  price: described(Schema.String, "The id of the price that it is sold at"),
+  quantity: described(Schema.Int, "How many; if the payer chooses, what the page shows first"),
   adjustableQuantity: described(
     Schema.NullOr(
       Schema.Struct({
@@ -173,29 +175,31 @@ export const CheckoutPageItem = Schema.Struct({
     ),
     "The bounds within which the payer chooses; null if the quantity is fixed"
   ),
-  product: Schema.String.annotations({ description: "The id of the price's product" }),
-  name: Schema.String.annotations({ description: "The product's name when the items were set" }),
-  currency: Schema.String.annotations({ description: "Lowercase ISO 4217 code" }),
-  unitAmount: Schema.NullOr(Schema.Int).annotations({
-    description: "The price of one, in the smallest currency unit; null if the quantity or the payer decides it"
-  }),
-  recurring: Schema.NullOr(
-    Schema.Struct({
-      interval: Schema.String.annotations({ description: "`day`, `week`, `month` or `year`" }),
-      intervalCount: Schema.Int.annotations({ description: "How many of these make a period" })
-    }).annotations({ identifier: "CheckoutPageItemRecurring" })
-  ).annotations({ description: "How often it is charged; null for once" })
+  product: described(Schema.String, "The id of the price's product"),
+  name: described(Schema.String, "The product's name when the items were set"),
+  currency: described(Schema.String, "Lowercase ISO 4217 code"),
+  unitAmount: described(
+    Schema.NullOr(Schema.Int),
+    "The price of one, in the smallest currency unit; null if the quantity or the payer decides it"
+  ),
+  recurring: described(
+    Schema.NullOr(
+      Schema.Struct({
+        interval: Schema.String.annotations({ description: "`day`, `week`, `month` or `year`" }),
+        intervalCount: Schema.Int.annotations({ description: "How many of these make a period" })
+      }).annotations({ identifier: "CheckoutPageItemRecurring" })
+    ),
+    "How often it is charged; null for once"
+  )
 }).annotations({ identifier: "CheckoutPageItem" })
 export type CheckoutPageItem = typeof CheckoutPageItem.Type
 
 export const CheckoutPage = Schema.Struct({
-  id: CheckoutPageId.annotations({
-    description: "The page's id, which its sessions have as the metadata `svc_checkout_page`"
-  }),
-  url: Schema.String.annotations({ description: "The page that payers open: random, and never another's" }),
-  slug: Schema.String.annotations({ description: "The last part of the URL; it never changes" }),
+  id: described(CheckoutPageId, "The page's id, which its sessions have as the metadata `svc_checkout_page`"),
+  url: described(Schema.String, "The page that payers open: random, and never another's"),
+  slug: described(Schema.String, "The last part of the URL; it never changes"),
   environment: WorkspaceEnvironment,
-  active: Schema.Boolean.annotations({ description: "False if the page is closed" }),
+  active: described(Schema.Boolean, "False if the page is closed"),
   title: described(Schema.String, "The page's heading"),
   text: described(Schema.NullOr(Schema.String), "Plain text below the heading"),
   imageUrl: described(Schema.NullOr(Schema.String), "The URL of the page's image"),
@@ -215,7 +219,7 @@ export const CheckoutPageList = listOf("CheckoutPageList", CheckoutPage)
 export const ListCheckoutPages = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(CheckoutPageId.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(CheckoutPageId, "The last id of the previous page"),
     active: optional(BooleanFromQuery)
   })
 )

@@ -37,10 +37,10 @@ export const CreateCheckoutSession = strict(
       Schema.Literal("payment", "subscription").annotations({ identifier: "CreateCheckoutSessionMode" }),
       "`payment` for a single payment, `subscription` for a recurring one"
     ),
-    line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)).annotations({
-      description:
-        "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
-    }),
+    line_items: described(
+      Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
+      "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
+    ),
     client_reference_id: optional(ProviderText(200), "Your own reference of the order"),
     allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
     metadata: optional(CheckoutMetadata)
@@ -58,9 +58,8 @@ export const ListCheckoutSessions = strict(
     ...createdFields,
     payment_intent: ofPaymentFields.payment_intent,
     status: optional(
-      Schema.Literal("open", "complete", "expired").annotations({
-        description: "Only these; a complete one may still wait for its payment"
-      })
+      Schema.Literal("open", "complete", "expired"),
+      "Only these; a complete one may still wait for its payment"
     )
   })
 )

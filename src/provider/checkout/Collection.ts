@@ -17,7 +17,7 @@ const alphanumeric = (max: number, description: string) =>
   }).annotations({ description })
 
 const Option = Schema.Struct({
-  label: PrintableText(100).annotations({ description: "What the payer reads" }),
+  label: described(PrintableText(100), "What the payer reads"),
   value: alphanumeric(100, "What the session has if it is chosen")
 }).annotations({ identifier: "CustomFieldsItemOptions" })
 
@@ -33,11 +33,9 @@ const repeated = (values: ReadonlyArray<string>, path: (index: number) => Broken
 
 const CustomField = Schema.Struct({
   key: alphanumeric(40, "By which you find the answer in the session's `custom_fields`"),
-  label: PrintableText(50).annotations({ description: "What the payer reads" }),
+  label: described(PrintableText(50), "What the payer reads"),
   type: FieldType,
-  optional: optional(
-    Schema.Boolean.annotations({ description: "Whether the payer may leave it empty; default false" })
-  ),
+  optional: optional(Schema.Boolean, "Whether the payer may leave it empty; default false"),
   options: optional(
     Schema.Array(Option)
       .pipe(Schema.minItems(1), Schema.maxItems(50))
@@ -61,8 +59,8 @@ const ShownOption = Schema.Struct({
 
 /** A `SessionCollection` in answers, with every part present. */
 export const ShownCollection = Schema.Struct({
-  billingAddress: Schema.Boolean.annotations({ description: "Whether a billing address is required" }),
-  phoneNumber: Schema.Boolean.annotations({ description: "Whether a phone number is required" }),
+  billingAddress: described(Schema.Boolean, "Whether a billing address is required"),
+  phoneNumber: described(Schema.Boolean, "Whether a phone number is required"),
   customFields: Schema.Array(
     Schema.Struct({
       key: described(Schema.String, "The field's name in the checkout session"),
@@ -80,8 +78,8 @@ export type ShownCollection = typeof ShownCollection.Type
 
 /** The data collected from the payer besides the payment itself. */
 export const SessionCollection = Schema.Struct({
-  billingAddress: optional(Schema.Boolean.annotations({ description: "Whether a billing address is required" })),
-  phoneNumber: optional(Schema.Boolean.annotations({ description: "Whether a phone number is required" })),
+  billingAddress: optional(Schema.Boolean, "Whether a billing address is required"),
+  phoneNumber: optional(Schema.Boolean, "Whether a phone number is required"),
   customFields: optional(
     Schema.Array(CustomField).pipe(
       Schema.maxItems(3),

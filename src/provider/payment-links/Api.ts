@@ -64,9 +64,7 @@ export const CreatePaymentLink = strict(
     ),
     allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
     restrictions: optional(Restrictions),
-    inactive_message: optional(
-      ProviderText(500).annotations({ description: "Shown to those who open the link when it is closed" })
-    ),
+    inactive_message: optional(ProviderText(500), "Shown to those who open the link when it is closed"),
     after_completion: optional(AfterCompletion),
     metadata: optional(CheckoutMetadata)
   }).annotations({ identifier: "CreatePaymentLink" })
@@ -76,7 +74,7 @@ export type CreatePaymentLink = typeof CreatePaymentLink.Type
 /** Body of `PATCH P/payment-links/{id}`: absent fields stay as they are. */
 export const UpdatePaymentLink = strict(
   Schema.Struct({
-    active: optional(Schema.Boolean.annotations({ description: "False closes the link" })),
+    active: optional(Schema.Boolean, "False closes the link"),
     metadata: optional(CheckoutMetadataChanges)
   }).annotations({ identifier: "UpdatePaymentLink" })
 )

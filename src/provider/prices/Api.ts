@@ -47,10 +47,8 @@ const LookupKey = ProviderText(200)
 
 const transfer = {
   transfer_lookup_key: optional(
-    Schema.Boolean.annotations({
-      description:
-        "With `lookup_key`: true takes the key from the price that has it, in one step. Without it, a key that is taken is refused"
-    })
+    Schema.Boolean,
+    "With `lookup_key`: true takes the key from the price that has it, in one step. Without it, a key that is taken is refused"
   )
 }
 
@@ -92,18 +90,14 @@ export type CreatePrice = typeof CreatePrice.Type
 /** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields are unchanged. A price's amount never changes. */
 export const UpdatePrice = strict(
   Schema.Struct({
-    active: optional(
-      Schema.Boolean.annotations({ description: "False ends sales at it; a product's default price can't be ended" })
-    ),
+    active: optional(Schema.Boolean, "False ends sales at it; a product's default price can't be ended"),
     nickname: optional(
-      Schema.NullOr(ProviderText(250)).annotations({
-        description: "A note about it of at most 250 characters, which payers don't see; null removes it"
-      })
+      Schema.NullOr(ProviderText(250)),
+      "A note about it of at most 250 characters, which payers don't see; null removes it"
     ),
     lookup_key: optional(
-      Schema.NullOr(LookupKey).annotations({
-        description: "Your own name for it, of at most 200 characters, by which prices are listed; null removes it"
-      })
+      Schema.NullOr(LookupKey),
+      "Your own name for it, of at most 200 characters, by which prices are listed; null removes it"
     ),
     ...transfer,
     metadata: optional(MetadataChanges)

@@ -42,9 +42,8 @@ export const Recurring = Schema.Struct(recurringFields)
 export const RecurringWithTrial = Schema.Struct({
   ...recurringFields,
   trial_period_days: optional(
-    Schema.Int.pipe(Schema.between(1, 730)).annotations({
-      description: "Days before the first charge, for subscriptions that checkout creates at this price"
-    })
+    Schema.Int.pipe(Schema.between(1, 730)),
+    "Days before the first charge, for subscriptions that checkout creates at this price"
   )
 })
   .pipe(Schema.filter(withinThreeYears))
@@ -73,7 +72,7 @@ export const CustomUnitAmount = Schema.Struct({
 const TierLimit = Schema.Union(Schema.Int.pipe(Schema.between(1, 999_999_999)), Schema.Literal("inf"))
 
 const Tier = Schema.Struct({
-  up_to: TierLimit.annotations({ description: "The last unit of the tier; `inf` for the last tier, and only there" }),
+  up_to: described(TierLimit, "The last unit of the tier; `inf` for the last tier, and only there"),
   unit_amount: optional(UnitAmount),
   flat_amount: optional(UnitAmount)
 })

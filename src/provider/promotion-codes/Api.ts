@@ -33,9 +33,7 @@ const discountRules = (discount: {
 
 /** Either a percentage or a fixed amount in a currency. */
 export const Discount = Schema.Struct({
-  percent_off: optional(
-    Schema.Finite.pipe(Schema.between(0.01, 100)).annotations({ description: "Percentage, 0.01 to 100" })
-  ),
+  percent_off: optional(Schema.Finite.pipe(Schema.between(0.01, 100)), "Percentage, 0.01 to 100"),
   amount_off: optional(
     UnitAmount.pipe(Schema.greaterThanOrEqualTo(1)),
     "How much it takes off, in the smallest currency unit"
@@ -82,9 +80,7 @@ export const CreatePromotionCode = strict(
       Schema.Literal("once", "forever", "repeating").annotations({ identifier: "CreatePromotionCodeDuration" }),
       "How long it applies to a subscription"
     ),
-    duration_in_months: optional(
-      Schema.Int.pipe(Schema.between(1, 36)).annotations({ description: "With `repeating`, and only then" })
-    ),
+    duration_in_months: optional(Schema.Int.pipe(Schema.between(1, 36)), "With `repeating`, and only then"),
     max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000)), "How often it can be used"),
     expires_at: optional(
       Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
@@ -113,7 +109,7 @@ export type CreatePromotionCode = typeof CreatePromotionCode.Type
 /** Body of `PATCH P/promotion-codes/{id}`: absent fields stay as they are. */
 export const UpdatePromotionCode = strict(
   Schema.Struct({
-    active: optional(Schema.Boolean.annotations({ description: "False means that payers can't use it" })),
+    active: optional(Schema.Boolean, "False means that payers can't use it"),
     metadata: optional(CheckoutMetadataChanges)
   }).annotations({ identifier: "UpdatePromotionCode" })
 )

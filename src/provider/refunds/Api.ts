@@ -9,8 +9,8 @@ import { amountRemark, Metadata, maximumAmount, ofPaymentFields, Reference } fro
 /** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
-    payment_intent: optional(Reference.annotations({ description: "The payment to refund; or else `charge`" })),
-    charge: optional(Reference.annotations({ description: "The charge to refund; or else `payment_intent`" })),
+    payment_intent: optional(Reference, "The payment to refund; or else `charge`"),
+    charge: optional(Reference, "The charge to refund; or else `payment_intent`"),
     amount: optional(
       Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
         ...amountRemark,

@@ -2,7 +2,15 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, optional, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
+import {
+  described,
+  IdempotencyHeaders,
+  NoQuery,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
 import { providerGet, providerList } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { ProviderObject } from "../Schemas.ts"
@@ -23,7 +31,8 @@ export const ListSubscriptions = strict(
         "paused",
         "trialing",
         "unpaid"
-      ).annotations({ description: "Only these; `all` means every one. Without it, canceled ones are left out" })
+      ),
+      "Only these; `all` means every one. Without it, canceled ones are left out"
     )
   })
 )
@@ -32,9 +41,10 @@ export type ListSubscriptions = typeof ListSubscriptions.Type
 /** Body of `PATCH P/subscriptions/{id}`. */
 export const UpdateSubscription = strict(
   Schema.Struct({
-    cancel_at_period_end: Schema.Boolean.annotations({
-      description: "true: it ends with its current period. false: it goes on, if that was taken back in time"
-    })
+    cancel_at_period_end: described(
+      Schema.Boolean,
+      "true: it ends with its current period. false: it goes on, if that was taken back in time"
+    )
   }).annotations({ identifier: "UpdateSubscription" })
 )
 export type UpdateSubscription = typeof UpdateSubscription.Type
