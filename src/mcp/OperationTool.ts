@@ -110,17 +110,14 @@ const orNull = (field: unknown): object => {
 
 /** The JSON Schema of an answer: the provider's object with the fields in the contract, or a page of them. */
 const answerSchema = (resource: ProviderResource | undefined, page: boolean): ObjectSchema => {
-  const { description, properties, required } =
-    resource === undefined ? {} : objectSchema(resource.schema, { open: true })
+  const known = resource === undefined ? undefined : objectSchema(resource.schema, { open: true })
   const object: ObjectSchema = {
     type: "object",
-    ...(Predicate.isString(description) ? { description } : {}),
-    required: Array.isArray(required) ? required.map(String) : [],
-    properties: Predicate.isRecord(properties)
-      ? Object.fromEntries(
-          Object.entries(properties).map(([name, field]) => [name, name === "id" ? Object(field) : orNull(field)])
-        )
-      : {}
+    ...(Predicate.isString(known?.["description"]) ? { description: known["description"] } : {}),
+    required: known?.required ?? [],
+    properties: Object.fromEntries(
+      Object.entries(known?.properties ?? {}).map(([name, field]) => [name, name === "id" ? field : orNull(field)])
+    )
   }
   return page
     ? {

@@ -148,11 +148,11 @@ const ofNewEndpoints = [
 ]
 
 /** The errors that an operation has to document, at least. */
-const errorsOf = ({ method, path, permission = "" }: (typeof operations)[number]): ReadonlyArray<string> => [
+const errorsOf = ({ method, path, permission }: (typeof operations)[number]): ReadonlyArray<string> => [
   ...everywhere,
-  ...(permission === "" ? [] : behindKeys),
-  ...(permission.startsWith("webhook-endpoints:") ? ["EndpointManagementForbidden"] : []),
-  ...(permission === "" || permission.startsWith("webhook-endpoints:") ? [] : ["PermissionDenied"]),
+  ...(permission === undefined ? [] : behindKeys),
+  ...(permission?.startsWith("webhook-endpoints:") === true ? ["EndpointManagementForbidden"] : []),
+  ...(permission?.startsWith("webhook-endpoints:") === false ? ["PermissionDenied"] : []),
   ...(path.endsWith("/product-images")
     ? ["ProviderAccountNotConnected", "ServiceUnavailable"]
     : /^\/v2\/.*\/provider\//.test(path)

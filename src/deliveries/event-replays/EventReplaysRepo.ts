@@ -265,7 +265,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           queued = r.queued + (SELECT count(*) FROM delivery), skipped = r.skipped + ${skipped}::int,
           reached = ${reached}, stepped_at = clock_timestamp(), state = ${state},
           finished_at = CASE WHEN ${state}::text <> 'running' THEN clock_timestamp() END
-        WHERE ${ofTenant(replay)} AND r.id = ${replay.id}`
+        WHERE ${ofTenant(sql, replay, "r")} AND r.id = ${replay.id}`
       return Effect.asVoid(Effect.zipRight(keepDays(sql, keys, replay.id), insert))
     },
 
