@@ -3,7 +3,12 @@
  * keys. Schemas of answers and events are open: a client generated from today's document keeps working when an answer
  * or an event gains a field. Pure.
  */
-import { Predicate } from "effect"
+import { Predicate, Record } from "effect"
+
+/** A JSON Schema, or another JSON object. */
+export interface Json {
+  readonly [keyword: string]: unknown
+}
 
 /** Keywords whose keys are names and not keywords. */
 const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs"])
@@ -11,41 +16,45 @@ const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "
 /** Keywords that hold values and not schemas. */
 const literal: ReadonlySet<string> = new Set(["enum", "const", "default", "example", "examples"])
 
-/** Ids, titles and descriptions that the library generates: they repeat the keywords beside them, or its own names. */
-const isMadeUp = (keyword: string, value: unknown): boolean =>
-  keyword === "$id" ||
-  (keyword === "title" && Predicate.isString(value)) ||
-  (keyword === "description" && Predicate.isString(value) && /^an? /.test(value))
-
-/** A record, which other tools recognize as `additionalProperties`, not as a pattern that matches everything. */
-const isAnyName = (value: unknown): value is { readonly "": unknown } =>
-  Predicate.isRecord(value) && Object.keys(value).join() === "" && "" in value
-
-/**
- * The published form of a JSON Schema that the library generated.
- *
- * @param options.open whether objects may have further keys: true for answers and events
- */
-export const publishedSchema = (schema: unknown, options: { readonly open: boolean }): unknown => {
-  if (Array.isArray(schema)) return schema.map((part) => publishedSchema(part, options))
-  if (!Predicate.isRecord(schema)) return schema
-  return Object.fromEntries(
-    Object.entries(schema).flatMap(([keyword, value]): ReadonlyArray<readonly [string, unknown]> => {
-      if (isMadeUp(keyword, value)) return []
-      if (literal.has(keyword)) return [[keyword, value]]
-      if (keyword === "additionalProperties" && value === false && options.open) return []
-      if (keyword === "patternProperties" && isAnyName(value)) {
-        return [["additionalProperties", publishedSchema(value[""], options)]]
-      }
-      if (named.has(keyword) && Predicate.isRecord(value)) {
-        return [
-          [
-            keyword,
-            Object.fromEntries(Object.entries(value).map(([name, part]) => [name, publishedSchema(part, options)]))
-          ]
-        ]
-      }
-      return [[keyword, publishedSchema(value, options)]]
+/** Rebuilds a schema with a change to each schema in it, from the inside outwards. */
+export const mapSchema = (schema: unknown, change: (schema: Json) => unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map((part) => mapSchema(part, change))
+  if (!Predicate.isReadonlyRecord(schema)) return schema
+  return change(
+    Record.map(schema, (value, keyword) => {
+      if (literal.has(keyword)) return value
+      return named.has(keyword) && Predicate.isReadonlyRecord(value)
+        ? Record.map(value, (part) => mapSchema(part, change))
+        : mapSchema(value, change)
     })
   )
 }
+
+/** A schema joined with the only one in its `allOf`, if that says other things, apart from a description. */
+const joined = (schema: Json, allOf: unknown): Json | undefined => {
+  const [one, ...others] = Array.isArray(allOf) ? allOf : []
+  return Predicate.isReadonlyRecord(one) &&
+    others.length === 0 &&
+    Object.keys(one).every((name) => name === "description" || !(name in schema))
+    ? { ...one, ...schema }
+    : undefined
+}
+
+/**
+ * The published form of a JSON Schema that the library generated: without the ids, titles and descriptions ("a string")
+ * that it makes up; with a record as `additionalProperties`, one value as `const`, and a description beside a
+ * reference, which JSON Schema 2020-12 allows, instead of an `allOf` around it.
+ *
+ * @param options.open whether objects may have further keys: true for answers and events
+ */
+export const publishedSchema = (schema: unknown, { open }: { readonly open: boolean }): unknown =>
+  mapSchema(schema, ({ $id: _, title: _title, allOf, description, enum: values, patternProperties, ...rest }) => {
+    const own = {
+      ...rest,
+      ...(Array.isArray(values) ? (values.length === 1 ? { const: values[0] } : { enum: values }) : {}),
+      ...(Predicate.isReadonlyRecord(patternProperties) ? { additionalProperties: patternProperties[""] } : {}),
+      ...(Predicate.isString(description) && !/^an? /.test(description) ? { description } : {})
+    }
+    if (own["additionalProperties"] === false && open) delete own["additionalProperties"]
+    return allOf === undefined ? own : (joined(own, allOf) ?? { ...own, allOf })
+  })

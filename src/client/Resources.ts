@@ -94,12 +94,8 @@ export const readAnswer = (group: string, operation: string, { ast }: Schema.Sch
   const resource = resourceOf(group, operation)
   if (resource === undefined) return identity
   if (ast === ProviderObject.ast) return Effect.flatMap(Schema.decodeUnknown(resource.schema))
-  if (ast === ProviderPage.ast) return Effect.flatMap(Schema.decodeUnknown(pageOf(resource.schema)))
+  if (ast === ProviderPage.ast && resource.page !== undefined) {
+    return Effect.flatMap(Schema.decodeUnknown(resource.page))
+  }
   return identity
 }
-
-const pageOf = (item: Schema.Schema.AnyNoContext) =>
-  Schema.Struct(
-    { data: Schema.Array(item), has_more: Schema.Boolean },
-    Schema.Record({ key: Schema.String, value: Schema.Unknown })
-  )

@@ -22,26 +22,32 @@ import { SignInApi } from "../identity/sign-in/SignInApi.ts"
 import { ProductImagesApi, PublicImagesApi } from "../images/Api.ts"
 import { InboundApi } from "../inbound/Api.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
+import { described } from "../kit/Request.ts"
 import { ProviderApi } from "../provider/Api.ts"
 import { AccountPagesApi } from "../provider/account-pages/Api.ts"
 import { PayPagesApi } from "../provider/checkout-pages/PayApi.ts"
 import { AccountConnectionApi } from "../provider/connecting/Api.ts"
-import { shapeDocument } from "./DocumentShape.ts"
+import { completed } from "./Document.ts"
 import { introduction } from "./Introduction.ts"
-import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
+import { type Operation, operationsOf } from "./Operations.ts"
+
+const Health = <const State extends "live" | "ready">(state: State) =>
+  Schema.Struct({
+    status: described(Schema.Literal(state), `\`${state}\`: any other state is another status code`)
+  }).annotations({ identifier: state === "live" ? "HealthLiveResult" : "HealthReadyResult" })
 
 /** Health checks: whether the process is alive, and whether it can serve. */
 export class HealthApi extends HttpApiGroup.make("health")
   .annotate(OpenApi.Description, "Whether the process lives, and whether it can serve")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
-      .addSuccess(Schema.Struct({ status: Schema.Literal("live") }))
+      .addSuccess(Health("live"))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(OpenApi.Summary, "Is the process alive, and does its worker go on? Asks nobody")
   )
   .add(
     HttpApiEndpoint.get("ready", "/health/ready")
-      .addSuccess(Schema.Struct({ status: Schema.Literal("ready") }))
+      .addSuccess(Health("ready"))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
   ) {}
@@ -86,5 +92,5 @@ export const operations: ReadonlyArray<Operation> = operationsOf(UndocumentedApi
  * client, the documents and the tests need nothing else.
  */
 export class Api extends UndocumentedApi.annotate(OpenApi.Transform, (spec) =>
-  shapeDocument(operations)(documentWebhooks(documentOperations(operations)(spec)))
+  completed(operations, documentWebhooks(spec))
 ) {}

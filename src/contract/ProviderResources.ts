@@ -4,44 +4,56 @@
  * it, unchecked, so that no change at the provider makes an answer fail. Hence only the id is required, every object is
  * open, and the client reads a field with an unexpected type as undefined.
  */
-import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import { Effect, JSONSchema, Schema, type SchemaAST } from "effect"
+import { described, hasMore } from "../kit/Request.ts"
 
 type Document = Readonly<Record<string, unknown>>
+
+const prefix = "#/components/schemas/"
+
+/** The components of the document that the fields refer to. */
+export const definitions: Record<string, JSONSchema.JsonSchema7> = {}
+
+/** A schema in the document: a reference if it has a name. */
+const documentOf = ({ ast }: { readonly ast: SchemaAST.AST }): Document => ({
+  ...JSONSchema.fromAST(ast, { definitions, definitionPath: prefix, target: "openApi3.1" })
+})
 
 /** A field as the client reads it, with its description in the document as an annotation. */
 type Field<A> = Schema.optional<Schema.Schema<A | null | undefined>>
 
-const field = <A>(schema: Schema.Schema<A>, jsonSchema: Document): Field<A> =>
+const field = <A>(schema: Schema.Schema<A>, description: string): Field<A> =>
   Schema.optional(
     Schema.asSchema(
       Schema.UndefinedOr(Schema.NullOr(schema)).annotations({
-        jsonSchema,
+        jsonSchema: { ...documentOf(schema), description },
         decodingFallback: () => Effect.succeed(undefined)
       })
     )
   )
 
-const documentOf = ({ from }: Schema.optional<Schema.Schema.AnyNoContext>): Document => {
-  const document = Option.getOrUndefined(SchemaAST.getJSONSchemaAnnotation(from.ast))
-  return Predicate.isReadonlyRecord(document) ? document : {}
-}
+const Unknowns = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+const AnyObject = Unknowns.annotations({ identifier: "AnyObject", description: "Fields as the provider sends them" })
+const Metadata = Schema.Record({ key: Schema.String, value: Schema.String }).annotations({ identifier: "Metadata" })
 
-const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
-
-/** The provider adds fields: declared explicitly, since linters treat an object that lists fields as complete. */
-const open = { type: "object", additionalProperties: true } as const
-
-const text = (description: string) => field(Schema.String, { type: "string", description })
-const flag = (description: string) => field(Schema.Boolean, { type: "boolean", description })
-const count = (description: string) => field(Schema.Int, { type: "integer", description })
+const text = (description: string) => field(Schema.String, description)
+const flag = (description: string) => field(Schema.Boolean, description)
+const count = (description: string) => field(Schema.Number.pipe(Schema.int()), description)
 const amount = (description: string) => count(`${description}, in the smallest currency unit`)
 const unixSeconds = (description: string) => count(`${description}, in Unix seconds`)
-const anyObject = (description: string) => field(AnyObject, { ...open, description })
+const anyObject = (description: string) => field(AnyObject, description)
 
 /** A field that may be null. Only the document makes this distinction: for the client, every field may be null. */
 const orNull = <A>(of: Field<A>): Field<A> => {
-  const document = documentOf(of)
-  return Schema.optional(of.from.annotations({ jsonSchema: { ...document, type: [document["type"], "null"] } }))
+  const { description, ...document } = documentOf(of.from)
+  return Schema.optional(
+    of.from.annotations({
+      jsonSchema:
+        "$ref" in document
+          ? { anyOf: [document, { type: "null" }], description }
+          : { ...document, type: [document["type"], "null"], description }
+    })
+  )
 }
 
 /** The id of another object; the service never expands these (contract 4.13). */
@@ -50,58 +62,61 @@ const idOf = (of: string) => orNull(text(`The provider's id of ${of}; null if th
 const currency = text("Lowercase ISO 4217 code")
 const created = unixSeconds("When it was created")
 const livemode = flag("False in the sandbox")
-const metadata = field(Schema.Record({ key: Schema.String, value: Schema.String }), {
-  type: ["object", "null"],
-  additionalProperties: { type: "string" },
-  description: "Your own key-value pairs, up to 50; the provider stores them and shows them to no payer"
-})
+const metadata = orNull(
+  field(Metadata, "Your own key-value pairs, up to 50; the provider stores them and shows them to no payer")
+)
 
 type Fields = Readonly<Record<string, Schema.optional<Schema.Schema.AnyNoContext>>>
 
-const properties = (fields: Fields): Document =>
-  Object.fromEntries(Object.entries(fields).map(([name, of]) => [name, documentOf(of)]))
-
 const kind = text("The provider's word for what it is, the same for all of its kind")
 
-/** An object with an id. */
-const resource = <const F extends Fields>(name: string, description: string, fields: F) => ({
-  name,
-  document: {
-    ...open,
-    description,
-    required: ["id"],
-    properties: {
-      id: { type: "string", description: "The provider's id of the object, with a prefix for its kind" },
-      ...properties({ object: kind, ...fields })
-    }
-  },
-  schema: Schema.Struct({ id: Schema.String, object: kind, ...fields }, AnyObject)
-})
-
-/** An object without an id, of which an account has only one. */
-const single = <const F extends Fields>(name: string, description: string, fields: F) => ({
-  name,
-  document: { ...open, description, properties: properties(fields) },
-  schema: Schema.Struct(fields, AnyObject)
-})
+/** An object with an id, and the page of a list of such objects. */
+const resource = <const F extends Fields>(
+  name: string,
+  description: string,
+  fields: F,
+  [order, items] = ["A page of objects, newest first", "The items of this page"]
+) => {
+  const id = described(Schema.String, "The provider's id of the object, with a prefix for its kind")
+  const schema = Schema.Struct({ id, object: kind, ...fields }, Unknowns).annotations({ identifier: name, description })
+  const data = described(Schema.Array(schema), items)
+  const page = Schema.Struct({ data, has_more: described(Schema.Boolean, hasMore) }, Unknowns).annotations({
+    identifier: `${name}Page`,
+    description: order
+  })
+  documentOf(page)
+  return { name, schema, page }
+}
 
 const sums = (description: string) => {
   const sum = { amount: amount("The sum"), currency }
-  return field(Schema.Array(Schema.Struct(sum, AnyObject)), {
-    type: "array",
-    items: { ...open, properties: properties(sum) },
-    description
-  })
+  return field(Schema.Array(Schema.Struct(sum, Unknowns).annotations({ identifier: "BalanceSum" })), description)
 }
 
-const lineItem = resource("LineItem", "A line of what a checkout session or a payment link sells", {
-  amount_subtotal: amount("Before discounts and taxes"),
-  amount_total: amount("After discounts and taxes"),
-  currency,
-  description: orNull(text("The product's name")),
-  price: orNull(anyObject("Its price, with the product's id as `product`")),
-  quantity: orNull(count("How many units are sold; null if the provider does not count them"))
-})
+const Balance = Schema.Struct(
+  {
+    available: sums("What can be paid out"),
+    livemode,
+    object: kind,
+    pending: sums("What is not available yet")
+  },
+  Unknowns
+).annotations({ identifier: "Balance", description: "The account's balance by currency" })
+documentOf(Balance)
+
+const lineItem = resource(
+  "LineItem",
+  "A line of what a checkout session or a payment link sells",
+  {
+    amount_subtotal: amount("Before discounts and taxes"),
+    amount_total: amount("After discounts and taxes"),
+    currency,
+    description: orNull(text("The product's name")),
+    price: orNull(anyObject("Its price, with the product's id as `product`")),
+    quantity: orNull(count("How many units are sold; null if the provider does not count them"))
+  },
+  ["A page of lines, in the order of the sale", "The lines, in the order of the sale"]
+)
 
 /** The resources by the group or the operation that returns them: the component's name, its document and its schema. */
 export const providerResources = {
@@ -110,11 +125,7 @@ export const providerResources = {
     created,
     default_price: orNull(anyObject("The price that it is sold at if none is named, without tiers")),
     description: orNull(text("What payers read beneath the name")),
-    images: field(Schema.Array(Schema.String), {
-      type: "array",
-      items: { type: "string" },
-      description: "URLs of its images"
-    }),
+    images: field(Schema.Array(Schema.String), "URLs of its images"),
     livemode,
     metadata,
     name: text("What payers see"),
@@ -132,11 +143,7 @@ export const providerResources = {
     nickname: orNull(text("A note about it, which payers don't see")),
     product: idOf("its product"),
     recurring: orNull(anyObject("How often it is charged; null if once")),
-    tiers: field(Schema.Array(AnyObject), {
-      type: "array",
-      items: open,
-      description: "The tiers of a price that has them"
-    }),
+    tiers: field(Schema.Array(AnyObject), "The tiers of a price that has them"),
     type: text("`one_time` or `recurring`"),
     unit_amount: orNull(amount("The price of one unit; null if tiers or the payer decide"))
   }),
@@ -280,19 +287,15 @@ export const providerResources = {
     requirements: orNull(anyObject("What the provider still requires of its owner")),
     type: text("The provider's type of the account, such as `standard`, `express` or `custom`")
   }),
-  "account.balance": single("Balance", "The account's balance by currency", {
-    available: sums("What can be paid out"),
-    livemode,
-    object: kind,
-    pending: sums("What is not available yet")
-  })
+  "account.balance": { name: "Balance", schema: Balance }
 }
 
 /** The resource of an operation, for the document and the client. */
 export interface ProviderResource {
   readonly name: string
-  readonly document: Document
   readonly schema: Schema.Schema.AnyNoContext
+  /** Undefined if there is only one. */
+  readonly page?: Schema.Schema.AnyNoContext
 }
 
 const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
@@ -300,13 +303,3 @@ const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 /** The resource that an operation returns, alone or in a page; undefined if it returns no known provider object. */
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
-
-export const resourcePage = ({ name }: ProviderResource): Document => ({
-  ...open,
-  description: name === lineItem.name ? "A page of lines, in the order of the sale" : "A page of objects, newest first",
-  required: ["data", "has_more"],
-  properties: {
-    data: { type: "array", items: { $ref: `#/components/schemas/${name}` } },
-    has_more: { type: "boolean" }
-  }
-})

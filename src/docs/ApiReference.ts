@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { escaped, icon } from "../kit/Html.ts"
+import { escaped, iconLink } from "../kit/Html.ts"
+import { htmlDocument, htmlType, policyHeaders } from "../kit/Page.ts"
 import { readLargeDocuments } from "./LargeDocuments.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
@@ -15,8 +16,13 @@ export const documentPaths = {
  * The policy of the page, which loads its script and the document only from this service, so that a key typed into it
  * stays here. The script adds its own styles and compiles its own WebAssembly.
  */
-const policy =
-  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const allowed = {
+  script: "'self' 'wasm-unsafe-eval'",
+  style: "'unsafe-inline'",
+  connect: "'self'",
+  img: "'self' data:",
+  font: "data:"
+} as const
 
 /** The configuration of the page; see Scalar's documentation. */
 const configuration = {
@@ -30,22 +36,15 @@ const configuration = {
   telemetry: false
 }
 
-const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>API reference of connected-payments</title>
-<link rel="icon" href="${icon}">
-<style>a[href^="https://www.scalar.com"] { display: none }</style>
-</head>
-<body>
-<noscript>This page needs JavaScript; the document itself is <a href="${documentPaths.openApi}">${documentPaths.openApi}</a>.</noscript>
+const page = htmlDocument({
+  title: "API reference of connected-payments",
+  head: `${iconLink}
+<style>a[href^="https://www.scalar.com"] { display: none }</style>`,
+  body: `<noscript>This page needs JavaScript; the document itself is <a href="${documentPaths.openApi}">${documentPaths.openApi}</a>.</noscript>
 <script id="api-reference" type="application/json" data-configuration="${escaped(JSON.stringify(configuration))}"></script>
-<script src="${documentPaths.script}"></script>
-</body>
-</html>
-`
+<script src="${documentPaths.script}"></script>`,
+  indexed: true
+})
 
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
@@ -79,9 +78,9 @@ export const documentPages = HttpApiBuilder.Router.use((router) =>
       documentPaths.reference,
       publishedDocument({
         body: page,
-        contentType: "text/html; charset=utf-8",
+        contentType: htmlType,
         cacheControl,
-        headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
+        headers: policyHeaders(allowed)
       })
     )
     yield* router.get(documentPaths.script, script)

@@ -4,7 +4,8 @@ import { ResourceNotFound } from "../errors/Errors.ts"
 import { cachedForever } from "../fibers/CachedForever.ts"
 import { turnOfEventLoop } from "../fibers/EventLoop.ts"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
-import { escaped, icon } from "../kit/Html.ts"
+import { escaped, iconLink } from "../kit/Html.ts"
+import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../kit/Page.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"
 import { withGenerated } from "./Generated.ts"
@@ -22,12 +23,7 @@ const searchPath = guidePath("search")
 /** The public paths of the pages. */
 export const guidePaths: ReadonlyArray<string> = [guidesPath, stylePath, searchPath, ...guideNames.map(guidePath)]
 
-const policy =
-  "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-const pageHeaders = { "content-security-policy": policy, "referrer-policy": "no-referrer" }
-
-const html = "text/html; charset=utf-8"
+const headers = policyHeaders({ style: "'self'", img: "data:", form: "'self'" })
 
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
@@ -81,17 +77,12 @@ const pageOf = (page: {
     )
     return `<h2>${reader}</h2>\n<ul>\n${items.join("\n")}\n</ul>`
   })
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(page.title)}</title>
-<link rel="icon" href="${icon}">
-<link rel="stylesheet" href="${stylePath}">
-</head>
-<body>
-<header>
+  return htmlDocument({
+    title: page.title,
+    indexed: true,
+    head: `${iconLink}
+<link rel="stylesheet" href="${stylePath}">`,
+    body: `<header>
 <a class="home" href="${guidesPath}">connected-payments</a>
 <a class="to-contents" href="#contents">Contents</a>
 <form action="${searchPath}" role="search">
@@ -112,10 +103,8 @@ ${groups.join("\n")}
 <li><a href="${documentPaths.openApi}">OpenAPI document</a></li>
 </ul>
 </nav>
-</div>
-</body>
-</html>
-`
+</div>`
+  })
 }
 
 const firstPage = (guides: ReadonlyArray<Guide>): string => {
@@ -164,7 +153,7 @@ const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchI
   return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
 }
 
-const published = (body: string) => publishedDocument({ body, contentType: html, cacheControl, headers: pageHeaders })
+const published = (body: string) => publishedDocument({ body, contentType: htmlType, cacheControl, headers })
 
 /**
  * Serves the guides. Each is rendered on its first request, and the first search builds the index. If the guides' files
@@ -214,10 +203,9 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
         const { url } = yield* HttpServerRequest.HttpServerRequest
         return HttpServerResponse.raw(searchPage(guides, yield* indexes, queryOf(url)), {
           headers: {
-            ...pageHeaders,
-            "content-type": html,
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff"
+            ...privateHeaders,
+            ...headers,
+            "content-type": htmlType
           }
         })
       })

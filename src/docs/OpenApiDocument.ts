@@ -1,7 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Predicate } from "effect"
 import { Api, operations } from "../contract/Api.ts"
-import { recordIn } from "../contract/DocumentShape.ts"
+import { describedIn, recordIn } from "../contract/Document.ts"
 import { type Example, exampleIdempotencyKey, readExamples, readRefusals } from "./Examples.ts"
 
 /**
@@ -35,8 +35,9 @@ export const openApiDocument = (): Json => {
   for (const [tag, refusal] of readRefusals()) {
     if (schemas[tag] !== undefined) recordIn(schemas, tag)["examples"] = [refusal]
   }
-  for (const { group, method, name, path } of operations) {
-    const described = recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+  for (const operation of operations) {
+    const { group, name } = operation
+    const described = describedIn(document, operation)
     const example = examples[group]?.[name] ?? {}
     addParameters(described, example, exampleIdempotencyKey(group, name))
     if (example.request !== undefined) contentOf(described["requestBody"])["example"] = example.request

@@ -1,6 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Predicate } from "effect"
 import { Api, operations } from "../contract/Api.ts"
+import { describedIn, recordIn } from "../contract/Document.ts"
 import type { Operation } from "../contract/Operations.ts"
 import { documentedErrors } from "../errors/Errors.ts"
 import { withGenerated } from "./Generated.ts"
@@ -22,15 +23,6 @@ interface Row {
   readonly codes: ReadonlySet<string>
 }
 
-const at = (root: unknown, ...keys: ReadonlyArray<string>): unknown =>
-  keys.reduce<unknown>(
-    (current, key) =>
-      typeof current === "object" && current !== null
-        ? Object.entries(current).find(([name]) => name === key)?.[1]
-        : undefined,
-    root
-  )
-
 /** The names of the component schemas that a part of the document refers to. */
 const referencesIn = (value: unknown): ReadonlyArray<string> =>
   Predicate.isRecord(value) || Array.isArray(value)
@@ -41,29 +33,24 @@ const referencesIn = (value: unknown): ReadonlyArray<string> =>
 
 const codeOf = new Map(documentedErrors.map(({ documentation, tag }) => [tag, documentation.code]))
 
-const idempotencyOf = (said: unknown): Row["idempotency"] => {
-  const parameters = at(said, "parameters")
+const idempotencyOf = (parameters: unknown): Row["idempotency"] => {
   const key = Array.isArray(parameters)
-    ? parameters.find((parameter: unknown) => at(parameter, "name") === "idempotency-key")
+    ? parameters.map((one: unknown) => recordIn(one)).find(({ name }) => name === "idempotency-key")
     : undefined
-  if (key === undefined) {
-    return ""
-  }
-  return at(key, "required") === true ? "required" : "optional"
+  return key === undefined ? "" : key["required"] === true ? "required" : "optional"
 }
 
 const rowsOf = (document: unknown): ReadonlyArray<Row> =>
   operations.map((operation) => {
-    const path = operation.path.replaceAll(/:(\w+)/g, "{$1}")
-    const said = at(document, "paths", path, operation.method.toLowerCase())
-    const codes = referencesIn(at(said, "responses")).flatMap((name) => codeOf.get(name) ?? [])
+    const { parameters, responses, summary } = describedIn(document, operation)
+    const alone = operation.permission === undefined ? operation.credentials : []
     return {
       operation,
-      summary: String(at(said, "summary") ?? ""),
-      signedIn: operation.permission === undefined && at(said, "security", "0", "session") !== undefined,
-      anyKey: operation.permission === undefined && at(said, "security", "0", "apiKey") !== undefined,
-      idempotency: idempotencyOf(said),
-      codes: new Set(codes)
+      summary: String(summary ?? ""),
+      signedIn: alone.includes("session"),
+      anyKey: alone.includes("apiKey"),
+      idempotency: idempotencyOf(parameters),
+      codes: new Set(referencesIn(responses).flatMap((name) => codeOf.get(name) ?? []))
     }
   })
 

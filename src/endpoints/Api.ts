@@ -22,8 +22,19 @@ import { EventType } from "../events/Catalog.ts"
 import { DeliveryState } from "../events/DeliveryState.ts"
 import { EventTypeName, maxSubscriptions } from "../events/EventCatalog.ts"
 import { Filters, filtersJsonSchema } from "../events/Filters.ts"
+import { WorkspaceEnvironment } from "../identity/Schemas.ts"
 import { DeliveryId, EndpointId } from "../kit/Ids.ts"
-import { IdempotencyHeaders, mostCounted, optional, pageFields, strict, uniqueArray } from "../kit/Request.ts"
+import {
+  CreatedAt,
+  described,
+  IdempotencyHeaders,
+  listOf,
+  mostCounted,
+  optional,
+  pageFields,
+  strict,
+  uniqueArray
+} from "../kit/Request.ts"
 import {
   EndpointPath,
   integrationDelete,
@@ -34,7 +45,7 @@ import {
 } from "./Integrations.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
-const EndpointName = PrintableText(100)
+const EndpointName = PrintableText(100).annotations({ description: "A name that you choose, 1 to 100 characters" })
 
 /**
  * A destination's URL before its rules are checked, which have their own error codes (contract 5.2). If the service
@@ -56,68 +67,82 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
  * would silently drop a key `__proto__`.
  */
 const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
+  identifier: "FiltersInput",
   jsonSchema: filtersJsonSchema,
   arbitrary: () => (fc) => fc.dictionary(fc.string(), fc.anything())
 })
 
 /** A webhook destination as the API shows it. Only the answers to create and rotate have the signing secret. */
 export const Endpoint = Schema.Struct({
-  id: EndpointId,
-  name: Schema.String,
-  url: Schema.String,
-  environment: Schema.Literal("sandbox", "production"),
-  events: Schema.Array(EventTypeName),
-  filters: Filters,
-  active: Schema.Boolean,
-  createdAt: Schema.Date,
-  updatedAt: Schema.Date,
-  previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
-    description: "Until when the previous secret still signs; null if there is none"
-  })
+  id: described(EndpointId, "The endpoint's UUID, as deliveries name it"),
+  name: described(Schema.String, "A name that you choose, 1 to 100 characters"),
+  url: described(Schema.String, "Where events are posted to: public HTTPS; it never changes"),
+  environment: WorkspaceEnvironment,
+  events: described(Schema.Array(EventTypeName), "The event types that it receives"),
+  filters: described(Filters, "Which events it receives of those types"),
+  active: described(Schema.Boolean, "False while the endpoint is paused: events that come then are skipped"),
+  createdAt: CreatedAt,
+  updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds"),
+  previousSecretExpiresAt: described(
+    Schema.NullOr(Schema.Date),
+    "Until when the previous secret still signs; null if there is none"
+  )
 }).annotations({ identifier: "Endpoint" })
 export type Endpoint = typeof Endpoint.Type
 
 /** The answer to create: the endpoint with its signing secret, shown only this once. */
 export const CreatedEndpoint = Schema.Struct({
   ...Endpoint.fields,
-  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown only this once" }),
-  standardWebhooksSecret: Schema.String.annotations({
-    description:
-      "The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `signingSecret`, shown only this once"
-  })
+  signingSecret: described(Schema.String, "`whsec_…`, shown only this once"),
+  standardWebhooksSecret: described(
+    Schema.String,
+    "The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `signingSecret`, shown only this once"
+  )
 }).annotations({ identifier: "CreatedEndpoint" })
 export type CreatedEndpoint = typeof CreatedEndpoint.Type
 
 /** The answer to rotate-secret: the endpoint with its new signing secret, shown only this once. */
 export const RotatedEndpoint = Schema.Struct({
   ...CreatedEndpoint.fields,
-  previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
-    description:
-      "Until when the previous secret also signs new events: 24 hours from now; null if it was lost with the key that encrypted it"
-  })
+  previousSecretExpiresAt: described(
+    Schema.NullOr(Schema.Date),
+    "Until when the previous secret also signs new events: 24 hours from now; null if it was lost with the key that encrypted it"
+  )
 }).annotations({ identifier: "RotatedEndpoint" })
 export type RotatedEndpoint = typeof RotatedEndpoint.Type
 
 export const EndpointList = Schema.Struct({
-  data: Schema.Array(
-    Schema.Struct({
-      ...Endpoint.fields,
-      recentFailures: Schema.Int.annotations({
-        description: `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
-      })
-    }).annotations({ identifier: "ListedEndpoint" })
+  data: described(
+    Schema.Array(
+      Schema.Struct({
+        ...Endpoint.fields,
+        recentFailures: described(
+          Schema.Int,
+          `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
+        )
+      }).annotations({ identifier: "ListedEndpoint" })
+    ),
+    "All of them, in the order of their creation"
   ),
-  eventTypes: Schema.Array(Schema.Struct({ type: EventTypeName, description: Schema.String }))
+  eventTypes: described(
+    Schema.Array(
+      Schema.Struct({
+        type: described(EventTypeName, "The event type, as `events` of an endpoint takes it"),
+        description: described(Schema.String, "In a sentence, when such an event comes")
+      }).annotations({ identifier: "EndpointListEventTypesItem" })
+    ),
+    "The event types that an endpoint may receive"
+  )
 }).annotations({ identifier: "EndpointList" })
 export type EndpointList = typeof EndpointList.Type
 
 export const CreateEndpoint = strict(
   Schema.Struct({
     name: EndpointName,
-    url: DestinationText.annotations({
-      description:
-        "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
-    }),
+    url: described(
+      DestinationText,
+      "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
+    ),
     events: Subscriptions,
     filters: optional(UnjudgedFilters)
   }).annotations({ identifier: "CreateEndpoint" })
@@ -127,7 +152,10 @@ export type CreateEndpoint = typeof CreateEndpoint.Type
 /** Body of PATCH: absent fields are unchanged. The URL never changes. */
 export const UpdateEndpoint = strict(
   Schema.Struct({
-    active: optional(Schema.Boolean),
+    active: optional(
+      Schema.Boolean,
+      "False pauses the endpoint, so that events that come then are skipped; true activates it"
+    ),
     name: optional(EndpointName),
     events: optional(Subscriptions),
     filters: optional(UnjudgedFilters)
@@ -138,7 +166,7 @@ export type UpdateEndpoint = typeof UpdateEndpoint.Type
 /** Body of a synthetic test. */
 export const SendTest = strict(
   Schema.Struct({
-    type: EventType.annotations({ description: "A type that the endpoint subscribes to" })
+    type: described(EventType, "A type that the endpoint subscribes to")
   }).annotations({ identifier: "SendTest" })
 )
 export type SendTest = typeof SendTest.Type
@@ -146,25 +174,22 @@ export type SendTest = typeof SendTest.Type
 /** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
-  eventId: Schema.String.annotations({ description: "`svc_test_evt_…`" }),
-  state: DeliveryState,
-  test: Schema.Literal(true)
+  eventId: described(Schema.String, "`svc_test_evt_…`"),
+  state: described(DeliveryState, "Always `queued`: the test is sent as soon as a worker has room"),
+  test: described(Schema.Literal(true), "Always true: it proves nothing about money")
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 
 /** An event that matched the endpoint while it was paused. It has no delivery. */
 export const SkippedEvent = Schema.Struct({
-  eventId: Schema.String,
+  eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),
   type: EventTypeName,
-  createdAt: Schema.Date.annotations({ description: "When it was skipped" }),
-  event: Schema.Unknown.annotations({ description: "The event envelope, as it would have been sent" })
+  createdAt: described(Schema.Date, "When it was skipped"),
+  event: described(Schema.Unknown, "The event envelope, as it would have been sent")
 }).annotations({ identifier: "SkippedEvent" })
 export type SkippedEvent = typeof SkippedEvent.Type
 
-export const SkippedEventList = Schema.Struct({
-  data: Schema.Array(SkippedEvent),
-  has_more: Schema.Boolean
-}).annotations({ identifier: "SkippedEventList" })
+export const SkippedEventList = listOf("SkippedEventList", SkippedEvent)
 export type SkippedEventList = typeof SkippedEventList.Type
 
 /** The cursor of a page of skipped events. */

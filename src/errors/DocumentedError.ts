@@ -136,7 +136,9 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
     error: Schema.String.annotations({ description: "English message", examples: [documentation.message] }),
     code: documentation.code.includes("<")
       ? Schema.String.pipe(Schema.pattern(/^provider_/)).annotations({ description: documentation.code })
-      : Schema.Literal(documentation.code),
+      : Schema.Literal(documentation.code).annotations({
+          description: "Decide by it; the error reference says what to do"
+        }),
     // The bounds only help readers: a client accepts whatever a later version sends
     fields: Schema.Array(Schema.String).annotations({
       jsonSchema: {

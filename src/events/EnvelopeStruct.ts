@@ -16,7 +16,7 @@ export const envelopeVersion = 1
 /** An event's id: of a provider event, or of a synthetic test. */
 export const EventId = Schema.String.pipe(
   Schema.pattern(/^svc_(evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/)
-).annotations({ identifier: "EventId", description: "Stable across retries; deduplicate by it" })
+).annotations({ identifier: "EventId", description: "`svc_evt_…`, the same in every delivery: deduplicate by it" })
 
 const isoTimestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
@@ -27,10 +27,11 @@ const OrganizationUuid = Schema.UUID.annotations({
 
 const Source = Schema.Struct({
   provider: Schema.Literal(providerName, testProviderName).annotations({
+    identifier: "EventSourceProvider",
     description: `Who reported it; ${testProviderName} on synthetic events`
   }),
   event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
-}).annotations({ identifier: "EventSource", description: "What caused the event" })
+}).annotations({ identifier: "EventSource", description: "Who reported the event, and under which id there" })
 
 /** The schema of one type's envelope. */
 export const envelopeStruct = <const T extends string, Data extends Schema.Schema.AnyNoContext>(type: T, data: Data) =>

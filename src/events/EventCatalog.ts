@@ -17,8 +17,7 @@ export interface CatalogEntry {
  */
 export const EventTypeName = Schema.String.annotations({
   identifier: "EventType",
-  description: "An event type of the catalog",
-  jsonSchema: { type: "string", enum: [...EventType.literals] }
+  jsonSchema: { type: "string", enum: [...EventType.literals], description: "Which event of the catalog it is" }
 })
 
 /**

@@ -78,8 +78,12 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 
 const filterFields = {
   currencies: optional(list(Currency, 10, "Lowercase ISO 4217 codes")),
-  amountMin: optional(Amount.annotations({ description: "Least principal amount" })),
-  amountMax: optional(Amount.annotations({ description: "Greatest principal amount" })),
+  amountMin: optional(Amount).annotations({
+    description: "Only principal amounts of at least this, in the smallest currency unit"
+  }),
+  amountMax: optional(Amount).annotations({
+    description: "Only principal amounts up to this, in the smallest currency unit"
+  }),
   products: optional(list(ProductIdText, 20, "Product ids")),
   prices: optional(list(PriceIdText, 20, "Price ids")),
   metadata: optional(MetadataPairs)

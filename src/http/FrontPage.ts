@@ -1,14 +1,11 @@
-import { createHash } from "node:crypto"
-import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder } from "@effect/platform"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
+import { page, plainStyle } from "../kit/Page.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
 import { consolePath } from "./console/Paths.ts"
 
 /** The path of the page that people see if they open the service's address in a browser. */
 export const frontPagePath = "/"
-
-const style =
-  "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}dt{font-weight:600;margin-top:1rem}dd{margin:0}"
 
 /** A relative link, since a proxy may serve the service below a path. */
 const relative = (path: string): string => path.slice(1)
@@ -19,18 +16,7 @@ you get has a link, which works for 15 minutes, once.</dd>`
 const byRequest = `<dd>There is no password: <code>POST /identity/sign-in-links</code> with your e-mail address, and open the link in the mail
 that you get. It works for 15 minutes, once.</dd>`
 
-const pageWith = (signIn: string): string => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>connected-payments</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>connected-payments</h1>
+const contentWith = (signIn: string): string => `<h1>connected-payments</h1>
 <p>A payments API on connected provider accounts, with signed webhook events. You have reached the service itself: programs
 talk to it with an API key.</p>
 <dl>
@@ -41,13 +27,7 @@ talk to it with an API key.</p>
 ${signIn}
 <dt>Pay for something</dt>
 <dd>Not here: go back to the shop, or open the link that it sent you.</dd>
-</dl>
-</main>
-</body>
-</html>
-`
-
-const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+</dl>`
 
 /**
  * Serves the page: what this is and where to go next. It is static, without scripts.
@@ -58,14 +38,11 @@ export const frontPage = ({ consoleUrl = null }: { readonly consoleUrl?: string 
   HttpApiBuilder.Router.use((router) =>
     router.get(
       frontPagePath,
-      HttpServerResponse.raw(pageWith(consoleUrl === null ? byRequest : byConsole), {
-        headers: {
-          "content-type": "text/html; charset=utf-8",
-          "content-security-policy": policy,
-          "cache-control": "public, max-age=3600",
-          "referrer-policy": "no-referrer",
-          "x-content-type-options": "nosniff"
-        }
+      page({
+        title: "connected-payments",
+        style: `${plainStyle}dt{font-weight:600;margin-top:1rem}dd{margin:0}`,
+        headers: { "cache-control": "public, max-age=3600" },
+        main: contentWith(consoleUrl === null ? byRequest : byConsole)
       })
     )
   )

@@ -94,3 +94,16 @@ export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>(
     )
   }
 ) {}
+
+/** What a caller proves itself with. */
+export type Credential = "apiKey" | "session"
+
+/** The credentials that each middleware accepts, either of them. */
+export const credentialsOf: ReadonlyMap<unknown, ReadonlyArray<Credential>> = new Map<
+  unknown,
+  ReadonlyArray<Credential>
+>([
+  [Authentication, ["apiKey", "session"]],
+  [SessionAuthentication, ["session"]],
+  [KeyAuthentication, ["apiKey"]]
+])

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { text } from "../bounds/Text.ts"
-import { uniqueArray } from "../kit/Request.ts"
+import { described, uniqueArray } from "../kit/Request.ts"
 
 /** Schemas that the operations under `/identity` share. No server code. */
 
@@ -28,14 +28,21 @@ export const OneTimeToken = Schema.Redacted(
 /** What a member may do (contract 2.7, 2.8). */
 export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer").annotations({
   identifier: "MemberRole",
-  description: "Owners and admins enter every workspace; developers and viewers those granted to them; viewers read"
+  description:
+    "What the person may do in the organization. Owners and admins enter every workspace; developers and viewers those granted to them; viewers read"
 })
 
 /** Roles that an invitation can give. */
-export const InvitedRole = Schema.Literal("admin", "developer", "viewer")
+export const InvitedRole = Schema.Literal("admin", "developer", "viewer").annotations({
+  identifier: "Role",
+  description: "What the person may do in the organization"
+})
 export type InvitedRole = typeof InvitedRole.Type
 
-export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
+export const WorkspaceEnvironment = Schema.Literal("sandbox", "production").annotations({
+  identifier: "Environment",
+  description: "`sandbox` for tests, `production` for real money"
+})
 
 /** The recorded author of a change. An operator acts through the service's command line. */
 export const AuthorShown = Schema.Struct({
@@ -44,8 +51,8 @@ export const AuthorShown = Schema.Struct({
     description: "`api_key`, `person`, `operator` or `provider`; a later version may add others",
     examples: ["api_key"]
   }),
-  id: Schema.String
-})
+  id: described(Schema.String, "The id of the key or person, or the operator's name")
+}).annotations({ identifier: "Author" })
 
 /** Who created something; null if it was created before this was recorded. */
 export const CreatedBy = Schema.NullOr(AuthorShown).annotations({

@@ -10,11 +10,11 @@ import {
 } from "../errors/Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/keys/Permissions.ts"
-import { NoQuery, OrganizationPath } from "../kit/Request.ts"
+import { described, NoQuery, OrganizationPath } from "../kit/Request.ts"
 
 /** The answer to an upload. */
 export const ProductImage = Schema.Struct({
-  url: Schema.String.annotations({ description: "The public, immutable URL, for `images` of products" })
+  url: described(Schema.String, "The public, immutable URL, for `images` of products")
 }).annotations({ identifier: "ProductImage" })
 
 const binary = { schema: { type: "string", format: "binary" } }

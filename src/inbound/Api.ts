@@ -1,16 +1,22 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
+import { described } from "../kit/Request.ts"
 
 /** The response to a notification that is stored or already known. */
-export const Received = Schema.Struct({ received: Schema.Literal(true) }).annotations({ identifier: "Received" })
+export const Received = Schema.Struct({
+  received: described(Schema.Literal(true), "Always true: stored")
+}).annotations({ identifier: "Received" })
 
 /** The paths that receive the provider's notifications. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
 /** The fields of every notification; the rest is up to the provider. */
 const notification = Schema.Struct(
-  { id: Schema.String, type: Schema.String },
+  {
+    id: described(Schema.String, "The provider's id of the event: a second one with it changes nothing"),
+    type: described(Schema.String, "The provider's type of the event, such as `charge.refunded`")
+  },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 )
 

@@ -1,3 +1,4 @@
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { Context, Option, Schema, SchemaAST } from "effect"
 import { remark, rule } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
@@ -33,21 +34,47 @@ export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
   has_more: rows.length > limit
 })
 
-/**
- * A schema that refuses unknown keys and reports every refused field, not only the first (contract 3.2). It keeps its
- * name in the documents, which further annotations would remove.
- */
-export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>): Schema.Schema<A, I, R> =>
+/** Adds annotations to a schema that keeps its name in the documents: further annotations would remove it. */
+const annotated = <A, I, R>(schema: Schema.Schema<A, I, R>, annotations: object): Schema.Schema<A, I, R> =>
   schema.annotations({
-    parseOptions: { errors: "all", onExcessProperty: "error" },
+    ...annotations,
     ...Option.match(SchemaAST.getIdentifierAnnotation(schema.ast), {
       onNone: () => ({}),
       onSome: (identifier) => ({ identifier })
     })
   })
 
+/** A schema that refuses unknown keys and reports every refused field, not only the first (contract 3.2). */
+export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>) =>
+  annotated(schema, { parseOptions: { errors: "all", onExcessProperty: "error" } })
+
+/** An answer with a status other than 200. */
+export const withStatus = <A, I, R>(status: number, schema: Schema.Schema<A, I, R>) =>
+  annotated(schema, HttpApiSchema.annotations({ status }))
+
+/** A field with its meaning in the documents, unless its schema says enough. A schema with a name keeps it. */
+export const described = <S extends Schema.Schema.All>(schema: S, description: string) =>
+  Schema.propertySignature(schema).annotations({ description })
+
 /** A key that may be absent; if present it has a value, never `undefined`. */
-export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optionalWith(schema, { exact: true })
+export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>, description?: string) =>
+  Schema.optionalWith(schema, { exact: true }).annotations(description === undefined ? {} : { description })
+
+/** What `has_more` of every list means. */
+export const hasMore = "Whether there are further items; the next page starts after the last one of this"
+
+/** The schema of a page of a list. */
+export const listOf = <A, I, R>(identifier: string, item: Schema.Schema<A, I, R>) =>
+  Schema.Struct({
+    data: described(Schema.Array(item), "The items of this page"),
+    has_more: described(Schema.Boolean, hasMore)
+  }).annotations({ identifier })
+
+/** When something was created, as answers have it. */
+export const CreatedAt = described(Schema.Date, "When it was created: ISO 8601 in UTC, with milliseconds")
+
+/** Until when something is accepted, as answers have it. */
+export const ExpiresAt = described(Schema.Date, "From when on it is refused, in ISO 8601")
 
 /** An array of `min` (default 0) to `max` items of literals, each once. */
 export const uniqueArray = <A extends string, I extends string>(
@@ -128,10 +155,8 @@ export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": opt
 
 /** The same key for calls without headers, such as the tool server's. */
 export const OptionalIdempotencyKey = optional(
-  IdempotencyKey.annotations({
-    description:
-      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
-  })
+  IdempotencyKey,
+  "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
 )
 
 /** A whole number in a query, in decimal digits only: no signs, exponents, spaces or other bases. */
@@ -142,10 +167,7 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
       max: 15,
       pattern: /^\d+$/,
       rule: `must be a whole number from ${minimum} to ${maximum}${unit}, in digits only`
-    }).annotations({
-      description,
-      jsonSchema: { type: "integer", minimum, maximum }
-    }),
+    }).annotations({ jsonSchema: { type: "integer", minimum, maximum, description } }),
     Schema.NumberFromString.pipe(
       Schema.int(),
       Schema.between(minimum, maximum, { description, ...(unit === "" ? {} : remark(unit.trim())) })
@@ -160,13 +182,19 @@ const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, defa
 /** The paging parameters of every list. */
 export const pageFields = {
   limit: optional(Limit),
-  starting_after: optional(ProviderId.annotations({ description: "The last id of the previous page" }))
+  starting_after: optional(ProviderId, "The last id of the previous page")
 }
 
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })
 
 /** Unix seconds in a query, within the contract's bounds. */
 export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive", " of Unix seconds")
+
+/** Query fields of lists that can be filtered by creation time, both inclusive. */
+export const createdFields = {
+  created_gte: optional(UnixSecondsFromQuery, "Only what was created at this time or later: Unix seconds"),
+  created_lte: optional(UnixSecondsFromQuery, "Only what was created at this time or earlier: Unix seconds")
+}
 
 /**
  * An object without fields: every field is unknown, and refused by name. A plain struct without fields would accept

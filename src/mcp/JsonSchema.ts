@@ -1,5 +1,6 @@
 import { JSONSchema, Predicate, type Schema } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
+import { definitions } from "../contract/ProviderResources.ts"
 
 /**
  * JSON Schema for clients of the tool server: without references, which not all of them resolve, and without keywords
@@ -23,23 +24,23 @@ const times: Readonly<Record<string, object>> = {
 const isReference = (keyword: string): boolean => keyword === "$schema" || keyword === "$defs" || keyword === "$ref"
 
 /** A schema with every reference replaced by its definition. */
-const inlined = (node: unknown, definitions: Readonly<Record<string, unknown>>): unknown => {
+const inlined = (node: unknown, known: Readonly<Record<string, unknown>>): unknown => {
   if (Array.isArray(node)) {
-    return node.map((item) => inlined(item, definitions))
+    return node.map((item) => inlined(item, known))
   }
   if (!Predicate.isRecord(node)) {
     return node
   }
   const reference = node["$ref"]
-  const name = Predicate.isString(reference) ? reference.slice("#/$defs/".length) : undefined
-  const target = name === undefined ? {} : (times[name] ?? inlined(definitions[name], definitions))
+  const name = Predicate.isString(reference) ? (reference.split("/").at(-1) ?? "") : undefined
+  const target = name === undefined ? {} : (times[name] ?? inlined(known[name], known))
   const own = Object.entries(node)
     .filter(([keyword]) => !isReference(keyword))
     .map(([keyword, value]) => [
       keyword,
       keyword === "properties" && Predicate.isRecord(value)
-        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, inlined(part, definitions)]))
-        : inlined(value, definitions)
+        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, inlined(part, known)]))
+        : inlined(value, known)
     ])
   return { ...(Predicate.isRecord(target) ? target : {}), ...Object.fromEntries(own) }
 }
@@ -55,7 +56,7 @@ const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
  */
 export const objectSchema = <A, I>(schema: Schema.Schema<A, I>, options: { readonly open: boolean }): ObjectSchema => {
   const { $defs = {}, ...root } = JSONSchema.make(schema)
-  const made = publishedSchema(inlined(root, { ...$defs }), options)
+  const made = publishedSchema(inlined(root, { ...definitions, ...$defs }), options)
   if (!isObjectSchema(made)) {
     throw new TypeError("A tool accepts and returns only objects")
   }

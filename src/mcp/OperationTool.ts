@@ -13,7 +13,7 @@ import { canonical, Idempotency } from "../kit/Idempotency.ts"
 import { KeyedHash } from "../kit/KeyedHash.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
 import { Accounts } from "../provider/Accounts.ts"
-import type { ObjectSchema } from "./JsonSchema.ts"
+import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 import { makeTool, NoArguments, type Tool } from "./Tool.ts"
 
 /**
@@ -73,10 +73,12 @@ const described = (ast: SchemaAST.AST, description: string): SchemaAST.AST =>
   })
 
 /** A query parameter as a JSON field: `limit` is a number here, though it is text in a query. */
-const jsonField = ({ isOptional, name, type }: SchemaAST.PropertySignature): readonly [string, Schema.Struct.Field] => {
+const jsonField = (field: SchemaAST.PropertySignature): readonly [string, Schema.Struct.Field] => {
+  const { isOptional, name, type } = field
   const typed = SchemaAST.typeAST(type)
+  const said = Option.orElse(SchemaAST.getDescriptionAnnotation(field), () => SchemaAST.getDescriptionAnnotation(type))
   const schema = Schema.make<unknown>(
-    Option.match(SchemaAST.getDescriptionAnnotation(type), {
+    Option.match(said, {
       onNone: () => typed,
       onSome: (description) => described(typed, description)
     })
@@ -108,16 +110,14 @@ const orNull = (field: unknown): object => {
 
 /** The JSON Schema of an answer: the provider's object with the fields in the contract, or a page of them. */
 const answerSchema = (resource: ProviderResource | undefined, page: boolean): ObjectSchema => {
-  const { description, properties, required } = resource?.document ?? {}
+  const known = resource === undefined ? undefined : objectSchema(resource.schema, { open: true })
   const object: ObjectSchema = {
     type: "object",
-    ...(Predicate.isString(description) ? { description } : {}),
-    required: Array.isArray(required) ? required.map(String) : [],
-    properties: Predicate.isRecord(properties)
-      ? Object.fromEntries(
-          Object.entries(properties).map(([name, field]) => [name, name === "id" ? Object(field) : orNull(field)])
-        )
-      : {}
+    ...(Predicate.isString(known?.["description"]) ? { description: known["description"] } : {}),
+    required: known?.required ?? [],
+    properties: Object.fromEntries(
+      Object.entries(known?.properties ?? {}).map(([name, field]) => [name, name === "id" ? field : orNull(field)])
+    )
   }
   return page
     ? {

@@ -10,6 +10,7 @@ import {
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
+import { ofTenant } from "../storage/Statements.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
 import { revokedAtProvider } from "./Disconnection.ts"
 import { makePlatforms } from "./Platforms.ts"
@@ -85,7 +86,7 @@ const make = Effect.gen(function* () {
   const find = Effect.fnUntraced(function* (tenant: Tenant) {
     const rows = yield* sql<{ accountId: string; linkedLast: string }>`
       SELECT account_id AS "accountId", ${linkedLast}::text AS "linkedLast" FROM payments.provider_accounts
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+      WHERE ${ofTenant(sql, tenant)}
         AND status = 'connected'`
     const [row] = rows
     return row === undefined
@@ -99,7 +100,7 @@ const make = Effect.gen(function* () {
       Effect.gen(function* () {
         const rows = yield* sql`
           UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          WHERE ${ofTenant(sql, tenant)}
             AND account_id = ${accountId} AND status = 'connected'
             AND ${linkedLast} = ${found.linkedLast}::timestamptz
           RETURNING 1`
@@ -152,7 +153,7 @@ const make = Effect.gen(function* () {
     yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${tenant.organizationId} FOR NO KEY UPDATE`
     const [before] = yield* sql<{ accountId: string; connected: boolean }>`
       SELECT account_id AS "accountId", status = 'connected' AS connected FROM payments.provider_accounts
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
+      WHERE ${ofTenant(sql, tenant)} FOR UPDATE`
     const [linked] = yield* sql<LinkedAccount>`
       INSERT INTO payments.provider_accounts AS known
         (organization_id, environment, account_id, status, had_payments_before, reported_status,
@@ -243,7 +244,7 @@ const make = Effect.gen(function* () {
         CASE WHEN status = 'connected' THEN linked_by IS NOT DISTINCT FROM 'oauth' ELSE ends_at_provider END
           AS "endsAtProvider"
       FROM payments.provider_accounts
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+      WHERE ${ofTenant(sql, tenant)}
         AND account_id = ${accountId} FOR UPDATE`
     if (known === undefined) {
       return yield* new ResourceNotFound({ message: "This account is not linked in this environment." })
@@ -253,7 +254,7 @@ const make = Effect.gen(function* () {
       yield* sql`
         UPDATE payments.provider_accounts
         SET status = 'disconnected', disconnected_at = now(), ends_at_provider = ${endsAtProvider}
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        WHERE ${ofTenant(sql, tenant)}
           AND account_id = ${accountId}`
       yield* record(tenant, author, "disconnected", accountId)
     }
@@ -263,7 +264,7 @@ const make = Effect.gen(function* () {
   const accessEnded = Effect.fn("Accounts.accessEnded")(function* (tenant: Tenant, accountId: string) {
     yield* sql`
       UPDATE payments.provider_accounts SET ends_at_provider = false
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+      WHERE ${ofTenant(sql, tenant)}
         AND account_id = ${accountId} AND status = 'disconnected'`
   }, orUnavailable)
 
@@ -272,7 +273,7 @@ const make = Effect.gen(function* () {
       Effect.gen(function* () {
         const [unlinked] = yield* sql<LinkedAccount>`
           DELETE FROM payments.provider_accounts
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          WHERE ${ofTenant(sql, tenant)}
           RETURNING ${columns}`
         if (unlinked !== undefined) {
           yield* record(tenant, author, "unlinked", unlinked.accountId)
@@ -285,7 +286,7 @@ const make = Effect.gen(function* () {
   const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
     const [known] = yield* sql<LinkedAccount>`
       SELECT ${columns} FROM payments.provider_accounts
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
+      WHERE ${ofTenant(sql, tenant)}`
     return Option.fromNullable(known)
   }, orUnavailable)
 

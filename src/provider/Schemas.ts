@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { echoed, type Remark, remark } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
-import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
+import { optional, ProviderId } from "../kit/Request.ts"
 import { roundedAmounts } from "./RoundedAmounts.ts"
 
 /** An object of the provider, passed through as it is: names and fields are the provider's own (contract 4.1). */
@@ -83,18 +83,22 @@ export const mergedMetadata =
 
 /** Key-value pairs kept on an object, within the provider's bounds: 50 pairs, keys of 40 characters, values of 500. */
 export const Metadata = pairsOf(MetadataKey, MetadataValue, 50).annotations({
+  identifier: "MetadataInput",
   description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500"
 })
 
 /** A change of an object's metadata, within the same bounds. */
-export const MetadataChanges = pairsOf(MetadataKey, MetadataChange, 50).annotations({ description: mergedMetadata })
+export const MetadataChanges = pairsOf(MetadataKey, MetadataChange, 50).annotations({
+  identifier: "MetadataChanges",
+  description: mergedMetadata
+})
 
 /** A text that the provider shows or keeps. */
 export const ProviderText = (max: number) => text({ min: 1, max })
 
 /** An optional text; an empty string removes it from the object. */
 export const removable = <A extends string>(text: Schema.Schema<A, string>) =>
-  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
+  optional(Schema.Union(text, Schema.Literal("")), "An empty string removes it")
 
 /** The id of another object, e.g. a price's product. */
 export const Reference = ProviderId
@@ -105,24 +109,25 @@ export const StatementDescriptor = text({
   max: 22,
   pattern: /^[^<>\\'"*]*$/,
   rule: "must be 1 to 22 characters with at least one Latin letter, without < > \\ ' \" *"
-}).pipe(Schema.pattern(/[A-Za-z]/))
+})
+  .pipe(Schema.pattern(/[A-Za-z]/))
+  .annotations({ description: "What a payer's bank statement shows" })
 
 /** Whether a price includes taxes. */
-export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")
+export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified").annotations({
+  identifier: "TaxBehavior",
+  description: "Whether the amount contains the tax"
+})
 
 /** The quantity of a line item: 1 to 999999. */
-export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
+export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999)).annotations({
+  description: "How many units of the price are sold"
+})
 
 /** Query fields of lists that can be filtered by payment; if both are given, both must match. */
 export const ofPaymentFields = {
-  charge: optional(Reference.annotations({ description: "Only those of this charge" })),
-  payment_intent: optional(Reference.annotations({ description: "Only those of this payment" }))
-}
-
-/** Query fields of lists that can be filtered by creation time: Unix seconds, both inclusive. */
-export const createdFields = {
-  created_gte: optional(UnixSecondsFromQuery),
-  created_lte: optional(UnixSecondsFromQuery)
+  charge: optional(Reference, "Only those of this charge"),
+  payment_intent: optional(Reference, "Only those of this payment")
 }
 
 /** The sentence in an operation's description about fields that identify the payer (contract 4.14). */

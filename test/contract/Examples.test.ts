@@ -4,7 +4,7 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { Effect, Either, Option, ParseResult, Schema } from "effect"
 import { operations } from "../../src/contract/Api.ts"
-import { recordIn } from "../../src/contract/DocumentShape.ts"
+import { describedIn, recordIn } from "../../src/contract/Document.ts"
 import { examplesFolder } from "../../src/docs/Examples.ts"
 import { openApiDocument } from "../../src/docs/OpenApiDocument.ts"
 import { documentedErrors, errorSchema } from "../../src/errors/Errors.ts"
@@ -66,7 +66,7 @@ describe.skipIf(writes)("the examples in the OpenAPI document", () => {
   const described = operations.map((operation) => ({
     ...operation,
     place: `${operation.group}.${operation.name}`,
-    said: recordIn(document, "paths", operation.path.replaceAll(/:(\w+)/g, "{$1}"), operation.method.toLowerCase())
+    said: describedIn(document, operation)
   }))
 
   it("show every request and every answer of every operation, as its schemas have it", () => {

@@ -5,6 +5,7 @@ import spectral from "@stoplight/spectral-core"
 import rulesets from "@stoplight/spectral-rulesets"
 import { Predicate } from "effect"
 import { operations } from "../../src/contract/Api.ts"
+import { describedIn, recordIn } from "../../src/contract/Document.ts"
 import { openApiDocument } from "../../src/docs/OpenApiDocument.ts"
 
 /** As it is served. */
@@ -14,13 +15,13 @@ const source = JSON.stringify(document)
 /** What the linters must complain about, or they don't look. */
 const withoutServers = { openapi: "3.1.0", info: document["info"], servers: [], paths: {} }
 
-const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): Record<string, unknown> => {
-  let current: unknown = root
-  for (const key of keys) current = Predicate.isRecord(current) ? current[key] : undefined
-  return Predicate.isRecord(current) ? current : {}
-}
-
 const schemas = recordIn(document, "components", "schemas")
+
+/** The parameters of all operations. */
+const parameters = operations.flatMap((operation) => {
+  const listed = describedIn(document, operation)["parameters"]
+  return Array.isArray(listed) ? listed.map((one: unknown) => recordIn(one)) : []
+})
 
 /** All fields of a schema without a description, by their place. */
 const bareFields = (schema: unknown, place: string): ReadonlyArray<string> => {
@@ -90,35 +91,23 @@ describe("the OpenAPI document, for those who generate from it,", () => {
   }, 240_000)
 
   it("has an operation id of group and verb for each operation", () => {
-    for (const { group, method, name, path } of operations) {
-      const described = recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+    for (const operation of operations) {
+      const { group, name } = operation
+      const described = describedIn(document, operation)
       expect(described["operationId"]).toBe(`${group}.${name}`)
       expect(described["operationId"]).toMatch(/^[a-z][A-Za-z]*\.[a-z][A-Za-z]*$/)
     }
   })
 
   it("describes every field and every parameter", () => {
-    const parameters = Object.entries(recordIn(document, "paths")).flatMap(([path, methods]) =>
-      Object.entries(recordIn(methods)).flatMap(([method, operation]) => {
-        const listed = recordIn(operation)["parameters"]
-        return (Array.isArray(listed) ? listed : [])
-          .filter((parameter) => !Predicate.isString(recordIn(parameter)["description"]))
-          .map((parameter) => `${method} ${path} ${recordIn(parameter)["name"]}`)
-      })
-    )
+    const bare = parameters.filter(({ description }) => !Predicate.isString(description)).map(({ name }) => name)
     const fields = Object.entries(schemas).flatMap(([name, schema]) => bareFields(schema, name))
-    expect([...parameters, ...fields], "without a description (see FieldDescriptions.ts)").toEqual([])
+    expect([...bare, ...fields], "without a description").toEqual([])
   })
 
   it("says something of each field and parameter beyond its name", () => {
-    const parameters = Object.values(recordIn(document, "paths"))
-      .flatMap((methods) => Object.values(recordIn(methods)))
-      .flatMap((operation) => {
-        const listed = recordIn(operation)["parameters"]
-        return Array.isArray(listed) ? listed.map((one) => recordIn(one)) : []
-      })
-      .map(({ description, name }) => [String(name), String(description)] as const)
-    const all = [...parameters, ...Object.values(schemas).flatMap(saidOf)]
+    const said = parameters.map(({ description, name }) => [String(name), String(description)] as const)
+    const all = [...said, ...Object.values(schemas).flatMap(saidOf)]
     expect(all.length).toBeGreaterThan(500)
     expect(all.filter(([name, description]) => repeats(name, description))).toEqual([])
     expect(repeats("lookup_keys", "Its lookup keys")).toBe(true)
@@ -127,8 +116,9 @@ describe("the OpenAPI document, for those who generate from it,", () => {
   })
 
   it("names every JSON body and answer, and none of them with a number or in the library's words", () => {
-    for (const { group, method, name, path } of operations) {
-      const described = recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+    for (const operation of operations) {
+      const { group, name } = operation
+      const described = describedIn(document, operation)
       const answers = Object.entries(recordIn(described, "responses")).filter(([status]) => Number(status) < 300)
       for (const holder of [described["requestBody"], ...answers.map(([, answer]) => answer)]) {
         const { schema } = recordIn(holder, "content", "application/json")

@@ -3,6 +3,7 @@ import { type Duration, Effect } from "effect"
 import { type DeliveryId, firstIdAt, millisOf } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead } from "../../storage/BoundedReads.ts"
+import { ofTenant } from "../../storage/Statements.ts"
 import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery, ListAllDeliveries } from "./Api.ts"
 import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
@@ -21,9 +22,6 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
   const deliveriesOf = yield* makeEventDeliveries(keepFor)
   const readable = sql.literal(isReadable(keepFor))
   const bounded = boundedRead(sql)
-
-  const ofTenant = (tenant: Tenant) =>
-    sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
 
   /**
    * The lower bound of the ids of deliveries created at a time (Unix seconds) or later. Ids hold the creation time, by
@@ -44,7 +42,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
 
   /** The conditions on the delivery `d` alone, without those on its event and state. */
   const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
-    ofTenant(tenant),
+    ofTenant(sql, tenant, "d"),
     ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),
     ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
     ...(firstId === undefined ? [] : [sql`d.id >= ${firstId}::uuid`]),
@@ -123,7 +121,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     Effect.map(
       sql<Delivery>`
         SELECT ${sql.literal(deliveryColumns)} FROM ${sql.literal(deliveryTables)}
-        WHERE ${ofTenant(tenant)} AND d.id = ANY (${ids}::uuid[])`,
+        WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ANY (${ids}::uuid[])`,
       (rows) => rows.toSorted((a, b) => (a.id < b.id ? 1 : -1))
     )
 
@@ -145,7 +143,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
 
     hasDelivery: (tenant: Tenant, id: string) =>
       Effect.map(
-        sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(tenant)} AND d.id = ${id}`,
+        sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
         (rows) => rows.length > 0
       ),
 

@@ -15,60 +15,63 @@ import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { CreatedAt, createdFields, described, listOf, optional, pageFields, strict } from "../../kit/Request.ts"
 import { AttemptErrorCode } from "../Attempt.ts"
 import { EventIdText } from "./EventIdText.ts"
 
 /** A delivery of one event to one endpoint. It is `queued` while an attempt is in progress, too. */
 export const Delivery = Schema.Struct({
-  id: DeliveryId,
-  endpointId: EndpointId,
-  eventId: Schema.String,
+  id: described(DeliveryId, "The delivery's UUID, also sent as `Service-Delivery-ID`"),
+  endpointId: described(EndpointId, "The UUID of the endpoint that it goes to"),
+  eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…` or `svc_test_evt_…`"),
   type: EventTypeName,
   state: DeliveryState,
-  test: Schema.Boolean,
-  attemptCount: Schema.Int,
-  nextAttemptAt: Schema.NullOr(Schema.Date),
-  createdAt: Schema.Date,
-  finishedAt: Schema.NullOr(Schema.Date),
-  lastHttpStatus: Schema.NullOr(Schema.Int),
-  lastErrorCode: Schema.NullOr(AttemptErrorCode)
+  test: described(Schema.Boolean, "True for what a synthetic test made, which proves nothing about money"),
+  attemptCount: described(Schema.Int, "How many attempts were made so far"),
+  nextAttemptAt: described(Schema.NullOr(Schema.Date), "When it is tried next; null if it is not"),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then"),
+  lastHttpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered last; null if there was no answer"),
+  lastErrorCode: described(Schema.NullOr(AttemptErrorCode), "Why the last attempt failed; null if it did not")
 }).annotations({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
 
-/** One attempt. `durationMs` is null if the worker died during it: its outcome is unknown. */
+/** One attempt. If the worker died during it, its outcome is unknown. */
 export const Attempt = Schema.Struct({
-  number: Schema.Int,
-  trigger: Schema.Literal("automatic", "manual"),
-  startedAt: Schema.Date,
-  durationMs: Schema.NullOr(Schema.Int),
-  httpStatus: Schema.NullOr(Schema.Int),
-  errorCode: Schema.NullOr(AttemptErrorCode)
+  number: described(Schema.Int, "Its number, from 1"),
+  trigger: described(
+    Schema.Literal("automatic", "manual").annotations({ identifier: "AttemptTrigger" }),
+    "`automatic` for the service's own attempts, `manual` for a re-send that was asked for"
+  ),
+  startedAt: described(Schema.Date, "When it began, in ISO 8601"),
+  durationMs: described(
+    Schema.NullOr(Schema.Int),
+    "How long the attempt took, in milliseconds; null if the worker died during it"
+  ),
+  httpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered; null if there was no answer"),
+  errorCode: described(Schema.NullOr(AttemptErrorCode), "Why the attempt failed; null if it did not")
 }).annotations({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
 
 /** A delivery with its attempts and the envelope that is sent. */
 export const DeliveryDetail = Schema.Struct({
   ...Delivery.fields,
-  attempts: Schema.Array(Attempt),
-  event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
+  attempts: described(Schema.Array(Attempt), "The attempts so far, the first one first"),
+  event: described(Schema.Unknown, "The event envelope, as it is sent")
 }).annotations({ identifier: "DeliveryDetail" })
 export type DeliveryDetail = typeof DeliveryDetail.Type
 
-export const DeliveryList = Schema.Struct({ data: Schema.Array(Delivery), has_more: Schema.Boolean }).annotations({
-  identifier: "DeliveryList"
-})
+export const DeliveryList = listOf("DeliveryList", Delivery)
 export type DeliveryList = typeof DeliveryList.Type
 
 /** The query of an endpoint's history. */
 export const ListDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
     state: optional(DeliveryState),
     type: optional(EventType),
-    created_gte: optional(UnixSecondsFromQuery),
-    created_lte: optional(UnixSecondsFromQuery)
+    ...createdFields
   })
 )
 export type ListDeliveries = typeof ListDeliveries.Type
@@ -77,13 +80,12 @@ export type ListDeliveries = typeof ListDeliveries.Type
 export const ListAllDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
-    endpoint_id: optional(EndpointId.annotations({ description: "Only deliveries to this endpoint (UUID)" })),
-    event_id: optional(EventIdText.annotations({ description: "Only deliveries of this event" })),
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    endpoint_id: optional(EndpointId, "Only deliveries to this endpoint (UUID)"),
+    event_id: optional(EventIdText, "Only deliveries of this event"),
     state: optional(DeliveryState),
     type: optional(EventType),
-    created_gte: optional(UnixSecondsFromQuery),
-    created_lte: optional(UnixSecondsFromQuery)
+    ...createdFields
   })
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type

@@ -21,6 +21,7 @@ import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
+import { makeEndpointRows } from "./EndpointRows.ts"
 import type { RetentionOptions } from "./Retention.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
@@ -29,6 +30,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeDeliveriesRepo(keepFor)
+  const endpoints = yield* makeEndpointRows
   const all = yield* makeAllDeliveriesRepo(keepFor)
   const events = yield* makeEventsRepo(keepFor)
   const audit = yield* makeAudit
@@ -37,7 +39,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
-      if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
+      if (!(yield* endpoints.has(tenant, endpointId))) {
         return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
       }
       // A cursor from another endpoint's history is not valid in this one

@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, type Statement } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../endpoints/SecretLifetime.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
@@ -7,7 +7,7 @@ import { enqueue } from "../../publishing/Enqueue.ts"
 import { timedRead } from "../../storage/BoundedReads.ts"
 import { transaction } from "../../storage/Database.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
-import { makePreparing } from "../../storage/Statements.ts"
+import { makePreparing, ofTenant } from "../../storage/Statements.ts"
 import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
 import { countSoon } from "../statistics/Unsettled.ts"
@@ -96,9 +96,6 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
   const joined = sql.literal(deliveryTables)
   const readable = sql.literal(isReadable(keepFor))
 
-  const ofTenant = (tenant: Tenant) =>
-    sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
-
   const detail = prepare<StoredDetail>(sql`
     SELECT ${columns}, e.payload, COALESCE((
       SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
@@ -112,7 +109,7 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
   const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
     FROM payments.deliveries d JOIN payments.endpoints p
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
-    WHERE ${ofTenant(tenant)} AND d.id = ${id} AND ${readable}`
+    WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} AND ${readable}`
 
   /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
   const lockForResend = (tenant: Tenant, id: DeliveryId) =>
@@ -124,29 +121,23 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
 
   const requeue = (tenant: Tenant, id: DeliveryId) => sql`
     WITH requeued AS (
-      UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
+      UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} RETURNING d.*
     ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
 
-  const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
-    Effect.map(statement, (rows) => rows.length > 0)
-
   return {
-    /** Whether the endpoint exists or existed: the history of a deleted one stays readable. */
-    hasEndpoint: (tenant: Tenant, id: EndpointId) =>
-      exists(sql`
-        SELECT 1 FROM payments.endpoints
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`),
-
     hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
-      exists(sql`
+      Effect.map(
+        sql`
         SELECT 1 FROM payments.deliveries d
-        WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
+        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`,
+        (rows) => rows.length > 0
+      ),
 
     /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
-        ofTenant(tenant),
+        ofTenant(sql, tenant, "d"),
         sql`d.endpoint_id = ${endpointId}`,
         readable,
         ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
@@ -167,8 +158,9 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     },
 
     find: (tenant: Tenant, id: DeliveryId) =>
-      Effect.map(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(tenant)} AND d.id = ${id}`, ([row]) =>
-        Option.fromNullable(row)
+      Effect.map(
+        sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
+        ([row]) => Option.fromNullable(row)
       ),
 
     /**
@@ -183,7 +175,7 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       limit: number,
       conditions: ReadonlyArray<Statement.Fragment> = []
     ) => {
-      const its = sql.and([ofTenant(tenant), readable, sql`d.event_id = ${eventKey}`, ...conditions])
+      const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
       return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}

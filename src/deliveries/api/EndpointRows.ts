@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { canSign } from "../../endpoints/SecretLifetime.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
+import { ofTenant } from "../../storage/Statements.ts"
 
 /** The state that decides whether something may be sent to an endpoint. */
 export interface LockedEndpoint {
@@ -13,10 +14,9 @@ export interface LockedEndpoint {
   readonly events: ReadonlyArray<string>
 }
 
-/** SQL on endpoints that recoveries and replays share. */
+/** SQL on endpoints that deliveries, recoveries and replays share. */
 export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
-  const ofTenant = (tenant: Tenant, id: EndpointId) =>
-    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`
+  const byId = (tenant: Tenant, id: EndpointId) => sql`${ofTenant(sql, tenant)} AND id = ${id}`
   return {
     /**
      * Locks the endpoint's row until the transaction ends, against its deletion and a concurrent start; none if there is
@@ -27,13 +27,13 @@ export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
         sql<LockedEndpoint>`
           SELECT deleted_at IS NOT NULL AS deleted, active, ${sql.literal(canSign("endpoints"))} AS "canSign",
             COALESCE(events, ARRAY['payment.succeeded']) AS events
-          FROM payments.endpoints WHERE ${ofTenant(tenant, id)}
+          FROM payments.endpoints WHERE ${byId(tenant, id)}
           FOR NO KEY UPDATE`,
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Whether the endpoint exists or existed. */
+    /** Whether the endpoint exists or existed: the history of a deleted one stays readable. */
     has: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(tenant, id)}`, (rows) => rows.length > 0)
+      Effect.map(sql`SELECT 1 FROM payments.endpoints WHERE ${byId(tenant, id)}`, (rows) => rows.length > 0)
   }
 })

@@ -6,4 +6,4 @@ export const EventIdText = text({
   max: 128,
   pattern: /^svc_(?:evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/,
   rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits, or svc_test_evt_ and the test's id"
-}).annotations({ identifier: "EventId", description: "The event's id" })
+}).annotations({ description: "The event's id" })

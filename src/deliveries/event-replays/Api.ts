@@ -11,18 +11,24 @@ import {
   ResourceNotFound
 } from "../../errors/Errors.ts"
 import { EventReplayId } from "../../kit/Ids.ts"
-import { IdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
+import { described, IdempotencyHeaders, optional, pageFields, strict, withStatus } from "../../kit/Request.ts"
 import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
 
 /** The query of an endpoint's replays. */
 export const ListEventReplays = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(EventReplayId.annotations({ description: "The last id of the previous page" }))
+    starting_after: optional(EventReplayId, "The last id of the previous page")
   })
 )
 export type ListEventReplays = typeof ListEventReplays.Type
-const ReplayPath = Schema.Struct({ ...EndpointPath.fields, replayId: EventReplayId })
+const ReplayPath = Schema.Struct({
+  ...EndpointPath.fields,
+  replayId: described(
+    EventReplayId,
+    "As `id` in the answer that began the replay, and in the endpoint's list of replays"
+  )
+})
 
 /** Replays of events to an endpoint, new or old. */
 export class EventReplaysApi extends integrationGroup("eventReplays", "Replays of events to an endpoint")
@@ -35,7 +41,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .setPath(EndpointPath)
       .setHeaders(IdempotencyHeaders)
       .setPayload(StartEventReplay)
-      .addSuccess(EventReplay, { status: 202 })
+      .addSuccess(withStatus(202, EventReplay))
       .addError(errorSchemas(EndpointDeleted, EndpointPaused, EventTypeNotSubscribed, ReplayInProgress))
       .annotate(
         OpenApi.Description,

@@ -8,6 +8,7 @@ import { furtherDeliveries } from "../../publishing/Publication.ts"
 import { removeOld } from "../../storage/Batches.ts"
 import { alongIndex } from "../../storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
+import { ofTenant } from "../../storage/Statements.ts"
 import { clockDifference } from "../api/DeliveriesRepo.ts"
 import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay } from "./EventReplay.ts"
@@ -91,11 +92,8 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued, r.skipped, r.reached,
     r.created_at AS "createdAt", r.finished_at AS "finishedAt"`)
 
-  const ofTenant = (tenant: Tenant) =>
-    sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}`
-
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
-    sql`${ofTenant(tenant)} AND r.endpoint_id = ${endpointId}`
+    sql`${ofTenant(sql, tenant, "r")} AND r.endpoint_id = ${endpointId}`
 
   /** Whether at least `count` rows of the queue are the endpoint's, among those that the condition selects. */
   const hasWaiting = (count: number, which: string) =>
@@ -143,7 +141,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     ) =>
       sql<CoveringReplay>`
         SELECT r.id, r.endpoint_id AS "endpointId" FROM payments.event_replays r
-        WHERE ${ofTenant(tenant)} AND r.since <= ${receivedAt.toISOString()}::timestamptz
+        WHERE ${ofTenant(sql, tenant, "r")} AND r.since <= ${receivedAt.toISOString()}::timestamptz
           AND r.until > ${receivedAt.toISOString()}::timestamptz
           AND r.queued > 0 AND (r.types IS NULL OR ${type}::text = ANY (r.types)) AND r.id < ${page.before}::uuid
         ORDER BY r.id DESC LIMIT ${page.limit}`,
@@ -231,7 +229,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           WHERE l.locktype = 'relation' AND l.relation = 'payments.events'::regclass AND l.mode = 'RowExclusiveLock'
             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
             AND a.pid <> pg_backend_pid()
-            AND a.xact_start <= (SELECT r.created_at FROM payments.event_replays r WHERE ${ofTenant(tenant)} AND r.id = ${id})
+            AND a.xact_start <= (SELECT r.created_at FROM payments.event_replays r WHERE ${ofTenant(sql, tenant, "r")} AND r.id = ${id})
             AND a.xact_start > clock_timestamp() - ${longestTransaction}::interval`,
         ([row]) => {
           if (row === undefined || row.begunAt === null) return end
@@ -267,7 +265,7 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           queued = r.queued + (SELECT count(*) FROM delivery), skipped = r.skipped + ${skipped}::int,
           reached = ${reached}, stepped_at = clock_timestamp(), state = ${state},
           finished_at = CASE WHEN ${state}::text <> 'running' THEN clock_timestamp() END
-        WHERE ${ofTenant(replay)} AND r.id = ${replay.id}`
+        WHERE ${ofTenant(sql, replay, "r")} AND r.id = ${replay.id}`
       return Effect.asVoid(Effect.zipRight(keepDays(sql, keys, replay.id), insert))
     },
 

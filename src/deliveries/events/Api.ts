@@ -5,50 +5,49 @@ import { errorSchema, RateLimitExceeded, ResourceNotFound } from "../../errors/E
 import { EventType } from "../../events/Catalog.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { described, listOf, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { Delivery } from "../api/Api.ts"
 import { EventIdText } from "../api/EventIdText.ts"
 import { shownDeliveries } from "../api/ShownDeliveries.ts"
 
 const eventFields = {
-  id: Schema.String.annotations({ description: "`svc_evt_…`, the same in every delivery of the event" }),
+  id: described(Schema.String, "`svc_evt_…`, the same in every delivery of the event"),
   type: EventTypeName,
-  test: Schema.Boolean.annotations({ description: "Whether it is a synthetic test's event" }),
-  receivedAt: Schema.Date.annotations({
-    description: "When the service received it; `created_at` of the event itself says when it happened"
-  }),
-  event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
+  test: described(Schema.Boolean, "Whether it is a synthetic test's event"),
+  receivedAt: described(
+    Schema.Date,
+    "When the service received it; `created_at` of the event itself says when it happened"
+  ),
+  event: described(Schema.Unknown, "The event envelope, as it is sent")
 }
 
 /** A stored event, whether or not it was delivered to anyone. */
 export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: "StoredEvent" })
 export type StoredEvent = typeof StoredEvent.Type
 
-export const StoredEventList = Schema.Struct({
-  data: Schema.Array(StoredEvent),
-  has_more: Schema.Boolean
-}).annotations({ identifier: "StoredEventList" })
+export const StoredEventList = listOf("StoredEventList", StoredEvent)
 export type StoredEventList = typeof StoredEventList.Type
 
 /** An event with its deliveries to all endpoints. */
 export const StoredEventDetail = Schema.Struct({
   ...eventFields,
-  deliveries: Schema.Array(Delivery).annotations({
-    description: `Its deliveries to all endpoints, newest first: the newest ${shownDeliveries}, replays included`
-  })
+  deliveries: described(
+    Schema.Array(Delivery),
+    `Its deliveries to all endpoints, newest first: the newest ${shownDeliveries}, replays included`
+  )
 }).annotations({ identifier: "StoredEventDetail" })
 export type StoredEventDetail = typeof StoredEventDetail.Type
 
 export const ListEvents = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(EventIdText.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(EventIdText, "The last id of the previous page"),
     type: optional(EventType),
     payment_id: optional(
       ProviderId.annotations({ description: "Events whose `data.payment_id` this is", examples: ["pi_3Q1w2E3r4T5y6U"] })
     ),
-    created_gte: optional(UnixSecondsFromQuery.annotations({ description: "Received at or after: Unix seconds" })),
-    created_lte: optional(UnixSecondsFromQuery.annotations({ description: "Received at or before: Unix seconds" }))
+    created_gte: optional(UnixSecondsFromQuery, "Received at or after: Unix seconds"),
+    created_lte: optional(UnixSecondsFromQuery, "Received at or before: Unix seconds")
   })
 )
 export type ListEvents = typeof ListEvents.Type

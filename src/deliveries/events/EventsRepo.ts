@@ -4,6 +4,7 @@ import { firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../storage/BoundedReads.ts"
 import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
+import { ofTenant } from "../../storage/Statements.ts"
 import { keptSince } from "../api/Readable.ts"
 import type { ListEvents } from "./Api.ts"
 
@@ -23,9 +24,6 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
   const columns = sql.literal(`
     e.id AS key, e.public_id AS id, e.type, e.payload, e.created_at AS "createdAt"`)
 
-  const ofTenant = (tenant: Tenant) =>
-    sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment}`
-
   const bounded = boundedRead(sql)
 
   const isWanted = sql.literal(hasPublicId("e", "wanted.id"))
@@ -41,7 +39,12 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
       ...(until === undefined ? [] : [sql`e.id < ${firstIdAt((until + 1) * 1000)}`])
     ]
     const events = paymentId === undefined ? sql`payments.events` : sql`of_payment`
-    const conditions = [ofTenant(tenant), ...keys, kept, ...(type === undefined ? [] : [sql`e.type = ${type}`])]
+    const conditions = [
+      ofTenant(sql, tenant, "e"),
+      ...keys,
+      kept,
+      ...(type === undefined ? [] : [sql`e.type = ${type}`])
+    ]
     const rows = sql<EventRow>`
       SELECT ${columns} FROM ${events} e WHERE ${sql.and(conditions)} ORDER BY e.id DESC LIMIT ${limit}`
     if (paymentId === undefined) return rows
@@ -60,7 +63,7 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
       SELECT e.* FROM (SELECT ${id}::text AS id) AS wanted
       JOIN payments.events e ON ${isWanted}
     )
-    SELECT ${columns} FROM of_id e WHERE ${ofTenant(tenant)} LIMIT 1`
+    SELECT ${columns} FROM of_id e WHERE ${ofTenant(sql, tenant, "e")} LIMIT 1`
 
   return {
     page,

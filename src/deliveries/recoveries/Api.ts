@@ -10,7 +10,16 @@ import {
 } from "../../errors/Errors.ts"
 import { EndpointId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { mostCounted, optional, pageFields, strict } from "../../kit/Request.ts"
+import {
+  CreatedAt,
+  described,
+  listOf,
+  mostCounted,
+  optional,
+  pageFields,
+  strict,
+  withStatus
+} from "../../kit/Request.ts"
 
 /**
  * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
@@ -18,30 +27,34 @@ import { mostCounted, optional, pageFields, strict } from "../../kit/Request.ts"
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
-  since: Schema.Date,
-  state: Schema.Literal("running", "finished"),
-  total: Schema.Int.annotations({
-    description: `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
-  }),
-  queued: Schema.Int.annotations({ description: "How many of them have been queued for one more attempt so far" }),
-  skipped: Schema.Int.annotations({
-    description: "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
-  }),
-  createdAt: Schema.Date,
-  finishedAt: Schema.NullOr(Schema.Date)
+  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
+  state: described(
+    Schema.Literal("running", "finished").annotations({ identifier: "RecoveryState" }),
+    "`running` until everything that had failed was looked at, then `finished`"
+  ),
+  total: described(
+    Schema.Int,
+    `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
+  ),
+  queued: described(Schema.Int, "How many of them have been queued for one more attempt so far"),
+  skipped: described(
+    Schema.Int,
+    "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
+  ),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
 }).annotations({ identifier: "Recovery" })
 export type Recovery = typeof Recovery.Type
 
-export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_more: Schema.Boolean }).annotations({
-  identifier: "RecoveryList"
-})
+export const RecoveryList = listOf("RecoveryList", Recovery)
 export type RecoveryList = typeof RecoveryList.Type
 
 export const StartRecovery = strict(
   Schema.Struct({
-    since: Instant.annotations({
-      description: "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
-    })
+    since: described(
+      Instant,
+      "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
+    )
   }).annotations({ identifier: "StartRecovery" })
 )
 export type StartRecovery = typeof StartRecovery.Type
@@ -50,7 +63,7 @@ export type StartRecovery = typeof StartRecovery.Type
 export const ListRecoveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(RecoveryId.annotations({ description: "The last id of the previous page" }))
+    starting_after: optional(RecoveryId, "The last id of the previous page")
   })
 )
 export type ListRecoveries = typeof ListRecoveries.Type
@@ -61,7 +74,7 @@ export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of a
     integrationPost("start", "/endpoints/:id/recover", "Re-send all that failed at an endpoint since a time")
       .setPath(EndpointPath)
       .setPayload(StartRecovery)
-      .addSuccess(Recovery, { status: 202 })
+      .addSuccess(withStatus(202, Recovery))
       .addError(errorSchemas(EndpointDeleted, RecoveryInProgress))
       .annotate(
         OpenApi.Description,

@@ -4,7 +4,7 @@ import { integrationGet, integrationGroup } from "../../endpoints/Integrations.t
 import { errorSchema, RateLimitExceeded } from "../../errors/Errors.ts"
 import { count } from "../../events/Fields.ts"
 import { EndpointId } from "../../kit/Ids.ts"
-import { DaysFromQuery, optional, strict } from "../../kit/Request.ts"
+import { DaysFromQuery, described, optional, strict } from "../../kit/Request.ts"
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
@@ -18,11 +18,11 @@ const Payments = Schema.Struct({
 
 export const PaymentDay = Schema.Struct({
   date: UtcDay,
-  currency: Schema.String,
-  succeeded: Payments,
-  failed: Payments,
-  refunded: Payments,
-  refundFailed: Payments
+  currency: described(Schema.String, "Lowercase ISO 4217 code"),
+  succeeded: described(Payments, "Payments that were received"),
+  failed: described(Payments, "Attempts to pay that failed, with what should have been received"),
+  refunded: described(Payments, "Refunds of charges, in part or in full"),
+  refundFailed: described(Payments, "Refunds that did not reach the payer: failed or canceled since they were made")
 }).annotations({ identifier: "PaymentDay" })
 export type PaymentDay = typeof PaymentDay.Type
 
@@ -39,23 +39,26 @@ export type DeliveryDay = typeof DeliveryDay.Type
 
 export const EndpointDays = Schema.Struct({
   id: EndpointId,
-  days: Schema.Array(DeliveryDay).annotations({ description: "The oldest first; without days that have none" })
+  days: described(Schema.Array(DeliveryDay), "The oldest first; without days that have none")
 }).annotations({ identifier: "EndpointDays" })
 
 /** The counts that an overview shows. */
 export const Statistics = Schema.Struct({
-  from: UtcDay.annotations({ description: "The first day, in UTC" }),
-  until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),
-  countedUntil: Schema.Date,
-  payments: Schema.Array(PaymentDay).annotations({
-    description: "By day and currency, the oldest day first; without those that have none"
-  }),
-  deliveries: Schema.Array(DeliveryDay).annotations({
-    description: "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
-  }),
-  endpoints: Schema.Array(EndpointDays).annotations({
-    description: "The same by endpoint, of those that exist, the oldest first"
-  })
+  from: described(UtcDay, "The first day, in UTC"),
+  until: described(UtcDay, "The last day, in UTC: the current one"),
+  countedUntil: described(
+    Schema.Date,
+    "What was stored before this is counted, in ISO 8601; at normal load less than a minute ago"
+  ),
+  payments: described(
+    Schema.Array(PaymentDay),
+    "By day and currency, the oldest day first; without those that have none"
+  ),
+  deliveries: described(
+    Schema.Array(DeliveryDay),
+    "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
+  ),
+  endpoints: described(Schema.Array(EndpointDays), "The same by endpoint, of those that exist, the oldest first")
 }).annotations({ identifier: "Statistics" })
 export type Statistics = typeof Statistics.Type
 

@@ -23,11 +23,7 @@ export const StreamQuery = strict(
       }).annotations({ description: "Event types, separated by commas. Default: all" })
     ),
     after: optional(StreamPlace),
-    follow: optional(
-      BooleanFromQuery.annotations({
-        description: "false ends the stream once everything so far was sent. Default true"
-      })
-    )
+    follow: optional(BooleanFromQuery, "false ends the stream once everything so far was sent. Default true")
   })
 )
 export type StreamQuery = typeof StreamQuery.Type

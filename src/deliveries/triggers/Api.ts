@@ -3,11 +3,11 @@ import { Schema } from "effect"
 import { integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
 import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
-import { IdempotencyHeaders, strict } from "../../kit/Request.ts"
+import { described, IdempotencyHeaders, strict } from "../../kit/Request.ts"
 import { TriggeredEvent } from "./TriggeredEvent.ts"
 
 export const TriggerEvent = strict(
-  Schema.Struct({ type: EventType.annotations({ description: "The event to make happen" }) }).annotations({
+  Schema.Struct({ type: described(EventType, "The event to make happen") }).annotations({
     identifier: "TriggerEvent"
   })
 )

@@ -4,6 +4,7 @@ import { EventType } from "../../events/Catalog.ts"
 export const TriggeredEvent = Schema.Struct({
   type: EventType,
   origin: Schema.Literal("provider", "synthetic").annotations({
+    identifier: "TriggeredEventOrigin",
     description:
       "`provider`: the local provider did what leads to the event, which follows as any other. `synthetic`: the event has fictitious data and `test: true`"
   }),

@@ -17,6 +17,7 @@ const AccountUpdatedData = Schema.Struct({
   payouts_enabled: flag("Whether the account can receive payouts"),
   details_submitted: flag("Whether the account's details were submitted"),
   capabilities: Schema.Record({ key: Schema.String, value: CapabilityStatus }).annotations({
+    identifier: "AccountUpdatedDataCapabilities",
     description: "The status of each payment method"
   }),
   requirements: Schema.Struct({
@@ -26,7 +27,10 @@ const AccountUpdatedData = Schema.Struct({
     pending_verification_count: count("How many pieces of information are being verified"),
     disabled_reason: Schema.NullOr(providerCode("The provider's code if something is blocked")),
     current_deadline: Schema.NullOr(unixSeconds("By when the due information is needed"))
-  }).annotations({ description: "What the account still has to submit, without the names of the information" })
+  }).annotations({
+    identifier: "AccountUpdatedDataRequirements",
+    description: "What the account still has to submit, without the names of the information"
+  })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
 /** The types of `account.*`, in the order of the catalog. */

@@ -3,7 +3,8 @@ import { Effect, Layer } from "effect"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
 import { InternalError, MethodNotAllowed, ResourceNotFound } from "../../errors/Errors.ts"
 import { cachedForever } from "../../fibers/CachedForever.ts"
-import { escaped, icon } from "../../kit/Html.ts"
+import { escaped, iconLink } from "../../kit/Html.ts"
+import { htmlDocument, htmlType, policyHeaders } from "../../kit/Page.ts"
 import type { ServedConsole } from "./Built.ts"
 import { consolePath } from "./Paths.ts"
 import { findConsole } from "./Source.ts"
@@ -13,38 +14,28 @@ import { findConsole } from "./Source.ts"
 const assetsPath = `${consolePath}/assets` as const
 
 /** Nothing from another host, nothing inline. */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'self'",
-  "form-action 'self'",
-  "frame-ancestors 'none'"
-].join("; ")
+const allowed = {
+  script: "'self'",
+  style: "'self'",
+  connect: "'self'",
+  img: "'self' data:",
+  base: "'self'",
+  form: "'self'"
+} as const
 
 /** @param base the console's path with a slash at the end: a proxy may serve the service below a path */
-const pageOf = ({ imports, script, style, theme }: ServedConsole, base: string): string => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<meta name="color-scheme" content="light dark">
-<title>connected-payments</title>
+const pageOf = ({ imports, script, style, theme }: ServedConsole, base: string): string =>
+  htmlDocument({
+    title: "connected-payments",
+    head: `<meta name="color-scheme" content="light dark">
 <base href="${escaped(base)}">
-<link rel="icon" href="${icon}">
+${iconLink}
 <script src="assets/${theme}"></script>
 <link rel="stylesheet" href="assets/${style}">
-${imports.map((name) => `<link rel="modulepreload" href="assets/${name}">\n`).join("")}<script type="module" src="assets/${script}"></script>
-</head>
-<body>
-<div id="console"></div>
-<noscript><p>The console needs JavaScript. Everything that it does, the API does too: see <a href="../docs">the guides</a>.</p></noscript>
-</body>
-</html>
-`
+${imports.map((name) => `<link rel="modulepreload" href="assets/${name}">\n`).join("")}<script type="module" src="assets/${script}"></script>`,
+    body: `<div id="console"></div>
+<noscript><p>The console needs JavaScript. Everything that it does, the API does too: see <a href="../docs">the guides</a>.</p></noscript>`
+  })
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
@@ -56,10 +47,10 @@ interface Answers {
 const answersOf = (console: ServedConsole, base: string): Answers => ({
   page: publishedDocument({
     body: pageOf(console, base),
-    contentType: "text/html; charset=utf-8",
+    contentType: htmlType,
     // Revalidated each time: it names the files of the current version
     cacheControl: "no-cache",
-    headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
+    headers: policyHeaders(allowed)
   }),
   files: new Map(
     console.files.map(({ name, ...file }) => [

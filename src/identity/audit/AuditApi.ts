@@ -2,28 +2,36 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { text, Uuid, withoutControls } from "../../bounds/Text.ts"
 import { errorSchemas, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
-import { OrganizationPath, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { createdFields, described, listOf, OrganizationPath, optional, pageFields, strict } from "../../kit/Request.ts"
 import { Authentication } from "../Authentication.ts"
 import { RequiredPermission } from "../keys/Permissions.ts"
-import { AuthorShown } from "../Schemas.ts"
+import { AuthorShown, WorkspaceEnvironment } from "../Schemas.ts"
 
 /** A recorded change: who, what, which object, when, in which request. */
 export const AuditRecord = Schema.Struct({
-  id: Schema.UUID,
-  environment: Schema.NullOr(Schema.Literal("sandbox", "production")).annotations({
-    description: "Null if the change concerns the organization as a whole"
+  id: described(Schema.UUID, "The id of the record, by which the next page starts"),
+  environment: described(
+    Schema.NullOr(WorkspaceEnvironment),
+    "Null if the change concerns the organization as a whole"
+  ),
+  author: described(AuthorShown, "The key, person or operator that made the change"),
+  action: Schema.String.annotations({
+    description: "What was done, such as `endpoint.created`",
+    examples: ["endpoint.created"]
   }),
-  author: AuthorShown,
-  action: Schema.String.annotations({ examples: ["endpoint.created"] }),
-  target: Schema.Struct({ type: Schema.String, id: Schema.String }),
-  requestId: Schema.String,
-  at: Schema.Date
+  target: described(
+    Schema.Struct({
+      type: described(Schema.String, "The kind of what was changed, such as `endpoint` or `api_key`"),
+      id: described(Schema.String, "The id of the object that was changed")
+    }).annotations({ identifier: "AuditRecordTarget" }),
+    "The object that was changed"
+  ),
+  requestId: described(Schema.String, "The id of the request that made the change, from its `request-id` header"),
+  at: described(Schema.Date, "When it was done, in ISO 8601")
 }).annotations({ identifier: "AuditRecord" })
 export type AuditRecord = typeof AuditRecord.Type
 
-export const AuditPage = Schema.Struct({ data: Schema.Array(AuditRecord), has_more: Schema.Boolean }).annotations({
-  identifier: "AuditPage"
-})
+export const AuditPage = listOf("AuditPage", AuditRecord)
 export type AuditPage = typeof AuditPage.Type
 
 /** A name that the service defines: `endpoint`, `endpoint.created`. */
@@ -45,18 +53,17 @@ const AnyId = text({
 export const ListAudit = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(Uuid.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(Uuid, "The last id of the previous page"),
     action: optional(
       OwnName.annotations({
         description: "Only this action, such as `endpoint.created`",
         examples: ["endpoint.created"]
       })
     ),
-    author_id: optional(AnyId.annotations({ description: "Only what this person, key or operator did" })),
+    author_id: optional(AnyId, "Only what this person, key or operator did"),
     target_type: optional(OwnName.annotations({ description: "Only changes of such objects", examples: ["endpoint"] })),
-    target_id: optional(AnyId.annotations({ description: "Only changes of this object" })),
-    created_gte: optional(UnixSecondsFromQuery),
-    created_lte: optional(UnixSecondsFromQuery)
+    target_id: optional(AnyId, "Only changes of this object"),
+    ...createdFields
   })
 )
 export type ListAudit = typeof ListAudit.Type

@@ -1,17 +1,17 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery } from "../../kit/Request.ts"
+import { described, NoQuery } from "../../kit/Request.ts"
 import { KeyAuthentication } from "../Authentication.ts"
 import { Permission } from "../keys/Permissions.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 
 /** A key's id, organization, environment and permissions. */
 export const CurrentKey = Schema.Struct({
-  id: Schema.UUID,
+  id: described(Schema.UUID, "The key's id, as the audit log names it"),
   organizationId: OrganizationId,
   environment: WorkspaceEnvironment,
-  permissions: Schema.Array(Permission).annotations({ description: "With `*` and other wildcards spelled out" })
+  permissions: described(Schema.Array(Permission), "With `*` and other wildcards spelled out")
 }).annotations({ identifier: "CurrentKey" })
 
 /** The key of the request: a program that has nothing else learns its organization here. */
@@ -23,5 +23,4 @@ export class CurrentKeyApi extends HttpApiGroup.make("currentKey")
       .annotate(OpenApi.Summary, "Read what the request's own key is: its organization, environment and permissions")
   )
   .middleware(KeyAuthentication)
-  .annotateEndpoints(OpenApi.Override, { security: [{ apiKey: [] }] })
   .annotate(OpenApi.Description, "The request's own API key") {}

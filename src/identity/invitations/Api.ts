@@ -13,34 +13,34 @@ import {
   ServiceUnavailable,
   SessionInvalid
 } from "../../errors/Errors.ts"
-import { NoQuery, optional, strict } from "../../kit/Request.ts"
+import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../kit/Request.ts"
 import { RedemptionLimit } from "../AddressLimit.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession, SignedIn } from "../sign-in/SessionApi.ts"
+import { SignedIn } from "../sign-in/SessionApi.ts"
 import { LinkPage, RedeemToken } from "../sign-in/SignInApi.ts"
 
 /** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({
-  id: Schema.UUID,
-  email: Schema.String,
+  id: described(Schema.UUID, "The id that paths and the audit log name it by"),
+  email: described(Schema.String, "The address that its link was mailed to"),
   role: InvitedRole,
-  environments: Schema.Array(WorkspaceEnvironment),
-  createdAt: Schema.Date,
+  environments: described(Schema.Array(WorkspaceEnvironment), "The environments in which the person may act"),
+  createdAt: CreatedAt,
   createdBy: CreatedBy,
-  expiresAt: Schema.Date
+  expiresAt: ExpiresAt
 }).annotations({ identifier: "Invitation" })
 
-export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).annotations({
-  identifier: "InvitationList"
-})
+export const InvitationList = Schema.Struct({
+  data: described(Schema.Array(Invitation), "The newest first")
+}).annotations({ identifier: "InvitationList" })
 
 /** An invitation as the holder of its link sees it. */
 export const InvitationPreview = Schema.Struct({
-  email: Schema.String,
-  organization: Schema.String.annotations({ description: "The organization's name" }),
+  email: described(Schema.String, "The address that its link was mailed to"),
+  organization: described(Schema.String, "The organization's name"),
   role: InvitedRole,
-  expiresAt: Schema.Date
+  expiresAt: ExpiresAt
 }).annotations({ identifier: "InvitationPreview" })
 
 /** Body of `POST /identity/invitations`. */
@@ -49,10 +49,8 @@ export const CreateInvitation = strict(
     email: Email,
     role: InvitedRole,
     environments: optional(
-      Environments.annotations({
-        description:
-          "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
-      })
+      Environments,
+      "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
     )
   }).annotations({ identifier: "CreateInvitation" })
 )
@@ -65,7 +63,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
     HttpApiEndpoint.post("create", "/identity/invitations")
       .setUrlParams(NoQuery)
       .setPayload(CreateInvitation)
-      .addSuccess(Invitation, { status: 201 })
+      .addSuccess(withStatus(201, Invitation))
       .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
@@ -87,7 +85,6 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
   )
   .addError(errorSchemas(PermissionDenied, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Open invitations to the organization") {}
 
 /** The invited person's operations. They need no credential but the mailed token. */

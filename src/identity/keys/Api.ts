@@ -12,43 +12,51 @@ import {
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { NoQuery, optional, strict, uniqueArray } from "../../kit/Request.ts"
+import { CreatedAt, described, NoQuery, optional, strict, uniqueArray, withStatus } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession } from "../sign-in/SessionApi.ts"
 import { Grant, grants } from "./Permissions.ts"
 
 /** An API key as it is shown: never the key itself (contract 2.1). */
 export const ApiKey = Schema.Struct({
-  id: Schema.UUID,
-  name: Schema.String,
+  id: described(Schema.UUID, "The id that paths and the audit log name it by"),
+  name: described(Schema.String, "The name that its creator chose"),
   environment: WorkspaceEnvironment,
-  prefix: Schema.String.annotations({ examples: ["pk_test_"] }),
-  lastFour: Schema.String,
-  permissions: Schema.Array(Grant),
-  createdAt: Schema.Date,
+  prefix: Schema.String.annotations({
+    description: "How the key starts, which says its environment: `pk_test_` or `pk_live_`",
+    examples: ["pk_test_"]
+  }),
+  lastFour: described(Schema.String, "The last four characters of the key, to recognize it by"),
+  permissions: described(Schema.Array(Grant), "What the key may do"),
+  createdAt: CreatedAt,
   createdBy: CreatedBy,
-  expiresAt: Schema.NullOr(Schema.Date),
-  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null if it was never used" })
+  expiresAt: described(
+    Schema.NullOr(Schema.Date),
+    "From when on it is refused, in ISO 8601; null if it does not expire"
+  ),
+  lastUsedAt: described(Schema.NullOr(Schema.Date), "To the minute; null if it was never used")
 }).annotations({ identifier: "ApiKey" })
 
 /** The answer to create: the record with the key, shown only this once. */
 export const CreatedApiKey = Schema.Struct({
   ...ApiKey.fields,
-  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown only this once" })
+  key: described(Schema.String, "`pk_test_…` or `pk_live_…`, shown only this once")
 }).annotations({ identifier: "CreatedApiKey" })
 
-export const ApiKeyList = Schema.Struct({ data: Schema.Array(ApiKey) }).annotations({ identifier: "ApiKeyList" })
+export const ApiKeyList = Schema.Struct({ data: described(Schema.Array(ApiKey), "The newest first") }).annotations({
+  identifier: "ApiKeyList"
+})
 
 /** Body of `POST /identity/api-keys`. */
 export const CreateApiKey = strict(
   Schema.Struct({
-    name: PrintableText(100),
-    permissions: uniqueArray(Grant, { min: 1, max: grants.length }),
+    name: described(PrintableText(100), "A name that you choose, 1 to 100 characters"),
+    permissions: described(uniqueArray(Grant, { min: 1, max: grants.length }), "What the key may do"),
     mode: optional(
-      Schema.Literal("test", "live").annotations({ description: "Default test: production needs an explicit live" })
+      Schema.Literal("test", "live").annotations({ identifier: "CreateApiKeyMode" }),
+      "Default test: production needs an explicit live"
     ),
-    expiresAt: optional(Instant.annotations({ description: "In the future; if absent, the key does not expire" }))
+    expiresAt: optional(Instant, "In the future; if absent, the key does not expire")
   }).annotations({ identifier: "CreateApiKey" })
 )
 export type CreateApiKey = typeof CreateApiKey.Type
@@ -61,7 +69,7 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.post("create", "/identity/api-keys")
       .setUrlParams(NoQuery)
       .setPayload(CreateApiKey)
-      .addSuccess(CreatedApiKey, { status: 201 })
+      .addSuccess(withStatus(201, CreatedApiKey))
       .addError(errorSchema(ApiKeyLimitReached))
       .annotate(OpenApi.Summary, "Create an API key, shown only this once")
       .annotate(
@@ -85,5 +93,4 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
   )
   .addError(errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "API keys of the organization") {}

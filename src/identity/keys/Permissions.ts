@@ -27,14 +27,21 @@ export const CustomerPermission = Schema.Literal("customers:read")
 export type CustomerPermission = typeof CustomerPermission.Type
 
 /** A permission of a caller: one that an operation needs, or `customers:read`, which adds fields to some answers. */
-export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission, CustomerPermission)
+export const Permission = Schema.Union(
+  PaymentPermission,
+  WebhookPermission,
+  AuditPermission,
+  CustomerPermission
+).annotations({
+  identifier: "Permission"
+})
 export type Permission = typeof Permission.Type
 
 /**
  * A grant of a key: a permission, `*` for all permissions on payments, or `webhook-endpoints:*` for both scopes of
  * webhook management. No wildcard includes `audit-log:read` or `customers:read`.
  */
-export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
+export const Grant = Schema.Union(...Permission.members, Schema.Literal("*", "webhook-endpoints:*")).annotations({
   identifier: "Grant"
 })
 export type Grant = typeof Grant.Type

@@ -8,30 +8,30 @@ import {
   ResourceNotFound,
   ServiceUnavailable
 } from "../../errors/Errors.ts"
-import { BooleanFromQuery, NoQuery, optional, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, NoQuery, optional, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession } from "../sign-in/SessionApi.ts"
 
 export const Member = Schema.Struct({
-  personId: Schema.UUID,
-  email: Schema.String,
+  personId: described(Schema.UUID, "The person's UUID, as the audit log names them"),
+  email: described(Schema.String, "The address that links are mailed to"),
   role: MemberRole,
-  environments: Schema.Array(WorkspaceEnvironment).annotations({
-    description: "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
-  }),
-  joinedAt: Schema.Date
+  environments: described(
+    Schema.Array(WorkspaceEnvironment),
+    "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
+  ),
+  joinedAt: described(Schema.Date, "When the person joined, in ISO 8601")
 }).annotations({ identifier: "Member" })
 
-export const MemberList = Schema.Struct({ data: Schema.Array(Member) }).annotations({ identifier: "MemberList" })
+export const MemberList = Schema.Struct({
+  data: described(Schema.Array(Member), "In the order in which they joined")
+}).annotations({ identifier: "MemberList" })
 
 /** Body of PATCH: absent fields are unchanged. */
 export const UpdateMember = strict(
   Schema.Struct({
     role: optional(MemberRole),
-    environments: optional(
-      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers only" })
-    )
+    environments: optional(Environments, "Replaces the granted ones; for developers and viewers only")
   }).annotations({ identifier: "UpdateMember" })
 )
 
@@ -39,10 +39,8 @@ export const UpdateMember = strict(
 export const MemberKeys = strict(
   Schema.Struct({
     keep_keys: optional(
-      BooleanFromQuery.annotations({
-        description:
-          "true keeps the API keys that the member created; otherwise those that they could no longer give are revoked. Not allowed for your own keys"
-      })
+      BooleanFromQuery,
+      "true keeps the API keys that the member created; otherwise those that they could no longer give are revoked. Not allowed for your own keys"
     )
   })
 )
@@ -83,5 +81,4 @@ export class MembersApi extends HttpApiGroup.make("members")
   )
   .addError(errorSchemas(OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}

@@ -11,41 +11,43 @@ import {
   ServiceUnavailable
 } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, strict } from "../../kit/Request.ts"
+import { described, NoQuery, strict, withStatus } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession } from "../sign-in/SessionApi.ts"
-import { OrganizationName, organizationNameRule } from "./OrganizationName.ts"
+import { OrganizationName, OrganizationNameShown, organizationNameRule } from "./OrganizationName.ts"
 
 /** Body of `POST /identity/organizations`. */
 export const CreateOrganization = strict(
-  Schema.Struct({ name: OrganizationName.annotations({ description: organizationNameRule }) }).annotations({
+  Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "CreateOrganization"
   })
 )
 
 export const CreatedOrganization = Schema.Struct({
   id: OrganizationId,
-  name: Schema.String,
-  workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment }))
+  name: OrganizationNameShown,
+  workspaces: described(
+    Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment })),
+    "An entry for each environment; both always exist"
+  )
 }).annotations({ identifier: "CreatedOrganization" })
 
 /** Body of `PATCH /identity/organizations/:organizationId`. */
 export const RenameOrganization = strict(
-  Schema.Struct({ name: OrganizationName.annotations({ description: organizationNameRule }) }).annotations({
+  Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "RenameOrganization"
   })
 )
 
-export const RenamedOrganization = Schema.Struct({ id: OrganizationId, name: Schema.String }).annotations({
+export const RenamedOrganization = Schema.Struct({ id: OrganizationId, name: OrganizationNameShown }).annotations({
   identifier: "RenamedOrganization"
 })
 
 const OrganizationPath = Schema.Struct({
-  organizationId: Uuid.annotations({
-    description:
-      "The organization's id (UUID): it must be the signed-in person's, so that no other is changed by mistake"
-  })
+  organizationId: described(
+    Uuid,
+    "The organization's id (UUID): it must be the signed-in person's, so that no other is changed by mistake"
+  )
 })
 
 /** Organizations of people: creating (contract 14.3), renaming and closing them. */
@@ -54,7 +56,7 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
     HttpApiEndpoint.post("create", "/identity/organizations")
       .setUrlParams(NoQuery)
       .setPayload(CreateOrganization)
-      .addSuccess(CreatedOrganization, { status: 201 })
+      .addSuccess(withStatus(201, CreatedOrganization))
       .addError(errorSchema(OrganizationAlreadyExists))
       .annotate(OpenApi.Summary, "Create an organization, with both of its workspaces")
       .annotate(OpenApi.Description, "The signed-in person becomes its owner. A person has one organization.")
@@ -82,5 +84,4 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Organizations of signed-in people") {}

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { PrintableText } from "../../bounds/Text.ts"
+import { described } from "../../kit/Request.ts"
 
 /**
  * Names of organizations. They appear in mails to people who may not know the organization, so a name must not be
@@ -46,6 +47,12 @@ export const OrganizationName = PrintableText(maxOrganizationName).pipe(
     message: () => "no link or mail address, and no invisible characters",
     jsonSchema: {}
   })
+)
+
+/** A name in answers. */
+export const OrganizationNameShown = described(
+  Schema.String,
+  "What members and invited people know the organization by"
 )
 
 /** The rule for names in words, for documents. */

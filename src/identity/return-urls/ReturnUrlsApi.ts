@@ -9,21 +9,18 @@ import {
   ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
-import { NoQuery, strict } from "../../kit/Request.ts"
+import { described, NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
-import { bySession } from "../sign-in/SessionApi.ts"
 
 const Shown = Schema.NullOr(Schema.String)
 
 /** The pages that payers return to. */
 export const ReturnUrlsRecord = Schema.Struct({
   environment: WorkspaceEnvironment,
-  successUrl: Shown.annotations({ description: "After payment; null for the operator's page" }),
-  cancelUrl: Shown.annotations({
-    description: "From a page that was left without paying; null for the operator's page"
-  }),
-  updatedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if they were never set" })
+  successUrl: described(Shown, "After payment; null for the operator's page"),
+  cancelUrl: described(Shown, "From a page that was left without paying; null for the operator's page"),
+  updatedAt: described(Schema.NullOr(Schema.Date), "Null if they were never set")
 }).annotations({ identifier: "ReturnUrls" })
 
 /** A page, or null for the operator's. */
@@ -66,5 +63,4 @@ export class ReturnUrlsApi extends HttpApiGroup.make("returnUrls")
   )
   .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Pages that payers return to from checkout") {}

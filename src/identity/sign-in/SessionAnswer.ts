@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { permissionsOf } from "../Access.ts"
 import { Organizations } from "../organizations/Organizations.ts"
-import type { SignedIn } from "./SessionApi.ts"
 import type { Session } from "../Principal.ts"
+import type { SignedIn } from "./SessionApi.ts"
 
 /** The answer for a session: its person, organization and workspaces. */
 export const makeSessionAnswer = Effect.map(

@@ -3,55 +3,66 @@ import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, strict } from "../../kit/Request.ts"
+import { CreatedAt, described, ExpiresAt, NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { Permission } from "../keys/Permissions.ts"
+import { OrganizationNameShown } from "../organizations/OrganizationName.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 
 /** A session, as its person sees it. */
 export const SignedIn = Schema.Struct({
-  person: Schema.Struct({ id: Schema.UUID, email: Schema.String }),
-  organization: Schema.NullOr(Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })).annotations(
-    { description: "Null for a person without an organization" }
-  ),
-  environment: WorkspaceEnvironment.annotations({
-    description: "The environment that the request names, or else the selected workspace's"
-  }),
-  workspaces: Schema.Array(
+  person: described(
     Schema.Struct({
-      environment: WorkspaceEnvironment,
-      permissions: Schema.Array(Permission).annotations({
-        description: "What the person may do there, as keys have it; `/identity` goes by the role"
+      id: described(Schema.UUID, "The person's UUID"),
+      email: described(Schema.String, "The address that links are mailed to")
+    }).annotations({ identifier: "SessionPerson" }),
+    "Who is signed in, by the address that links were mailed to"
+  ),
+  organization: described(
+    Schema.NullOr(
+      Schema.Struct({ id: OrganizationId, name: OrganizationNameShown, role: MemberRole }).annotations({
+        identifier: "SessionOrganization"
       })
-    })
-  ).annotations({ description: "The workspaces that the person may enter" }),
-  expiresAt: Schema.Date.annotations({
-    description: "12 hours after the last request, and at most 30 days after signing in"
-  })
+    ),
+    "Null for a person without an organization"
+  ),
+  environment: described(
+    WorkspaceEnvironment,
+    "The environment that the request names, or else the selected workspace's"
+  ),
+  workspaces: described(
+    Schema.Array(
+      Schema.Struct({
+        environment: WorkspaceEnvironment,
+        permissions: Schema.Array(Permission).annotations({
+          description: "What the person may do there, as keys have it; `/identity` goes by the role"
+        })
+      }).annotations({ identifier: "SessionWorkspacesItem" })
+    ),
+    "The workspaces that the person may enter"
+  ),
+  expiresAt: described(Schema.Date, "12 hours after the last request, and at most 30 days after signing in")
 }).annotations({ identifier: "Session" })
 export type SignedIn = typeof SignedIn.Type
 
 export const SessionShown = Schema.Struct({
-  id: Schema.UUID,
-  current: Schema.Boolean.annotations({ description: "Whether this request came with it" }),
+  id: described(Schema.UUID, "The id by which it can be ended"),
+  current: described(Schema.Boolean, "Whether this request came with it"),
   environment: WorkspaceEnvironment,
-  createdAt: Schema.Date,
-  lastUsedAt: Schema.Date.annotations({ description: "To the minute" }),
-  expiresAt: Schema.Date,
+  createdAt: CreatedAt,
+  lastUsedAt: described(Schema.Date, "When it was used last, to the minute, in ISO 8601"),
+  expiresAt: ExpiresAt,
   client: Schema.NullOr(Schema.String).annotations({
     description: "The browser and system that signed in; null if the service does not know the browser",
     examples: ["Firefox on Linux"]
   })
 }).annotations({ identifier: "SessionShown" })
 
-export const SessionList = Schema.Struct({ data: Schema.Array(SessionShown) }).annotations({
-  identifier: "SessionList"
-})
+export const SessionList = Schema.Struct({
+  data: described(Schema.Array(SessionShown), "The most recently used first")
+}).annotations({ identifier: "SessionList" })
 
 const SessionPath = Schema.Struct({ id: Uuid.annotations({ description: "The session's id (UUID)" }) })
-
-/** The security of operations that accept a person's session and no key, for the OpenAPI document. */
-export const bySession = { security: [{ session: [] }] }
 
 /** Body of `PUT /identity/session/workspace`. */
 export const SelectWorkspace = strict(
@@ -108,5 +119,4 @@ export class SessionApi extends HttpApiGroup.make("session")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "The session of a signed-in person") {}

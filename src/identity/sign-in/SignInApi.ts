@@ -8,7 +8,7 @@ import {
   ServiceUnavailable,
   SessionInvalid
 } from "../../errors/Errors.ts"
-import { NoQuery, strict } from "../../kit/Request.ts"
+import { described, ExpiresAt, NoQuery, strict, withStatus } from "../../kit/Request.ts"
 import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
 import { Email, OneTimeToken } from "../Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
@@ -19,17 +19,18 @@ export const RequestSignInLink = strict(
 )
 
 /** The answer to a request for a sign-in link: the same for every address. */
-export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) }).annotations({
-  identifier: "SignInLinkRequested"
-})
+export const SignInLinkRequested = Schema.Struct({
+  sent: described(Schema.Literal(true), "Always true, whether or not the address is known")
+}).annotations({ identifier: "SignInLinkRequested" })
 
 /** Body of operations that redeem a mailed link. */
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
 
 /** Whom a sign-in link signs in. */
-export const SignInPreview = Schema.Struct({ email: Schema.String, expiresAt: Schema.Date }).annotations({
-  identifier: "SignInPreview"
-})
+export const SignInPreview = Schema.Struct({
+  email: described(Schema.String, "The address that the link was mailed to"),
+  expiresAt: ExpiresAt
+}).annotations({ identifier: "SignInPreview" })
 
 /** The page that a mailed link opens. */
 export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
@@ -40,7 +41,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
     HttpApiEndpoint.post("requestLink", "/identity/sign-in-links")
       .setUrlParams(NoQuery)
       .setPayload(RequestSignInLink)
-      .addSuccess(SignInLinkRequested, { status: 202 })
+      .addSuccess(withStatus(202, SignInLinkRequested))
       .addError(errorSchema(RateLimitExceeded))
       .middleware(SignInLinkLimit)
       .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")

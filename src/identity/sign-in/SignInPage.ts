@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto"
 import { HttpServerResponse } from "@effect/platform"
+import { page, plainStyle } from "../../kit/Page.ts"
 
 /**
  * The pages that mailed links open. They are the same for everybody: the token follows the link's `#`, which browsers
@@ -21,11 +21,6 @@ interface PageText {
   /** Where the page requests the preview. */
   readonly preview: string
 }
-
-const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
-
-const style =
-  "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}button{font:inherit;padding:.6rem 1.4rem;cursor:pointer}"
 
 const scriptOf = ({ action, done, intro, preview }: PageText): string => `
 const button = document.querySelector("button")
@@ -74,42 +69,20 @@ button.addEventListener("click", async () => {
 })
 `
 
-const render = (text: PageText, script: string): string => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${text.title}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>${text.title}</h1>
+const linkPageOf = (text: PageText): HttpServerResponse.HttpServerResponse =>
+  page({
+    title: text.title,
+    style: `${plainStyle}button{font:inherit;padding:.6rem 1.4rem;cursor:pointer}`,
+    script: scriptOf(text),
+    allowed: { connect: "'self'" },
+    main: `<h1>${text.title}</h1>
 <p>${text.wait}</p>
 <p><button type="button" hidden>${text.button}</button></p>
 <p role="status" aria-live="polite"></p>
-<noscript><p>This page needs JavaScript: it sends what follows the # in the link, which your browser keeps to itself.</p></noscript>
-</main>
-<script>${script}</script>
-</body>
-</html>
-`
-
-const page = (text: PageText): HttpServerResponse.HttpServerResponse => {
-  const script = scriptOf(text)
-  return HttpServerResponse.raw(render(text, script), {
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": `default-src 'none'; script-src ${sha256(script)}; style-src ${sha256(style)}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      "cache-control": "no-store",
-      "referrer-policy": "no-referrer",
-      "x-content-type-options": "nosniff"
-    }
+<noscript><p>This page needs JavaScript: it sends what follows the # in the link, which your browser keeps to itself.</p></noscript>`
   })
-}
 
-export const signInPage = page({
+export const signInPage = linkPageOf({
   title: "Sign in",
   wait: "Sign in to connected-payments in this browser.",
   intro: "Sign in to connected-payments in this browser as {email}.",
@@ -119,7 +92,7 @@ export const signInPage = page({
   preview: "sign-in/preview"
 })
 
-export const invitationPage = page({
+export const invitationPage = linkPageOf({
   title: "Invitation",
   wait: "Accept the invitation and sign in to connected-payments in this browser.",
   intro:

@@ -2,9 +2,9 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { echoed } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerGet, providerGroup, providerList, providerRead } from "../Endpoints.ts"
-import { createdFields, Reference } from "../Schemas.ts"
+import { Reference } from "../Schemas.ts"
 
 /** The organization's connected account itself (contract 4.4). */
 export class AccountApi extends providerGroup("account", "The organization's connected account")
@@ -48,7 +48,7 @@ export const ListBalanceTransactions = strict(
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),
-    payout: optional(Reference.annotations({ description: "Only those that this automatic payout paid out" }))
+    payout: optional(Reference, "Only those that this automatic payout paid out")
   })
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
@@ -68,7 +68,7 @@ export const ListPayouts = strict(
   Schema.Struct({
     ...pageFields,
     ...createdFields,
-    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"))
+    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only these")
   })
 )
 export type ListPayouts = typeof ListPayouts.Type

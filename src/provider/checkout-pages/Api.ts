@@ -11,11 +11,15 @@ import {
 } from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
 import { imageForm } from "../../images/ImageUrl.ts"
 import { CheckoutPageId, OrganizationId } from "../../kit/Ids.ts"
 import {
   BooleanFromQuery,
+  CreatedAt,
+  described,
   IdempotencyHeaders,
+  listOf,
   NoQuery,
   OptionalIdempotencyHeaders,
   OrganizationPath,
@@ -35,11 +39,12 @@ const maxItems = 20
 
 /** The bounds within which the payer chooses a quantity. */
 const AdjustableQuantity = Schema.Struct({
-  minimum: Schema.Int.pipe(Schema.between(0, maxQuantity)).annotations({
-    description: "The least; 0 if the payer may leave the item out"
-  }),
-  maximum: Schema.Int.pipe(Schema.between(1, maxQuantity)).annotations({ description: "The most" })
-}).annotations({ description: "The bounds within which the payer chooses" })
+  minimum: described(
+    Schema.Int.pipe(Schema.between(0, maxQuantity)),
+    "The least; 0 if the payer may leave the item out"
+  ),
+  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The most")
+}).annotations({ identifier: "AdjustableQuantity", description: "The bounds within which the payer chooses" })
 
 /** Returns the broken rules of an item's quantity and its bounds. */
 const brokenQuantity = ({ adjustableQuantity, quantity }: NewItem): ReadonlyArray<BrokenRule> => {
@@ -58,10 +63,11 @@ const brokenQuantity = ({ adjustableQuantity, quantity }: NewItem): ReadonlyArra
 }
 
 const itemFields = {
-  price: Reference.annotations({ description: "The id of the price that it is sold at" }),
-  quantity: Schema.Int.pipe(Schema.between(0, maxQuantity)).annotations({
-    description: "How many; if the payer chooses, what the page shows first"
-  })
+  price: described(Reference, "The id of the price that it is sold at"),
+  quantity: described(
+    Schema.Int.pipe(Schema.between(0, maxQuantity)),
+    "How many; if the payer chooses, what the page shows first"
+  )
 }
 
 interface NewItem {
@@ -70,9 +76,9 @@ interface NewItem {
   readonly adjustableQuantity?: typeof AdjustableQuantity.Type
 }
 
-const NewItem = Schema.Struct({ ...itemFields, adjustableQuantity: optional(AdjustableQuantity) }).pipe(
-  Schema.filter((item) => [...brokenQuantity(item)])
-)
+const NewItem = Schema.Struct({ ...itemFields, adjustableQuantity: optional(AdjustableQuantity) })
+  .pipe(Schema.filter((item) => [...brokenQuantity(item)]))
+  .annotations({ identifier: "Items" })
 
 /** Refuses repeated prices: payers could not tell two lines with one price apart. */
 const repeatedPrices = (items: ReadonlyArray<NewItem>): ReadonlyArray<BrokenRule> =>
@@ -86,7 +92,9 @@ const NewItems = Schema.Array(NewItem)
   .pipe(Schema.minItems(1), Schema.maxItems(maxItems))
   .pipe(Schema.filter((items) => [...repeatedPrices(items)]))
   .annotations({
-    description: `What the page sells: 1 to ${maxItems} active prices in one currency, each once`
+    description: `What the page sells: 1 to ${maxItems} active prices in one currency, each once`,
+    // Without one, the library leaves out what is said of a filter
+    jsonSchema: {}
   })
 
 const imageWords = "must be the URL of a product image that was uploaded here, as the upload returned it"
@@ -156,57 +164,62 @@ export type UpdateCheckoutPage = typeof UpdateCheckoutPage.Type
 
 /** An item with its price and product data, as read from the provider when the items were set. */
 export const CheckoutPageItem = Schema.Struct({
-  price: Schema.String.annotations({ description: "The id of the price that it is sold at" }),
-  quantity: Schema.Int.annotations({ description: "How many; if the payer chooses, what the page shows first" }),
-  adjustableQuantity: Schema.NullOr(Schema.Struct({ minimum: Schema.Int, maximum: Schema.Int })).annotations({
-    description: "The bounds within which the payer chooses; null if the quantity is fixed"
-  }),
-  product: Schema.String.annotations({ description: "The id of the price's product" }),
-  name: Schema.String.annotations({ description: "The product's name when the items were set" }),
-  currency: Schema.String.annotations({ description: "Lowercase ISO 4217 code" }),
-  unitAmount: Schema.NullOr(Schema.Int).annotations({
-    description: "The price of one, in the smallest currency unit; null if the quantity or the payer decides it"
-  }),
-  recurring: Schema.NullOr(
-    Schema.Struct({
-      interval: Schema.String.annotations({ description: "`day`, `week`, `month` or `year`" }),
-      intervalCount: Schema.Int.annotations({ description: "How many of these make a period" })
-    })
-  ).annotations({ description: "How often it is charged; null for once" })
+  price: described(Schema.String, "The id of the price that it is sold at"),
+  quantity: described(Schema.Int, "How many; if the payer chooses, what the page shows first"),
+  adjustableQuantity: described(
+    Schema.NullOr(
+      Schema.Struct({
+        minimum: described(Schema.Int, "The fewest that payers can choose"),
+        maximum: described(Schema.Int, "The most that payers can choose")
+      }).annotations({ identifier: "CheckoutPageItemAdjustableQuantity" })
+    ),
+    "The bounds within which the payer chooses; null if the quantity is fixed"
+  ),
+  product: described(Schema.String, "The id of the price's product"),
+  name: described(Schema.String, "The product's name when the items were set"),
+  currency: described(Schema.String, "Lowercase ISO 4217 code"),
+  unitAmount: described(
+    Schema.NullOr(Schema.Int),
+    "The price of one, in the smallest currency unit; null if the quantity or the payer decides it"
+  ),
+  recurring: described(
+    Schema.NullOr(
+      Schema.Struct({
+        interval: Schema.String.annotations({ description: "`day`, `week`, `month` or `year`" }),
+        intervalCount: Schema.Int.annotations({ description: "How many of these make a period" })
+      }).annotations({ identifier: "CheckoutPageItemRecurring" })
+    ),
+    "How often it is charged; null for once"
+  )
 }).annotations({ identifier: "CheckoutPageItem" })
 export type CheckoutPageItem = typeof CheckoutPageItem.Type
 
 export const CheckoutPage = Schema.Struct({
-  id: CheckoutPageId.annotations({
-    description: "The page's id, which its sessions have as the metadata `svc_checkout_page`"
-  }),
-  url: Schema.String.annotations({ description: "The page that payers open: random, and never another's" }),
-  slug: Schema.String.annotations({ description: "The last part of the URL; it never changes" }),
-  environment: Schema.Literal("sandbox", "production"),
-  active: Schema.Boolean.annotations({ description: "False if the page is closed" }),
-  title: Schema.String,
-  text: Schema.NullOr(Schema.String),
-  imageUrl: Schema.NullOr(Schema.String),
-  imageAlt: Schema.String,
-  items: Schema.Array(CheckoutPageItem),
+  id: described(CheckoutPageId, "The page's id, which its sessions have as the metadata `svc_checkout_page`"),
+  url: described(Schema.String, "The page that payers open: random, and never another's"),
+  slug: described(Schema.String, "The last part of the URL; it never changes"),
+  environment: WorkspaceEnvironment,
+  active: described(Schema.Boolean, "False if the page is closed"),
+  title: described(Schema.String, "The page's heading"),
+  text: described(Schema.NullOr(Schema.String), "Plain text below the heading"),
+  imageUrl: described(Schema.NullOr(Schema.String), "The URL of the page's image"),
+  imageAlt: described(Schema.String, "What the image shows, for payers who don't see it"),
+  items: described(Schema.Array(CheckoutPageItem), `What the page sells: 1 to ${maxItems} prices, each once`),
   collect: ShownCollection,
-  allowPromotionCodes: Schema.Boolean,
-  successText: Schema.NullOr(Schema.String),
-  createdAt: Schema.Date,
-  updatedAt: Schema.Date
+  allowPromotionCodes: described(Schema.Boolean, "Whether the payer may enter a promotion code"),
+  successText: described(Schema.NullOr(Schema.String), "What the payer reads after paying"),
+  createdAt: CreatedAt,
+  updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds")
 }).annotations({ identifier: "CheckoutPage" })
 export type CheckoutPage = typeof CheckoutPage.Type
 
-export const CheckoutPageList = Schema.Struct({
-  data: Schema.Array(CheckoutPage),
-  has_more: Schema.Boolean
-}).annotations({ identifier: "CheckoutPageList" })
+export const CheckoutPageList = listOf("CheckoutPageList", CheckoutPage)
 
 /** Query of `GET P/checkout-pages`. */
 export const ListCheckoutPages = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(CheckoutPageId.annotations({ description: "The last id of the previous page" })),
+    starting_after: optional(CheckoutPageId, "The last id of the previous page"),
     active: optional(BooleanFromQuery)
   })
 )

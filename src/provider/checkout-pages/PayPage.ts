@@ -1,34 +1,19 @@
 import { createHash } from "node:crypto"
-import { HttpServerResponse } from "@effect/platform"
+import type { HttpServerResponse } from "@effect/platform"
 import { imagesPath } from "../../images/ImageUrl.ts"
 import { formatAmount } from "../../kit/Amounts.ts"
-import { escaped, icon } from "../../kit/Html.ts"
+import { escaped } from "../../kit/Html.ts"
+import { page } from "../../kit/Page.ts"
 import type { CheckoutPageItem } from "./Api.ts"
 import type { FoundPage } from "./CheckoutPages.ts"
 import { payStyle } from "./PayStyle.ts"
 
 /** The pages that payers see. Their owners' input is rendered as text, never as markup; there are no scripts. */
 
-const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
-
 export interface PayPageOptions {
   /** Whether the provider's page may have an http URL, as the emulator's has at a local start. */
   readonly plainHttp: boolean
 }
-
-/**
- * The content security policy. Browsers also apply `form-action` to the redirect that answers a form, and the
- * provider's page may be on the shop's own domain, so whole schemes are allowed.
- */
-const policyOf = ({ plainHttp }: PayPageOptions): string =>
-  [
-    "default-src 'none'",
-    `style-src ${sha256(payStyle)}`,
-    "img-src 'self' data:",
-    `form-action 'self' https:${plainHttp ? " http:" : ""}`,
-    "base-uri 'none'",
-    "frame-ancestors 'none'"
-  ].join("; ")
 
 interface Document {
   readonly title: string
@@ -42,40 +27,18 @@ interface Document {
 const testNote = `<p class="test" role="note"><strong>Test page.</strong> Nothing is sold here and no real money moves. Do not enter real card data.</p>
 `
 
-const documentOf = (
-  { content, headers, sandbox, status, title }: Document,
-  options: PayPageOptions
-): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.raw(
-    `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${sandbox ? "Test: " : ""}${escaped(title)}</title>
-<link rel="icon" href="${icon}">
-<style>${payStyle}</style>
-</head>
-<body>
-<main>
-${sandbox ? testNote : ""}${content}
-</main>
-</body>
-</html>
-`,
-    {
-      status,
-      headers: {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": policyOf(options),
-        "cache-control": "no-store",
-        "referrer-policy": "no-referrer",
-        "x-content-type-options": "nosniff",
-        ...headers
-      }
-    }
-  )
+/**
+ * Browsers also apply `form-action` to the redirect that answers a form, and the provider's page may be on the shop's
+ * own domain, so whole schemes are allowed.
+ */
+const documentOf = ({ content, sandbox, title, ...answer }: Document, { plainHttp }: PayPageOptions) =>
+  page({
+    ...answer,
+    title: `${sandbox ? "Test: " : ""}${title}`,
+    style: payStyle,
+    allowed: { img: "'self' data:", form: `'self' https:${plainHttp ? " http:" : ""}` },
+    main: `${sandbox ? testNote : ""}${content}`
+  })
 
 const everyPeriod = (recurring: CheckoutPageItem["recurring"]): string => {
   if (recurring === null) return ""
@@ -131,7 +94,7 @@ export const versionOf = ({ items }: Pick<FoundPage, "items">): string =>
   createHash("sha256").update(JSON.stringify(items)).digest("hex").slice(0, 32)
 
 export const payPage = (
-  page: FoundPage,
+  shown: FoundPage,
   options: PayPageOptions,
   {
     alert,
@@ -147,11 +110,11 @@ export const payPage = (
   } = {}
 ): HttpServerResponse.HttpServerResponse => {
   const image =
-    page.imageFile === null
+    shown.imageFile === null
       ? ""
       : // Relative, since a proxy may serve the service below a path
-        `<img src="..${imagesPath}/${escaped(page.imageFile)}" alt="${escaped(page.imageAlt)}">\n`
-  const rows = page.items.map(
+        `<img src="..${imagesPath}/${escaped(shown.imageFile)}" alt="${escaped(shown.imageAlt)}">\n`
+  const rows = shown.items.map(
     (item, index) => `<li>
 <h2>${escaped(item.name)}</h2>
 <p>${escaped(priceOf(item))}</p>
@@ -160,23 +123,23 @@ ${quantityField(item, index, entered)}
   )
   return documentOf(
     {
-      title: page.title,
-      sandbox: page.environment === "sandbox",
+      title: shown.title,
+      sandbox: shown.environment === "sandbox",
       status,
       headers,
-      content: `${image}<h1>${escaped(page.title)}</h1>
+      content: `${image}<h1>${escaped(shown.title)}</h1>
 ${alert === undefined ? "" : `<div class="alert" role="alert"><p>${escaped(alert)}</p></div>\n`}${
-  page.text === null ? "" : `<p class="text">${escaped(page.text)}</p>\n`
+  shown.text === null ? "" : `<p class="text">${escaped(shown.text)}</p>\n`
 }<form method="post" accept-charset="utf-8">
 <input type="hidden" name="attempt" value="${crypto.randomUUID()}">
-<input type="hidden" name="version" value="${versionOf(page)}">
+<input type="hidden" name="version" value="${versionOf(shown)}">
 <ul>
 ${rows.join("\n")}
 </ul>
-${totalOf(page.items)}
+${totalOf(shown.items)}
 <p><button type="submit">Continue to payment</button></p>
 <p class="soft">You pay on the page of the payment provider, which opens next.${
-        page.allowPromotionCodes ? " Promotion codes are entered there." : ""
+        shown.allowPromotionCodes ? " Promotion codes are entered there." : ""
       }</p>
 </form>`
     },

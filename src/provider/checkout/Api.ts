@@ -1,7 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import {
   providerAction,
   providerCreate,
@@ -10,21 +10,26 @@ import {
   providerLineItems,
   providerList
 } from "../Endpoints.ts"
-import { createdFields, ofPaymentFields, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
+import { ofPaymentFields, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
-const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
+const LineItem = Schema.Struct({ price: Reference, quantity: Quantity }).annotations({
+  identifier: "CreateCheckoutSessionLineItemsItem"
+})
 
 /** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are set beforehand (4.3). */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
-    mode: Schema.Literal("payment", "subscription"),
-    line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)).annotations({
-      description:
-        "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
-    }),
-    client_reference_id: optional(ProviderText(200)),
-    allow_promotion_codes: optional(Schema.Boolean),
+    mode: described(
+      Schema.Literal("payment", "subscription").annotations({ identifier: "CreateCheckoutSessionMode" }),
+      "`payment` for a single payment, `subscription` for a recurring one"
+    ),
+    line_items: described(
+      Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
+      "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
+    ),
+    client_reference_id: optional(ProviderText(200), "Your own reference of the order"),
+    allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
     metadata: optional(CheckoutMetadata)
   }).annotations({ identifier: "CreateCheckoutSession" })
 )
@@ -37,9 +42,8 @@ export const ListCheckoutSessions = strict(
     ...createdFields,
     payment_intent: ofPaymentFields.payment_intent,
     status: optional(
-      Schema.Literal("open", "complete", "expired").annotations({
-        description: "Only these; a complete one may still wait for its payment"
-      })
+      Schema.Literal("open", "complete", "expired"),
+      "Only these; a complete one may still wait for its payment"
     )
   })
 )

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { PrintableText, text } from "../../bounds/Text.ts"
-import { optional } from "../../kit/Request.ts"
+import { described, optional } from "../../kit/Request.ts"
 import type { BrokenRule } from "../Schemas.ts"
 
 /**
@@ -17,8 +17,13 @@ const alphanumeric = (max: number, description: string) =>
   }).annotations({ description })
 
 const Option = Schema.Struct({
-  label: PrintableText(100).annotations({ description: "What the payer reads" }),
+  label: described(PrintableText(100), "What the payer reads"),
   value: alphanumeric(100, "What the session has if it is chosen")
+}).annotations({ identifier: "CustomFieldsItemOptions" })
+
+const FieldType = Schema.Literal("text", "numeric", "dropdown").annotations({
+  identifier: "CustomFieldsItemType",
+  description: "`text`, `numeric` or `dropdown`, which needs `options`"
 })
 
 const repeated = (values: ReadonlyArray<string>, path: (index: number) => BrokenRule["path"]): Array<BrokenRule> =>
@@ -28,37 +33,42 @@ const repeated = (values: ReadonlyArray<string>, path: (index: number) => Broken
 
 const CustomField = Schema.Struct({
   key: alphanumeric(40, "By which you find the answer in the session's `custom_fields`"),
-  label: PrintableText(50).annotations({ description: "What the payer reads" }),
-  type: Schema.Literal("text", "numeric", "dropdown"),
-  optional: optional(
-    Schema.Boolean.annotations({ description: "Whether the payer may leave it empty; default false" })
-  ),
+  label: described(PrintableText(50), "What the payer reads"),
+  type: FieldType,
+  optional: optional(Schema.Boolean, "Whether the payer may leave it empty; default false"),
   options: optional(
     Schema.Array(Option)
       .pipe(Schema.minItems(1), Schema.maxItems(50))
       .annotations({ description: "What a `dropdown` offers, which needs them" })
   )
-}).pipe(
-  Schema.filter(({ options, type }): Array<BrokenRule> => {
-    if ((type === "dropdown") !== (options !== undefined)) {
-      return [{ path: ["options"], message: "must be there for a `dropdown`, and for no other type" }]
-    }
-    return repeated(options?.map(({ value }) => value) ?? [], (index) => ["options", index, "value"])
-  })
-)
+})
+  .pipe(
+    Schema.filter(({ options, type }): Array<BrokenRule> => {
+      if ((type === "dropdown") !== (options !== undefined)) {
+        return [{ path: ["options"], message: "must be there for a `dropdown`, and for no other type" }]
+      }
+      return repeated(options?.map(({ value }) => value) ?? [], (index) => ["options", index, "value"])
+    })
+  )
+  .annotations({ identifier: "CustomFields" })
+
+const ShownOption = Schema.Struct({
+  label: described(Schema.String, "What the payer reads beside the choice"),
+  value: described(Schema.String, "What the answer says if the payer chooses it")
+}).annotations({ identifier: "CheckoutPageCollectionCustomFieldsItemOptionsItem" })
 
 /** A `SessionCollection` in answers, with every part present. */
 export const ShownCollection = Schema.Struct({
-  billingAddress: Schema.Boolean.annotations({ description: "Whether a billing address is required" }),
-  phoneNumber: Schema.Boolean.annotations({ description: "Whether a phone number is required" }),
+  billingAddress: described(Schema.Boolean, "Whether a billing address is required"),
+  phoneNumber: described(Schema.Boolean, "Whether a phone number is required"),
   customFields: Schema.Array(
     Schema.Struct({
-      key: Schema.String,
-      label: Schema.String,
-      type: Schema.Literal("text", "numeric", "dropdown"),
-      optional: optional(Schema.Boolean),
-      options: optional(Schema.Array(Schema.Struct({ label: Schema.String, value: Schema.String })))
-    })
+      key: described(Schema.String, "The field's name in the checkout session"),
+      label: described(Schema.String, "What the payer reads beside the field"),
+      type: described(FieldType, "`text`, `numeric` or `dropdown`"),
+      optional: optional(Schema.Boolean, "Whether the payer may leave it empty"),
+      options: optional(Schema.Array(ShownOption), "What the payer may choose from")
+    }).annotations({ identifier: "CheckoutPageCollectionCustomFieldsItem" })
   ).annotations({ description: "Fields of the organization's own" })
 }).annotations({
   identifier: "CheckoutPageCollection",
@@ -68,22 +78,22 @@ export type ShownCollection = typeof ShownCollection.Type
 
 /** The data collected from the payer besides the payment itself. */
 export const SessionCollection = Schema.Struct({
-  billingAddress: optional(Schema.Boolean.annotations({ description: "Whether a billing address is required" })),
-  phoneNumber: optional(Schema.Boolean.annotations({ description: "Whether a phone number is required" })),
+  billingAddress: optional(Schema.Boolean, "Whether a billing address is required"),
+  phoneNumber: optional(Schema.Boolean, "Whether a phone number is required"),
   customFields: optional(
-    Schema.Array(CustomField)
-      .pipe(
-        Schema.maxItems(3),
-        Schema.filter((fields) =>
-          repeated(
-            fields.map(({ key }) => key),
-            (index) => [index, "key"]
-          )
+    Schema.Array(CustomField).pipe(
+      Schema.maxItems(3),
+      Schema.filter((fields) =>
+        repeated(
+          fields.map(({ key }) => key),
+          (index) => [index, "key"]
         )
       )
-      .annotations({ description: "Up to 3 fields of your own" })
+    ),
+    "Up to 3 fields of your own, which the payer fills in"
   )
 }).annotations({
+  identifier: "Collect",
   description:
     "What the provider's page asks the payer for. The answers are in the checkout session, and never pass this service's page"
 })

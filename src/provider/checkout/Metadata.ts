@@ -40,10 +40,12 @@ const mostPairs = 49
 
 /** The metadata of sessions, payment links and promotion codes, which are sold or applied at checkout. */
 export const CheckoutMetadata = pairsOf(OwnKey, MetadataValue, mostPairs).annotations({
+  identifier: "CheckoutMetadata",
   description: `Up to ${mostPairs} pairs; keys up to 40 characters without brackets, not beginning with \`${reserved}\`, values up to 500`
 })
 
 /** A change of such metadata. The service's own pairs are unchanged. */
 export const CheckoutMetadataChanges = pairsOf(OwnKey, MetadataChange, mostPairs).annotations({
+  identifier: "CheckoutMetadataChanges",
   description: `${mergedMetadata}. Keys that begin with \`${reserved}\` are the service's own`
 })

@@ -15,8 +15,7 @@ import {
 } from "../../errors/Errors.ts"
 import { SessionAuthentication } from "../../identity/Authentication.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
-import { bySession } from "../../identity/sign-in/SessionApi.ts"
-import { NoQuery, optional, strict } from "../../kit/Request.ts"
+import { described, ExpiresAt, NoQuery, optional, strict } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
@@ -25,66 +24,71 @@ const Count = Schema.Int.pipe(Schema.nonNegative())
 export const AccountConnectionRecord = Schema.Struct({
   environment: WorkspaceEnvironment,
   status: Schema.Literal("not_connected", "onboarding", "connected", "disconnected").annotations({
+    identifier: "AccountConnectionStatus",
     description:
       "`onboarding`: linked, but its owner has not submitted the details yet; `connected`: they are submitted, and `chargesEnabled` says whether it can charge; `disconnected`: only connecting it again changes that"
   }),
-  accountId: Schema.NullOr(Schema.String).annotations({ description: "Null if no account was ever linked" }),
-  chargesEnabled: Schema.Boolean.annotations({ description: "Whether the account can charge" }),
-  payoutsEnabled: Schema.Boolean.annotations({ description: "Whether the account can be paid out" }),
-  detailsSubmitted: Schema.Boolean.annotations({ description: "Whether its owner has submitted the details" }),
+  accountId: described(Schema.NullOr(Schema.String), "Null if no account was ever linked"),
+  chargesEnabled: described(Schema.Boolean, "Whether the account can charge"),
+  payoutsEnabled: described(Schema.Boolean, "Whether the account can be paid out"),
+  detailsSubmitted: described(Schema.Boolean, "Whether its owner has submitted the details"),
   requirements: Schema.Struct({
-    currentlyDueCount: Count.annotations({ description: "How much is due, overdue included" }),
-    pastDueCount: Count.annotations({ description: "How much is overdue" }),
-    pendingVerificationCount: Count.annotations({ description: "How much the provider is still checking" }),
-    disabledReason: Schema.NullOr(Schema.String).annotations({
-      description: "Why the provider has disabled something, in its words for programs"
-    }),
-    currentDeadline: Schema.NullOr(Schema.Date).annotations({ description: "By when what is due has to be supplied" })
-  }).annotations({ description: "What the provider asks the account's owner for, as counts" }),
-  current: Schema.Boolean.annotations({
-    description: "False if the provider could not be asked: the status is then the one that it last reported"
+    currentlyDueCount: described(Count, "How much is due, overdue included"),
+    pastDueCount: described(Count, "How much is overdue"),
+    pendingVerificationCount: described(Count, "How much the provider is still checking"),
+    disabledReason: described(
+      Schema.NullOr(Schema.String),
+      "Why the provider has disabled something, in its words for programs"
+    ),
+    currentDeadline: described(Schema.NullOr(Schema.Date), "By when what is due has to be supplied")
+  }).annotations({
+    identifier: "AccountConnectionRequirements",
+    description: "What the provider asks the account's owner for, as counts"
   }),
-  linkedBy: Schema.NullOr(Schema.Literal("operator", "onboarding", "oauth")).annotations({
-    description:
-      "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
-  }),
-  linkedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if no account was ever linked" }),
-  disconnectedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if it is not disconnected" }),
-  canUseExisting: Schema.Boolean.annotations({
-    description: "Whether `POST /identity/account/oauth` can connect an existing account here"
-  }),
+  current: described(
+    Schema.Boolean,
+    "False if the provider could not be asked: the status is then the one that it last reported"
+  ),
+  linkedBy: described(
+    Schema.NullOr(
+      Schema.Literal("operator", "onboarding", "oauth").annotations({ identifier: "AccountConnectionLinkedBy" })
+    ),
+    "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
+  ),
+  linkedAt: described(Schema.NullOr(Schema.Date), "Null if no account was ever linked"),
+  disconnectedAt: described(Schema.NullOr(Schema.Date), "Null if it is not disconnected"),
+  canUseExisting: described(
+    Schema.Boolean,
+    "Whether `POST /identity/account/oauth` can connect an existing account here"
+  ),
   disconnecting: Schema.Struct({
-    endsProviderAccess: Schema.Boolean.annotations({
-      description: "Whether disconnecting also ends the platform's access at the provider"
-    }),
-    endpointCount: Count.annotations({
-      description: "Active endpoints, which would get no further events of the account"
-    }),
-    checkoutPageCount: Count.annotations({
-      description: "Active checkout pages, which could not sell until it is connected"
-    }),
-    pendingDeliveryCount: Count.annotations({
-      description: "Deliveries that would still be made; counted up to 1000"
-    })
-  }).annotations({ description: "What disconnecting would mean now; zeros and false if nothing is connected" })
+    endsProviderAccess: described(
+      Schema.Boolean,
+      "Whether disconnecting also ends the platform's access at the provider"
+    ),
+    endpointCount: described(Count, "Active endpoints, which would get no further events of the account"),
+    checkoutPageCount: described(Count, "Active checkout pages, which could not sell until it is connected"),
+    pendingDeliveryCount: described(Count, "Deliveries that would still be made; counted up to 1000")
+  }).annotations({
+    identifier: "AccountConnectionDisconnecting",
+    description: "What disconnecting would mean now; zeros and false if nothing is connected"
+  })
 }).annotations({ identifier: "AccountConnection" })
 
 /** Body of the operations that start connecting an account. */
 export const ConnectAccount = strict(
   Schema.Struct({
-    environment: WorkspaceEnvironment.annotations({
-      description:
-        "The environment to connect: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile"
-    })
+    environment: described(
+      WorkspaceEnvironment,
+      "The environment to connect: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile"
+    )
   }).annotations({ identifier: "ConnectAccount" })
 )
 
 /** The URL at which the account's owner continues, and its expiry. */
 export const OwnersUrl = Schema.Struct({
-  url: Schema.String.annotations({
-    description: "For the account's owner alone: open it at once, and do not store it. It works once"
-  }),
-  expiresAt: Schema.Date
+  url: described(Schema.String, "For the account's owner alone: open it at once, and do not store it. It works once"),
+  expiresAt: ExpiresAt
 }).annotations({ identifier: "OwnersUrl" })
 
 /** The query of `DELETE /identity/account`. */
@@ -97,10 +101,8 @@ export const DisconnectAccount = strict(
       rule: "must be the id of a provider account (acct_…)"
     }).annotations({ description: "The account that is meant, as `GET /identity/account` shows it" }),
     environment: optional(
-      WorkspaceEnvironment.annotations({
-        description:
-          "The environment that is meant: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile. An account that is linked in both environments is disconnected only if this, or the header `service-workspace`, names one"
-      })
+      WorkspaceEnvironment,
+      "The environment that is meant: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile. An account that is linked in both environments is disconnected only if this, or the header `service-workspace`, names one"
     )
   })
 )
@@ -158,5 +160,4 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
   )
   .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
   .middleware(SessionAuthentication)
-  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Connecting the provider account") {}

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto"
 import { HttpServerResponse } from "@effect/platform"
 import type { Environment } from "../../events/Environment.ts"
-import { escaped, icon } from "../../kit/Html.ts"
+import { escaped } from "../../kit/Html.ts"
+import { page, plainStyle, privateHeaders } from "../../kit/Page.ts"
 import type { AuthorizationOutcome } from "./Authorizations.ts"
 
 /** The outcome of a visit to the provider, as far as the URL tells. */
@@ -80,46 +80,22 @@ const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out" | "limited
 const wordsOf = (visit: Visit): Words =>
   visit.of === "onboarding" ? onboardingWords[visit.ended] : oauthWords[visit.ended]
 
-const style =
-  ":root{color-scheme:light dark}body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}.mode{display:inline-block;margin:0;padding:.1rem .6rem;border-radius:1rem;font-size:.875rem;font-weight:600;color:#3d2c00;background:#ffd666}@media (prefers-color-scheme:dark){body{color:#ececec;background:#16181d}}"
+const style = `:root{color-scheme:light dark}${plainStyle}.mode{display:inline-block;margin:0;padding:.1rem .6rem;border-radius:1rem;font-size:.875rem;font-weight:600;color:#3d2c00;background:#ffd666}@media (prefers-color-scheme:dark){body{color:#ececec;background:#16181d}}`
 
-const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
-const headers = {
-  "cache-control": "no-store",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff"
-} as const
-
-const page = (
+const wordsPage = (
   environment: Environment | null,
   { status, text, title }: Words,
-  more: Readonly<Record<string, string>>
+  headers: Readonly<Record<string, string>>
 ) =>
-  HttpServerResponse.raw(
-    `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escaped(title)}</title>
-<link rel="icon" href="${icon}">
-<style>${style}</style>
-</head>
-<body>
-<main>
-${environment === "sandbox" ? '<p class="mode">Test mode</p>\n' : ""}<h1>${escaped(title)}</h1>
-<p>${escaped(text)}</p>
-</main>
-</body>
-</html>
-`,
-    {
-      status,
-      headers: { ...headers, ...more, "content-type": "text/html; charset=utf-8", "content-security-policy": policy }
-    }
-  )
+  page({
+    title,
+    style,
+    status,
+    headers,
+    allowed: { img: "data:" },
+    main: `${environment === "sandbox" ? '<p class="mode">Test mode</p>\n' : ""}<h1>${escaped(title)}</h1>
+<p>${escaped(text)}</p>`
+  })
 
 /** The URL of the console's page of an environment's account. */
 const accountPage = (consoleUrl: string, environment: Environment): string => `${consoleUrl}/${environment}/account`
@@ -136,8 +112,12 @@ export const afterVisit = (
   visit: Visit
 ): HttpServerResponse.HttpServerResponse =>
   consoleUrl === null || environment === null || visit.ended === "signed_out" || visit.ended === "limited"
-    ? page(environment, wordsOf(visit), visit.ended === "limited" ? { "retry-after": String(visit.retrySeconds) } : {})
+    ? wordsPage(
+        environment,
+        wordsOf(visit),
+        visit.ended === "limited" ? { "retry-after": String(visit.retrySeconds) } : {}
+      )
     : HttpServerResponse.empty({
         status: 303,
-        headers: { ...headers, location: `${accountPage(consoleUrl, environment)}?${visit.of}=${visit.ended}` }
+        headers: { ...privateHeaders, location: `${accountPage(consoleUrl, environment)}?${visit.of}=${visit.ended}` }
       })

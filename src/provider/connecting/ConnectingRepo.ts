@@ -5,6 +5,7 @@ import type { Environment } from "../../events/Environment.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { removeOld } from "../../storage/Batches.ts"
+import { ofTenant } from "../../storage/Statements.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
 /** The creation of a tenant's account, in progress or done. */
@@ -37,9 +38,6 @@ export const authorizationMinutes = 10
 
 /** The SQL of connecting accounts; nothing outside the slice imports this. */
 export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const ofTenant = ({ environment, organizationId }: Tenant) =>
-    sql`organization_id = ${organizationId} AND environment = ${environment}`
-
   const columns = sql`
     generation, account_id AS "accountId", begun_at AS "begunAt",
     begun_at < now() - ${keyLifetime}::interval AS "outlivesKey"`
@@ -53,7 +51,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.map(
         sql<{ status: AccountStatus | null }>`
           SELECT reported_status AS status FROM payments.provider_accounts
-          WHERE ${ofTenant(tenant)} AND account_id = ${accountId}`,
+          WHERE ${ofTenant(sql, tenant)} AND account_id = ${accountId}`,
         ([row]) => Option.fromNullable(row?.status)
       ),
 
@@ -62,7 +60,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.map(
         sql<{ accountId: string }>`
           SELECT account_id AS "accountId" FROM payments.provider_accounts
-          WHERE ${ofTenant(tenant)} AND status = 'disconnected' AND ends_at_provider`,
+          WHERE ${ofTenant(sql, tenant)} AND status = 'disconnected' AND ends_at_provider`,
         ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
       ),
 
@@ -75,7 +73,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         sql`
           SELECT 1 FROM payments.provider_accounts
           WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
-            AND NOT (${ofTenant(tenant)} AND status = 'disconnected')
+            AND NOT (${ofTenant(sql, tenant)} AND status = 'disconnected')
           UNION ALL SELECT 1 FROM payments.account_onboardings WHERE account_id = ${accountId}
           LIMIT 1`,
         (rows) => rows.length > 0
@@ -113,11 +111,11 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         sql<Dependents>`
           SELECT
             (SELECT count(*)::int FROM payments.endpoints
-              WHERE ${ofTenant(tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
+              WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
             (SELECT count(*)::int FROM payments.checkout_pages
-              WHERE ${ofTenant(tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
+              WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
             (SELECT count(*)::int FROM (
-              SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(tenant)} LIMIT ${mostDeliveriesCounted}
+              SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
             ) AS pending) AS "pendingDeliveryCount"`,
         ([row]) =>
           row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row)
@@ -126,7 +124,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     onboarding: (tenant: Tenant): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
       Effect.map(
         sql<Onboarding>`
-          SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(tenant)}`,
+          SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`,
         ([row]) => Option.fromNullable(row)
       ),
 
@@ -159,7 +157,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.map(
         sql`
           UPDATE payments.account_onboardings SET account_id = ${accountId}
-          WHERE ${ofTenant(tenant)} AND generation = ${generation}
+          WHERE ${ofTenant(sql, tenant)} AND generation = ${generation}
             AND (account_id IS NULL OR account_id = ${accountId})
           RETURNING 1`,
         (rows) => rows.length > 0
@@ -169,7 +167,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     giveUp: (tenant: Tenant, { generation }: Onboarding): Effect.Effect<void, SqlError.SqlError> =>
       Effect.asVoid(sql`
         UPDATE payments.account_onboardings SET generation = generation + 1, begun_at = now()
-        WHERE ${ofTenant(tenant)} AND generation = ${generation} AND account_id IS NULL`),
+        WHERE ${ofTenant(sql, tenant)} AND generation = ${generation} AND account_id IS NULL`),
 
     /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
     authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer): Effect.Effect<Date, SqlError.SqlError> =>

@@ -1,7 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
-import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import {
   providerCreate,
@@ -15,42 +15,60 @@ import { ProviderText, Quantity, Reference } from "../Schemas.ts"
 
 /** Whether the payer may change the quantity, and its bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({
-  enabled: Schema.Boolean,
-  minimum: optional(Schema.Int.pipe(Schema.between(0, 999_998))),
-  maximum: optional(Quantity)
-}).pipe(
-  Schema.filter(({ maximum = 99, minimum = 0 }) =>
-    minimum <= maximum
-      ? []
-      : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 if none is sent" }]
+  enabled: described(Schema.Boolean, "False is the same as leaving the object out"),
+  minimum: optional(Schema.Int.pipe(Schema.between(0, 999_998)), "The fewest that payers can choose"),
+  maximum: optional(Quantity, "The most that payers can choose")
+})
+  .pipe(
+    Schema.filter(({ maximum = 99, minimum = 0 }) =>
+      minimum <= maximum
+        ? []
+        : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 if none is sent" }]
+    )
   )
-)
+  .annotations({ identifier: "CreatePaymentLinkLineItemsItemAdjustableQuantity" })
 
 const LinkItem = Schema.Struct({
   price: Reference,
   quantity: Quantity,
-  adjustable_quantity: optional(AdjustableQuantity)
+  adjustable_quantity: optional(AdjustableQuantity, "Lets the payer change the quantity, within bounds")
+}).annotations({ identifier: "CreatePaymentLinkLineItemsItem" })
+
+const Restrictions = Schema.Struct({
+  completed_sessions: described(
+    Schema.Struct({ limit: described(Quantity, "After this many payments the link closes") }).annotations({
+      identifier: "CreatePaymentLinkRestrictionsCompletedSessions"
+    }),
+    "Closes the link after a number of payments"
+  )
+}).annotations({
+  identifier: "CreatePaymentLinkRestrictions",
+  description: "The number of sales that closes the link"
 })
+
+const HostedConfirmation = Schema.Struct({
+  custom_message: described(ProviderText(500), "What that page says beneath")
+}).annotations({
+  identifier: "CreatePaymentLinkAfterCompletionHostedConfirmation",
+  description: "The provider's own page"
+})
+
+const AfterCompletion = Schema.Struct({
+  type: described(Schema.Literal("hosted_confirmation"), "Always `hosted_confirmation`: the provider's own page"),
+  hosted_confirmation: optional(HostedConfirmation)
+}).annotations({ identifier: "CreatePaymentLinkAfterCompletion", description: "Shown after the payment" })
 
 /** Body of `POST P/payment-links` (contract 4.9). */
 export const CreatePaymentLink = strict(
   Schema.Struct({
-    line_items: Schema.Array(LinkItem).pipe(Schema.minItems(1), Schema.maxItems(20)),
-    allow_promotion_codes: optional(Schema.Boolean),
-    restrictions: optional(
-      Schema.Struct({
-        completed_sessions: Schema.Struct({ limit: Quantity })
-      }).annotations({ description: "The number of sales that closes the link" })
+    line_items: described(
+      Schema.Array(LinkItem).pipe(Schema.minItems(1), Schema.maxItems(20)),
+      "The prices that are sold, each with its quantity"
     ),
-    inactive_message: optional(
-      ProviderText(500).annotations({ description: "Shown to those who open the link when it is closed" })
-    ),
-    after_completion: optional(
-      Schema.Struct({
-        type: Schema.Literal("hosted_confirmation"),
-        hosted_confirmation: optional(Schema.Struct({ custom_message: ProviderText(500) }))
-      }).annotations({ description: "Shown after the payment" })
-    ),
+    allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
+    restrictions: optional(Restrictions),
+    inactive_message: optional(ProviderText(500), "Shown to those who open the link when it is closed"),
+    after_completion: optional(AfterCompletion),
     metadata: optional(CheckoutMetadata)
   }).annotations({ identifier: "CreatePaymentLink" })
 )
@@ -59,7 +77,7 @@ export type CreatePaymentLink = typeof CreatePaymentLink.Type
 /** Body of `PATCH P/payment-links/{id}`: absent fields stay as they are. */
 export const UpdatePaymentLink = strict(
   Schema.Struct({
-    active: optional(Schema.Boolean.annotations({ description: "False closes the link" })),
+    active: optional(Schema.Boolean, "False closes the link"),
     metadata: optional(CheckoutMetadataChanges)
   }).annotations({ identifier: "UpdatePaymentLink" })
 )

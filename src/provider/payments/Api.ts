@@ -1,16 +1,8 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { optional, pageFields, strict } from "../../kit/Request.ts"
+import { createdFields, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList } from "../Endpoints.ts"
-import {
-  amountRemark,
-  createdFields,
-  Metadata,
-  maximumAmount,
-  ofPaymentFields,
-  payerOf,
-  Reference
-} from "../Schemas.ts"
+import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, Reference } from "../Schemas.ts"
 
 /**
  * Query of `GET P/charges`, `GET P/payment-intents` and `GET P/customers` (contract 4.4). There is no search by e-mail
@@ -53,15 +45,20 @@ export class PaymentIntentsApi extends providerGroup(
 /** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
-    payment_intent: optional(Reference.annotations({ description: "The payment to refund; or else `charge`" })),
-    charge: optional(Reference.annotations({ description: "The charge to refund; or else `payment_intent`" })),
+    payment_intent: optional(Reference, "The payment to refund; or else `charge`"),
+    charge: optional(Reference, "The charge to refund; or else `payment_intent`"),
     amount: optional(
       Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
         ...amountRemark,
         description: "Smallest currency unit. Default: all that has not been refunded yet"
       })
     ),
-    reason: optional(Schema.Literal("duplicate", "fraudulent", "requested_by_customer")),
+    reason: optional(
+      Schema.Literal("duplicate", "fraudulent", "requested_by_customer").annotations({
+        identifier: "CreateRefundReason"
+      }),
+      "For the provider's reports and the payer's bank; a `fraudulent` payment's card is blocked at the provider"
+    ),
     metadata: optional(Metadata)
   })
     .pipe(

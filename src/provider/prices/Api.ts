@@ -1,8 +1,9 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { rule } from "../../bounds/Rules.ts"
-import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
+import { UnitLabel } from "../products/Api.ts"
 import {
   type BrokenRule,
   Currency,
@@ -18,12 +19,12 @@ import { amountRules, CustomUnitAmount, RecurringWithTrial, Tiers, TransformQuan
 
 /** A product that is created with its price. */
 const ProductData = Schema.Struct({
-  name: ProviderText(250),
-  active: optional(Schema.Boolean),
+  name: described(ProviderText(250), "What payers see of the new product, up to 250 characters"),
+  active: optional(Schema.Boolean, "False takes it off sale; default true"),
   statement_descriptor: optional(StatementDescriptor),
-  unit_label: optional(ProviderText(12)),
+  unit_label: optional(UnitLabel),
   metadata: optional(Metadata)
-})
+}).annotations({ identifier: "CreatePriceProductData" })
 
 const productRules = (price: {
   readonly product?: string
@@ -44,10 +45,8 @@ const LookupKey = ProviderText(200)
 
 const transfer = {
   transfer_lookup_key: optional(
-    Schema.Boolean.annotations({
-      description:
-        "With `lookup_key`: true takes the key from the price that has it, in one step. Without it, a key that is taken is refused"
-    })
+    Schema.Boolean,
+    "With `lookup_key`: true takes the key from the price that has it, in one step. Without it, a key that is taken is refused"
   )
 }
 
@@ -64,16 +63,19 @@ const transferRule = (price: {
 export const CreatePrice = strict(
   Schema.Struct({
     product: optional(Reference),
-    product_data: optional(ProductData),
+    product_data: optional(ProductData, "The product that is created with the price"),
     currency: Currency,
     unit_amount: optional(UnitAmount),
-    custom_unit_amount: optional(CustomUnitAmount),
-    tiers: optional(Tiers),
-    tiers_mode: optional(Schema.Literal("graduated", "volume")),
+    custom_unit_amount: optional(CustomUnitAmount, "Lets the payer decide the amount"),
+    tiers: optional(Tiers, "The tiers of a price that has them"),
+    tiers_mode: optional(
+      Schema.Literal("graduated", "volume").annotations({ identifier: "CreatePriceTiersMode" }),
+      "`graduated` charges each unit by its tier, `volume` all units by the last one's"
+    ),
     transform_quantity: optional(TransformQuantity),
-    recurring: optional(RecurringWithTrial),
-    nickname: optional(ProviderText(250)),
-    lookup_key: optional(LookupKey),
+    recurring: optional(RecurringWithTrial, "How often it is charged; without it, once"),
+    nickname: optional(ProviderText(250), "A note about it, which payers don't see"),
+    lookup_key: optional(LookupKey, "Your own name for it, by which it can be listed"),
     ...transfer,
     tax_behavior: optional(TaxBehavior),
     metadata: optional(Metadata)
@@ -86,18 +88,14 @@ export type CreatePrice = typeof CreatePrice.Type
 /** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields are unchanged. A price's amount never changes. */
 export const UpdatePrice = strict(
   Schema.Struct({
-    active: optional(
-      Schema.Boolean.annotations({ description: "False ends sales at it; a product's default price can't be ended" })
-    ),
+    active: optional(Schema.Boolean, "False ends sales at it; a product's default price can't be ended"),
     nickname: optional(
-      Schema.NullOr(ProviderText(250)).annotations({
-        description: "A note about it of at most 250 characters, which payers don't see; null removes it"
-      })
+      Schema.NullOr(ProviderText(250)),
+      "A note about it of at most 250 characters, which payers don't see; null removes it"
     ),
     lookup_key: optional(
-      Schema.NullOr(LookupKey).annotations({
-        description: "Your own name for it, of at most 200 characters, by which prices are listed; null removes it"
-      })
+      Schema.NullOr(LookupKey),
+      "Your own name for it, of at most 200 characters, by which prices are listed; null removes it"
     ),
     ...transfer,
     metadata: optional(MetadataChanges)
@@ -117,12 +115,12 @@ const LookupKeysFromQuery = Schema.transform(
   { strict: true, decode: (given) => (typeof given === "string" ? [given] : given), encode: (keys) => keys }
 ).annotations({
   ...rule(`must be 1 to ${maximumLookupKeys} lookup keys of 1 to 200 characters, each as a parameter of its own`),
-  description: "Only prices with one of these lookup keys, up to 10; in a query, repeat the parameter for each",
   jsonSchema: {
     type: "array",
     items: { type: "string", minLength: 1, maxLength: 200 },
     minItems: 1,
-    maxItems: maximumLookupKeys
+    maxItems: maximumLookupKeys,
+    description: "Only prices with one of these lookup keys, up to 10; in a query, repeat the parameter for each"
   }
 })
 

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { optional } from "../../kit/Request.ts"
+import { described, optional } from "../../kit/Request.ts"
 import { type BrokenRule, UnitAmount } from "../Schemas.ts"
 
 /** Maximum number of intervals in a billing period: the provider bills at most three years at once. */
@@ -8,10 +8,16 @@ const maximumIntervalCount = { day: 1_095, week: 156, month: 36, year: 3 } as co
 const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): BrokenRule => ({ path, message })
 
 const recurringFields = {
-  interval: Schema.Literal("day", "week", "month", "year"),
-  interval_count: optional(Schema.Int.pipe(Schema.between(1, 1_095))),
+  interval: described(
+    Schema.Literal("day", "week", "month", "year").annotations({ identifier: "RecurringInterval" }),
+    "The unit of the period"
+  ),
+  interval_count: optional(Schema.Int.pipe(Schema.between(1, 1_095)), "How many intervals a period has"),
   // Accepted, but not passed on: metered prices are not supported (contract 4.6)
-  usage_type: optional(Schema.Literal("licensed", "metered"))
+  usage_type: optional(
+    Schema.Literal("licensed", "metered").annotations({ identifier: "RecurringUsageType" }),
+    "`licensed` for a fixed quantity, `metered` for what was used"
+  )
 }
 
 const withinThreeYears = (recurring: {
@@ -28,71 +34,86 @@ const withinThreeYears = (recurring: {
       ]
 
 /** Recurrence every `interval_count` intervals, at most three years. */
-export const Recurring = Schema.Struct(recurringFields).pipe(Schema.filter(withinThreeYears))
+export const Recurring = Schema.Struct(recurringFields)
+  .pipe(Schema.filter(withinThreeYears))
+  .annotations({ identifier: "DefaultPriceDataRecurring" })
 
 /** A recurrence that may begin with a trial of 1 to 730 days (two years). */
 export const RecurringWithTrial = Schema.Struct({
   ...recurringFields,
   trial_period_days: optional(
-    Schema.Int.pipe(Schema.between(1, 730)).annotations({
-      description: "Days before the first charge, for subscriptions that checkout creates at this price"
-    })
+    Schema.Int.pipe(Schema.between(1, 730)),
+    "Days before the first charge, for subscriptions that checkout creates at this price"
   )
-}).pipe(Schema.filter(withinThreeYears))
+})
+  .pipe(Schema.filter(withinThreeYears))
+  .annotations({ identifier: "CreatePriceRecurring" })
 
 /**
  * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires
  * `enabled`; the service adds it, so callers may leave it out.
  */
 export const CustomUnitAmount = Schema.Struct({
-  enabled: optional(Schema.Literal(true)),
+  enabled: optional(Schema.Literal(true), "False is the same as leaving the object out"),
   minimum: optional(UnitAmount),
   maximum: optional(UnitAmount),
   preset: optional(UnitAmount)
-}).pipe(
-  Schema.filter(({ maximum = Number.POSITIVE_INFINITY, minimum = 0, preset }) => [
-    ...(minimum > maximum ? [broken("must not be less than the minimum", "maximum")] : []),
-    ...(preset !== undefined && (preset < minimum || preset > maximum)
-      ? [broken("must be between the minimum and the maximum", "preset")]
-      : [])
-  ])
-)
+})
+  .pipe(
+    Schema.filter(({ maximum = Number.POSITIVE_INFINITY, minimum = 0, preset }) => [
+      ...(minimum > maximum ? [broken("must not be less than the minimum", "maximum")] : []),
+      ...(preset !== undefined && (preset < minimum || preset > maximum)
+        ? [broken("must be between the minimum and the maximum", "preset")]
+        : [])
+    ])
+  )
+  .annotations({ identifier: "CustomUnitAmount" })
 
 const TierLimit = Schema.Union(Schema.Int.pipe(Schema.between(1, 999_999_999)), Schema.Literal("inf"))
 
 const Tier = Schema.Struct({
-  up_to: TierLimit.annotations({ description: "The last unit of the tier; `inf` for the last tier, and only there" }),
+  up_to: described(TierLimit, "The last unit of the tier; `inf` for the last tier, and only there"),
   unit_amount: optional(UnitAmount),
   flat_amount: optional(UnitAmount)
-}).pipe(
-  Schema.filter((tier) =>
-    tier.unit_amount === undefined && tier.flat_amount === undefined
-      ? [broken("is missing; each tier needs it or flat_amount", "unit_amount")]
-      : []
+})
+  .pipe(
+    Schema.filter((tier) =>
+      tier.unit_amount === undefined && tier.flat_amount === undefined
+        ? [broken("is missing; each tier needs it or flat_amount", "unit_amount")]
+        : []
+    )
   )
-)
+  .annotations({ identifier: "CreatePriceTiersItem" })
 
 /** 1 to 25 tiers with rising limits, the last of them `inf` (contract 4.6). */
-export const Tiers = Schema.Array(Tier).pipe(
-  Schema.minItems(1),
-  Schema.maxItems(25),
-  Schema.filter((tiers) =>
-    tiers.flatMap(({ up_to }, index) => {
-      if (index === tiers.length - 1) {
-        return up_to === "inf" ? [] : [broken("must be inf, since this is the last tier", index, "up_to")]
-      }
-      const next = tiers[index + 1]?.up_to
-      return up_to !== "inf" && (next === undefined || next === "inf" || next > up_to)
-        ? []
-        : [broken("must be a number that rises from tier to tier; only the last tier has inf", index, "up_to")]
-    })
+export const Tiers = Schema.Array(Tier)
+  .pipe(
+    Schema.minItems(1),
+    Schema.maxItems(25),
+    Schema.filter((tiers) =>
+      tiers.flatMap(({ up_to }, index) => {
+        if (index === tiers.length - 1) {
+          return up_to === "inf" ? [] : [broken("must be inf, since this is the last tier", index, "up_to")]
+        }
+        const next = tiers[index + 1]?.up_to
+        return up_to !== "inf" && (next === undefined || next === "inf" || next > up_to)
+          ? []
+          : [broken("must be a number that rises from tier to tier; only the last tier has inf", index, "up_to")]
+      })
+    )
   )
-)
+  .annotations({ description: "The tiers of a price that has them" })
 
 /** A price per package, such as a dozen: the quantity is divided before it is multiplied by the amount. */
 export const TransformQuantity = Schema.Struct({
-  divide_by: Schema.Int.pipe(Schema.between(1, 999_999)),
-  round: Schema.Literal("up", "down")
+  divide_by: described(Schema.Int.pipe(Schema.between(1, 999_999)), "The quantity is divided by this"),
+  round: described(
+    Schema.Literal("up", "down").annotations({ identifier: "CreatePriceTransformQuantityRound" }),
+    "Whether the result is rounded up or down"
+  )
+}).annotations({
+  identifier: "CreatePriceTransformQuantity",
+  description: "Divides the quantity before it is charged"
 })
 
 /** The fields of a price that the rules below check. */

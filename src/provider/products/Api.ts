@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { amountRules, CustomUnitAmount, Recurring } from "../prices/PriceFields.ts"
 import {
@@ -21,11 +21,13 @@ import { HttpsUrl, ImageUrl } from "./Urls.ts"
 export const DefaultPriceData = Schema.Struct({
   currency: Currency,
   unit_amount: optional(UnitAmount),
-  custom_unit_amount: optional(CustomUnitAmount),
-  recurring: optional(Recurring),
+  custom_unit_amount: optional(CustomUnitAmount, "Lets the payer decide the amount"),
+  recurring: optional(Recurring, "How often it is charged; without it, once"),
   tax_behavior: optional(TaxBehavior),
   metadata: optional(Metadata)
-}).pipe(Schema.filter(amountRules))
+})
+  .pipe(Schema.filter(amountRules))
+  .annotations({ identifier: "DefaultPriceData" })
 export type DefaultPriceData = typeof DefaultPriceData.Type
 
 /** What payers read about a product, beneath its name. The bound is the provider's. */
@@ -33,25 +35,43 @@ const Description = ProviderText(40_000).annotations({
   description: "What payers read beneath the name: up to 40,000 characters"
 })
 
+const MarketingFeature = Schema.Struct({
+  name: described(ProviderText(80), "One feature, as the pricing table says it, up to 80 characters")
+}).annotations({ identifier: "MarketingFeatures" })
+
+/** The name of a product, and what it is sold by. The bounds are the provider's. */
+const Name = ProviderText(250).annotations({
+  description: "What payers see at the checkout and on receipts, up to 250 characters"
+})
+export const UnitLabel = ProviderText(12).annotations({
+  description: "What one unit is called on invoices, such as `seat`; up to 12 characters"
+})
+
 /** The fields that create and PATCH share. */
 const productFields = {
-  active: optional(Schema.Boolean),
-  default_price_data: optional(DefaultPriceData),
-  images: optional(Schema.Array(ImageUrl).pipe(Schema.maxItems(8))),
-  marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
-  shippable: optional(Schema.Boolean),
+  images: optional(
+    Schema.Array(ImageUrl).pipe(Schema.maxItems(8)),
+    "Up to 8 public https URLs, the first one shown first"
+  ),
+  marketing_features: optional(
+    Schema.Array(MarketingFeature).pipe(Schema.maxItems(15)),
+    "What a pricing table lists of it"
+  ),
+  shippable: optional(Schema.Boolean, "Whether it is a physical good"),
   statement_descriptor: optional(StatementDescriptor)
 }
 
 /** Body of `POST P/products` (contract 4.5). */
 export const CreateProduct = strict(
   Schema.Struct({
-    name: ProviderText(250),
+    name: Name,
+    active: optional(Schema.Boolean, "False takes it off sale; default true"),
+    default_price_data: optional(DefaultPriceData, "The price that is created with the product"),
     ...productFields,
     description: optional(Description),
     metadata: optional(Metadata),
-    unit_label: optional(ProviderText(12)),
-    url: optional(HttpsUrl)
+    unit_label: optional(UnitLabel),
+    url: optional(HttpsUrl, "A page about the product that anybody can open")
   }).annotations({ identifier: "CreateProduct" })
 )
 export type CreateProduct = typeof CreateProduct.Type
@@ -70,12 +90,14 @@ const priceRule = (product: {
  */
 export const UpdateProduct = strict(
   Schema.Struct({
-    name: optional(ProviderText(250)),
+    name: optional(Name),
+    active: optional(Schema.Boolean, "False takes it off sale, true puts it back"),
+    default_price: optional(Reference, "The id of another of its prices, to be sold at from now on"),
+    default_price_data: optional(DefaultPriceData, "A new price, to be sold at from now on"),
     ...productFields,
-    default_price: optional(Reference),
     description: removable(Description),
     metadata: optional(MetadataChanges),
-    unit_label: removable(ProviderText(12)),
+    unit_label: removable(UnitLabel),
     url: removable(HttpsUrl)
   })
     .pipe(Schema.filter(priceRule))

@@ -2,7 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { remark, rule } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
-import { BooleanFromQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { type BrokenRule, Currency, UnitAmount } from "../Schemas.ts"
@@ -31,16 +31,17 @@ const discountRules = (discount: {
 
 /** Either a percentage or a fixed amount in a currency. */
 export const Discount = Schema.Struct({
-  percent_off: optional(
-    Schema.Finite.pipe(Schema.between(0.01, 100)).annotations({ description: "Percentage, 0.01 to 100" })
+  percent_off: optional(Schema.Finite.pipe(Schema.between(0.01, 100)), "Percentage, 0.01 to 100"),
+  amount_off: optional(
+    UnitAmount.pipe(Schema.greaterThanOrEqualTo(1)),
+    "How much it takes off, in the smallest currency unit"
   ),
-  amount_off: optional(UnitAmount.pipe(Schema.greaterThanOrEqualTo(1))),
   currency: optional(Currency)
 })
   .pipe(Schema.filter(discountRules))
   .annotations({
     ...rule("must be an object with percent_off, or with amount_off and currency"),
-    description: "`percent_off`, or `amount_off` with `currency`"
+    identifier: "CreatePromotionCodeDiscount"
   })
 
 const durationRules = (code: {
@@ -72,12 +73,13 @@ export const CreatePromotionCode = strict(
       description: "What payers enter; letters and digits, unique among the active codes whatever its case",
       examples: ["SUMMER25"]
     }),
-    discount: Discount,
-    duration: Schema.Literal("once", "forever", "repeating"),
-    duration_in_months: optional(
-      Schema.Int.pipe(Schema.between(1, 36)).annotations({ description: "With `repeating`, and only then" })
+    discount: described(Discount, "`percent_off`, or `amount_off` with `currency`"),
+    duration: described(
+      Schema.Literal("once", "forever", "repeating").annotations({ identifier: "CreatePromotionCodeDuration" }),
+      "How long it applies to a subscription"
     ),
-    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000))),
+    duration_in_months: optional(Schema.Int.pipe(Schema.between(1, 36)), "With `repeating`, and only then"),
+    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000)), "How often it can be used"),
     expires_at: optional(
       Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
         ...remark("of Unix seconds"),
@@ -105,7 +107,7 @@ export type CreatePromotionCode = typeof CreatePromotionCode.Type
 /** Body of `PATCH P/promotion-codes/{id}`: absent fields stay as they are. */
 export const UpdatePromotionCode = strict(
   Schema.Struct({
-    active: optional(Schema.Boolean.annotations({ description: "False means that payers can't use it" })),
+    active: optional(Schema.Boolean, "False means that payers can't use it"),
     metadata: optional(CheckoutMetadataChanges)
   }).annotations({ identifier: "UpdatePromotionCode" })
 )

@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { IdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
+import { described, IdempotencyHeaders, optional, pageFields, strict } from "../../kit/Request.ts"
 import { providerAction, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 
 /** Query of `GET P/subscriptions` (contract 4.4): without `status`, canceled ones are left out. */
@@ -19,7 +19,8 @@ export const ListSubscriptions = strict(
         "paused",
         "trialing",
         "unpaid"
-      ).annotations({ description: "Only these; `all` means every one. Without it, canceled ones are left out" })
+      ),
+      "Only these; `all` means every one. Without it, canceled ones are left out"
     )
   })
 )
@@ -28,9 +29,10 @@ export type ListSubscriptions = typeof ListSubscriptions.Type
 /** Body of `PATCH P/subscriptions/{id}`. */
 export const UpdateSubscription = strict(
   Schema.Struct({
-    cancel_at_period_end: Schema.Boolean.annotations({
-      description: "true: it ends with its current period. false: it goes on, if that was taken back in time"
-    })
+    cancel_at_period_end: described(
+      Schema.Boolean,
+      "true: it ends with its current period. false: it goes on, if that was taken back in time"
+    )
   }).annotations({ identifier: "UpdateSubscription" })
 )
 export type UpdateSubscription = typeof UpdateSubscription.Type
