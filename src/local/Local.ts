@@ -4,11 +4,11 @@ import { join, resolve } from "node:path"
 import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
 import type { Emulator } from "../emulator/Emulator.ts"
 import { hasErrorCode } from "../errors/ErrorCode.ts"
-import { freePort } from "../kit/FreePort.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
 import { tryLock } from "../storage/DirectoryLock.ts"
+import { freePort } from "../storage/FreePort.ts"
 
 /**
  * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and

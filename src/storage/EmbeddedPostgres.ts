@@ -4,7 +4,6 @@ import { once } from "node:events"
 import { chown, mkdir, open, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Clock, Effect, Equal, Option, Redacted, Schedule, Schema, type Scope } from "effect"
-import { freePort } from "../kit/FreePort.ts"
 import { acquireLock } from "./DirectoryLock.ts"
 import {
   type Binaries,
@@ -22,6 +21,7 @@ import {
   spawnOptions,
   statOptional
 } from "./EmbeddedHome.ts"
+import { freePort } from "./FreePort.ts"
 
 export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedHome.ts"
 

@@ -7,12 +7,12 @@ import { defaultSettings, type EmbeddedServiceOptions, embeddedServiceLayer } fr
 import type { Emulator, EmulatorError } from "../emulator/Emulator.ts"
 import { Keys } from "../identity/keys/Keys.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
-import { freePort } from "../kit/FreePort.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { Services } from "../Service.ts"
 import type { EmbeddedPostgresError } from "../storage/EmbeddedPostgres.ts"
+import { freePort } from "../storage/FreePort.ts"
 import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
 import { LocalProvider } from "./LocalProvider.ts"
 
