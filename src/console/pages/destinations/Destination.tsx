@@ -2,12 +2,13 @@ import { useState } from "preact/hooks"
 import { Link, useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
-import { Button } from "../../components/Button.tsx"
+import { Button, ButtonLink } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Empty, Loaded, Pages } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
 import { invalidate, usePages, useQuery, useSubmit } from "../../state/Query.ts"
@@ -16,14 +17,64 @@ import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { DeliveryTable } from "../deliveries/DeliveryTable.tsx"
 import { historyPath } from "../deliveries/historyFilters.ts"
+import { EventSummary } from "../events/EventSummary.tsx"
 import { filterSentences } from "./filterForm.ts"
 import { Recoveries, StartRecovery } from "./Recover.tsx"
 import { Replays, StartReplay } from "./Replay.tsx"
 import { SendTest } from "./SendTest.tsx"
 import { Settings } from "./Settings.tsx"
-import { Skipped } from "./Skipped.tsx"
 import { Snippets } from "./Snippets.tsx"
 import type { Destination as DestinationShape } from "./useDestinations.ts"
+
+/** The events that matched a destination while it was paused. */
+const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
+  const { can, environment, path } = useWorkspace()
+  const list = usePages(
+    `${environment}/skipped/${destination.id}`,
+    (after, signal) =>
+      call(
+        "endpoints",
+        "skipped",
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 25, ...(after === undefined ? {} : { starting_after: after }) }
+        },
+        { signal }
+      ),
+    ({ eventId }) => eventId,
+    { pollMillis: 15_000 }
+  )
+  return (
+    <Section
+      title="Skipped while paused"
+      lead="Events that it would have got if it had been active. They have no delivery."
+      actions={
+        list.items.length > 0 && destination.active && can("webhook-endpoints:write") ? (
+          <ButtonLink href={`${path(`/destinations/${destination.id}`)}?tab=again`} small>
+            Replay their time
+          </ButtonLink>
+        ) : null
+      }
+    >
+      <Pages
+        list={list}
+        empty={<Empty title="Nothing was skipped">What matches while it is paused is listed here.</Empty>}
+      >
+        {(items) => (
+          <Table
+            caption="Events that were skipped, newest first"
+            head={["Event", "About", "Skipped"]}
+            rows={items.map(({ createdAt, event, eventId, type }) => ({
+              key: eventId,
+              href: path(`/events/${eventId}`),
+              cells: [type, <EventSummary event={event} key="about" />, <Time at={createdAt} key="at" />]
+            }))}
+          />
+        )}
+      </Pages>
+    </Section>
+  )
+}
 
 /** A destination's activity: a test event, and its newest deliveries as they arrive. */
 const Activity = ({ destination }: { readonly destination: DestinationShape }) => {
