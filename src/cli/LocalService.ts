@@ -3,7 +3,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
 import { localFilePath } from "../local/LocalOrganization.ts"
 import type { ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
-import { isLocked } from "../storage/EmbeddedLock.ts"
+import { isLocked } from "../storage/DirectoryLock.ts"
 
 /** A service that runs on the local defaults of a data directory. */
 export interface LocalService {

@@ -1,15 +1,15 @@
-import type { ComponentChildren } from "preact"
+import { Component, type ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { Redirect, Route, Router, Switch, useLocation } from "wouter-preact"
 import { consolePath, environmentIn } from "./api/Base.ts"
-import { ErrorNote } from "./components/Notice.tsx"
-import { ErrorBoundary } from "./shell/ErrorBoundary.tsx"
+import { Button } from "./components/Button.tsx"
+import { Icon } from "./components/Icon.tsx"
+import { ErrorNote, Notice } from "./components/Notice.tsx"
+import { Brand } from "./shell/Brand.tsx"
 import { lazyPage } from "./shell/LazyPage.tsx"
 import { NoAccess, NotFound } from "./shell/NotFound.tsx"
 import { PlainPage } from "./shell/PlainPage.tsx"
 import { Shell } from "./shell/Shell.tsx"
-import { Splash } from "./shell/Splash.tsx"
-import { Toasts } from "./shell/Toasts.tsx"
 import {
   firstWorkspace,
   loadSession,
@@ -19,6 +19,63 @@ import {
   selectWorkspace,
   sessionState
 } from "./state/Session.ts"
+import { dismissToast, toasts } from "./state/Toasts.ts"
+
+/** Shown until it is known who is signed in. */
+const Splash = () => (
+  <main class="plain" id="main">
+    <div class="splash" role="status">
+      <Brand />
+      <span class="for-readers">Loading…</span>
+    </div>
+  </main>
+)
+
+/** The current toasts. The live region is always present, since screen readers announce only what is added to it. */
+const Toasts = () => (
+  <section class="toasts" aria-label="Messages" aria-live="polite">
+    {toasts.value.map(({ id, message, tone }) => (
+      <div key={id} class={`toast toast-${tone}`}>
+        <Icon name={tone === "ok" ? "check" : "warning"} />
+        <span>{message}</span>
+        <button type="button" class="icon-button" aria-label="Close this message" onClick={() => dismissToast(id)}>
+          <Icon name="close" />
+        </button>
+      </div>
+    ))}
+  </section>
+)
+
+interface Props {
+  readonly children: ComponentChildren
+}
+
+/** Shows an error message for a page that has failed; the browser console has the cause. */
+class ErrorBoundary extends Component<Props, { readonly failed: boolean }> {
+  override state = { failed: false }
+
+  static override getDerivedStateFromError() {
+    return { failed: true }
+  }
+
+  override componentDidCatch(error: unknown) {
+    console.error(error)
+  }
+
+  override render() {
+    if (!this.state.failed) return this.props.children
+    return (
+      <main class="plain" id="main">
+        <div class="plain-card" role="alert">
+          <h1>This page has failed</h1>
+          <Notice tone="problem" actions={<Button onClick={() => location.reload()}>Reload</Button>}>
+            <p>That is a mistake in the page, not in what you did. Nothing that you had saved is lost.</p>
+          </Notice>
+        </div>
+      </main>
+    )
+  }
+}
 
 const SignIn = lazyPage(() => import("./pages/sign-in/SignIn.tsx"))
 const Invitation = lazyPage(() => import("./pages/sign-in/Invitation.tsx"))

@@ -1,11 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises"
 import { codeFolder } from "../settings/PackageFolders.ts"
-import { withAttemptTable } from "./AttemptReference.ts"
 import { consoleOperations, consoleOperationsPath } from "./ConsoleOperations.ts"
 import { withErrorTable } from "./ErrorReference.ts"
-import { withEventTable } from "./EventReference.ts"
+import { withAttemptTable, withEventTable, withSettingsTable } from "./GuideTables.ts"
 import { withOperationsTable } from "./OperationsTable.ts"
-import { withSettingsTable } from "./SettingsTable.ts"
 import { webhookTypes, webhookTypesPath } from "./WebhookTypes.ts"
 
 /** Brings the guides' tables up to date with the code: `npm run docs`. */

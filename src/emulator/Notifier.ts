@@ -1,12 +1,19 @@
+import { createHmac } from "node:crypto"
 import { Duration, Effect, FiberSet, Queue, Ref, Schedule, type Scope } from "effect"
 import { Agent, request } from "undici"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { inOlderVersion } from "./OlderVersion.ts"
 import type { Delivery, Entry, WebhookTarget } from "./Records.ts"
 import { unixSeconds } from "./Service.ts"
-import { signatureHeader } from "./Signature.ts"
 import type { PendingDelivery, Scoped, Store } from "./Store.ts"
 import { olderApiVersion } from "./Versions.ts"
+
+/**
+ * The value of the provider's `Stripe-Signature` header: `t=<Unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`, keyed
+ * with the bytes of the whole secret.
+ */
+export const signatureHeader = (secret: string, timestamp: number, body: string): string =>
+  `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
 
 /** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {

@@ -1,11 +1,85 @@
 import { Effect } from "effect"
-import { type Choices, type OpenCheckout, withChoices } from "./Choices.ts"
+import { type Choices, couponOf, type OpenCheckout, withChoices } from "./Choices.ts"
 import { complete, fail, intentOf, succeed } from "./PaymentSteps.ts"
 import { refuse } from "./ProviderError.ts"
-import type { Session } from "./Records.ts"
+import type { Invoice, PaymentIntent, Session, Subscription } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
 import { createCustomer } from "./resources/Customers.ts"
-import { subscribe } from "./Subscribing.ts"
+import { makeInvoice } from "./resources/InvoiceCreation.ts"
+import { makeDiscount, makeSubscription } from "./resources/SubscriptionCreation.ts"
+
+/** Adds a code's discount to a subscription; a discount for a single invoice is not kept on it. */
+const discountedBy = (context: RequestContext, session: Session, subscription: Subscription) => {
+  const coupon = couponOf(context, session)
+  if (coupon === undefined) return { discount: undefined, subscription }
+  const discount = makeDiscount(context, session, subscription, coupon)
+  context.objects.put("discount", discount.id, discount)
+  return {
+    discount: discount.id,
+    subscription: coupon.duration === "once" ? subscription : { ...subscription, discounts: [discount.id] }
+  }
+}
+
+/** Reports an invoice that was created, finalized and paid at once. */
+const tellOfPaid = (context: RequestContext, invoice: Invoice): void => {
+  for (const type of ["invoice.created", "invoice.finalized", "invoice.paid", "invoice.payment_succeeded"] as const) {
+    context.emit({ type, shape: "invoice", object: invoice })
+  }
+}
+
+const paymentFor = (
+  context: RequestContext,
+  checkout: OpenCheckout,
+  customer: string,
+  email: string | null
+): PaymentIntent | undefined => {
+  const { order, session } = checkout
+  if (session.amount_total === 0) return undefined
+  const waiting = intentOf(context, checkout, order.attemptedIntent ?? null)
+  return succeed(
+    context,
+    { ...waiting, customer, description: "Subscription creation", setup_future_usage: "off_session" },
+    email
+  )
+}
+
+/**
+ * Completes a session that sells a subscription: customer, first payment (none if everything sold is in a trial),
+ * subscription and first invoice.
+ *
+ * Events: `customer.created`; `payment_intent.created`, `charge.succeeded`, `payment_intent.succeeded` if there is
+ * something to pay; `customer.subscription.created`, `invoice.created`, `invoice.finalized`, `invoice.paid`,
+ * `invoice.payment_succeeded`, `checkout.session.completed`.
+ */
+const subscribe = (context: RequestContext, checkout: OpenCheckout, email: string | null): Session => {
+  const { order, session } = checkout
+  const customer = createCustomer(context, email)
+  const intent = paymentFor(context, checkout, customer.id, email)
+  const made = makeSubscription(context, { customer, order, session })
+  const { discount, subscription } = discountedBy(context, session, made)
+  const invoice = makeInvoice(context, {
+    customer,
+    discount,
+    items: order.items,
+    paid: true,
+    paymentIntent: intent?.id ?? null,
+    reason: "subscription_create",
+    subscription
+  })
+  const current: Subscription = { ...subscription, latest_invoice: invoice.id }
+  context.objects.put("customer", customer.id, { ...customer, currency: session.currency, next_invoice_sequence: 2 })
+  context.objects.put("subscription", current.id, current)
+  context.objects.put("invoice", invoice.id, invoice)
+  context.emit({ type: "customer.subscription.created", shape: "subscription", object: current })
+  tellOfPaid(context, invoice)
+  return complete(context, session, email, {
+    customer: customer.id,
+    invoice: invoice.id,
+    payment_intent: null,
+    payment_status: intent === undefined ? "no_payment_required" : "paid",
+    subscription: current.id
+  })
+}
 
 /** What the payer entered on the page. */
 export interface Payer extends Choices {

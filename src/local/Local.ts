@@ -7,8 +7,8 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
-import { tryLock } from "../storage/EmbeddedLock.ts"
-import { freePort } from "./FreePort.ts"
+import { tryLock } from "../storage/DirectoryLock.ts"
+import { freePort } from "../storage/FreePort.ts"
 
 /**
  * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and

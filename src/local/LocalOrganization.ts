@@ -6,7 +6,7 @@ import { Organizations } from "../identity/organizations/Organizations.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { SettingsShape } from "../settings/Settings.ts"
-import { tryLock } from "../storage/EmbeddedLock.ts"
+import { tryLock } from "../storage/DirectoryLock.ts"
 import { type CompletedSettings, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
 
 /** The organization that a local start creates, so that the first request can be sent at once. */

@@ -123,7 +123,7 @@ const faults: ReadonlyArray<readonly [pattern: RegExp, fault: string]> = [
  * Throws a `TypeError` if a signing secret can't be valid or is empty, without repeating it. Anybody can sign with an
  * empty one, so a missing setting must not accept forgeries.
  */
-export const checkSecret = (secret: string): void => {
+const checkSecret = (secret: string): void => {
   if (typeof secret !== "string" || secret === "") throw new TypeError("A signing secret must not be empty")
   const [, fault] = faults.find(([pattern]) => pattern.test(secret)) ?? []
   if (fault !== undefined) throw new TypeError(`The webhook's signing secret ${fault}`)
@@ -215,4 +215,17 @@ export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   }
   if (livemode !== undefined && event.livemode !== livemode) throw new WebhookVerificationError("wrong_environment")
   return event
+}
+
+/**
+ * Returns a signing secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of the secret's
+ * own characters. They verify `webhook-id`, `webhook-timestamp` and `webhook-signature`, which every delivery carries
+ * in addition to `Service-Signature`. The API shows this value once, as `standardWebhooksSecret`; this function
+ * computes it from a stored secret.
+ *
+ * Throws a `TypeError` if the secret is empty or contains spaces, line breaks or quotes.
+ */
+export const standardWebhooksSecret = (signingSecret: string): string => {
+  checkSecret(signingSecret)
+  return `whsec_${Buffer.from(signingSecret).toString("base64")}`
 }

@@ -26,8 +26,8 @@ export {
   type WebhookHandlerOptions,
   type WebhookRequest
 } from "./Receive.ts"
-export { standardWebhooksSecret } from "./StandardWebhooks.ts"
 export {
+  standardWebhooksSecret,
   type VerifyWebhookOptions,
   verifyWebhook,
   type WebhookExpectations,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { exampleRequestId } from "../../src/docs/Examples.ts"
+import { exampleRequestId } from "../../src/docs/OpenApiDocument.ts"
 import type { Recording } from "./ExampleRun.ts"
 import { exampleSecret } from "./ExampleRun.ts"
 

@@ -6,7 +6,7 @@ import {
   documentedSettings,
   settingsTable,
   withSettingsTable
-} from "../../src/docs/SettingsTable.ts"
+} from "../../src/docs/GuideTables.ts"
 import { logLevel, logRequests, readSettings } from "../../src/settings/Settings.ts"
 
 /** The names that the settings ask the environment for. */

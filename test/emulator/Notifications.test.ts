@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { signatureHeader } from "../../src/emulator/Signature.ts"
+import { signatureHeader } from "../../src/emulator/Notifier.ts"
 import {
   call,
   connected,

@@ -25,7 +25,7 @@ declare module "vitest" {
   }
 }
 
-const prefix = "connected-payments-test-"
+const prefix = "connected-payments-run-"
 
 /** A directory younger than this may belong to a run that is only just starting. */
 const startingLimitMillis = 60_000

@@ -1,7 +1,7 @@
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { expect, it as plainIt } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { largestTaggedBody, withCaching } from "../../src/http/EntityTags.ts"
+import { largestTaggedBody, withCaching } from "../../src/http/Edge.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"

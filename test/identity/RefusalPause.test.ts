@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { makeRefusalPause } from "../../src/identity/RefusalPause.ts"
+import { makeRefusalPause } from "../../src/identity/RequestAdmission.ts"
 
 /** Counts what has been refused of each credential. */
 const counting = () => {

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
-import { StripeHashing } from "../../src/provider/notifications/StripeHashing.ts"
+import { StripeHashing } from "../../src/provider/notifications/StripeNotifications.ts"
 
 const expected = (text: string, secret: string) => createHmac("sha256", secret).update(text, "utf8").digest("hex")
 

@@ -3,13 +3,14 @@ import { once } from "node:events"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
+import { commandLine } from "../../src/storage/EmbeddedHome.ts"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres
 } from "../../src/storage/EmbeddedPostgres.ts"
-import { processStart } from "../../src/storage/EmbeddedProcess.ts"
+
 import { program } from "../harness/Program.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
@@ -29,7 +30,7 @@ export const postmasterOf = (directory: string) =>
     Number((await readFile(join(directory, "cluster", "postmaster.pid"), "utf8")).split("\n")[0])
   )
 
-export const isRunning = (pid: number) => Effect.map(processStart(pid), Option.isSome)
+export const isRunning = (pid: number) => Effect.map(commandLine(pid), (line) => line !== "")
 
 export const startHolder = (directory: string) =>
   Effect.acquireRelease(

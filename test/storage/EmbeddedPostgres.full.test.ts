@@ -8,7 +8,7 @@ import { expect, it, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Client } from "pg"
 import { describe, vi } from "vitest"
-import { systemDirectory } from "../../src/storage/EmbeddedDirectory.ts"
+import { systemDirectory } from "../../src/storage/EmbeddedHome.ts"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgres,

@@ -1,8 +1,39 @@
 import { ApiError, refusalOf, unreachable } from "./ApiError.ts"
 import { currentPath, environmentIn, servicePath } from "./Base.ts"
-import { forgetAnswers, keepAnswer, knownAnswer } from "./KnownAnswers.ts"
 import { type OperationKey, operations } from "./operations.ts"
 import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
+
+/**
+ * Caches the last responses by ETag, so that polling unchanged data costs only a 304. In memory only: the browser's own
+ * cache is on disk, where an organization's data does not belong.
+ */
+
+interface KnownAnswer {
+  readonly etag: string
+  readonly value: unknown
+}
+
+/** More than one page requests at once. */
+const maxKnown = 50
+
+const answers = new Map<string, KnownAnswer>()
+
+/** The last cached response; undefined if there is none. */
+const knownAnswer = (asked: string): KnownAnswer | undefined => answers.get(asked)
+
+/** Caches a response and evicts the oldest one beyond the limit. */
+const keepAnswer = (asked: string, answer: KnownAnswer): void => {
+  answers.delete(asked)
+  answers.set(asked, answer)
+  if (answers.size <= maxKnown) return
+  for (const oldest of answers.keys()) {
+    answers.delete(oldest)
+    return
+  }
+}
+
+/** Clears the cache, as at the end of a session. */
+const forgetAnswers = (): void => answers.clear()
 
 export { ApiError } from "./ApiError.ts"
 export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"

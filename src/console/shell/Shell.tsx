@@ -1,11 +1,45 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
+import { Link, useLocation } from "wouter-preact"
 import { Icon } from "../components/Icon.tsx"
 import { useSession, useWorkspace } from "../state/Session.ts"
 import { AccountMenu } from "./AccountMenu.tsx"
 import { Brand } from "./Brand.tsx"
 import { Navigation } from "./Navigation.tsx"
-import { WorkspaceSwitch } from "./WorkspaceSwitch.tsx"
+
+const environmentNames = { sandbox: "Sandbox", production: "Production" } as const
+
+/** The list page of the same kind in another workspace, where this workspace's objects do not exist. */
+const sameKind = (path: string): string => {
+  const [, , kind = ""] = path.split("/")
+  return kind === "" ? "" : `/${kind}`
+}
+
+/** Switches between workspaces; shows only those that the person may enter. */
+const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+  const { workspaces } = useSession()
+  const { environment } = useWorkspace()
+  const [location] = useLocation()
+  return (
+    <nav class="workspace-switch" aria-label="Workspace">
+      <ul>
+        {workspaces.map((workspace) => (
+          <li key={workspace.environment}>
+            <Link
+              href={`/${workspace.environment}${sameKind(location)}`}
+              className={`workspace workspace-${workspace.environment}`}
+              aria-current={workspace.environment === environment ? "true" : undefined}
+              {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
+            >
+              <span class="workspace-dot" aria-hidden="true" />
+              {environmentNames[workspace.environment]}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}
 
 const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { organization } = useSession()

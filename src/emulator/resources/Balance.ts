@@ -1,7 +1,28 @@
 import { Effect } from "effect"
-import type { BalanceTransaction } from "../Records.ts"
+import type { Stripe } from "stripe"
+import type { Account, BalanceTransaction, Wire } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { currentTransactions } from "./BalanceTransactions.ts"
+
+type BalanceSettings = Wire<Stripe.BalanceSettings>
+
+const settingsOf = (account: Account | undefined): BalanceSettings => {
+  const schedule = account?.settings?.payouts?.schedule
+  return {
+    object: "balance_settings",
+    payments: {
+      debit_negative_balances: account?.settings?.payouts?.debit_negative_balances ?? null,
+      payouts: {
+        automatic_transfer_rules_by_currency: null,
+        minimum_balance_by_currency: null,
+        schedule: { interval: schedule?.interval ?? "manual" },
+        statement_descriptor: account?.settings?.payouts?.statement_descriptor ?? null,
+        status: account?.payouts_enabled === true ? "enabled" : "disabled"
+      },
+      settlement_timing: { delay_days: schedule?.delay_days ?? 2, start_of_day: null }
+    }
+  }
+}
 
 /** Net amounts by currency; 0 for a currency without transactions. */
 const sums = (currencies: ReadonlyArray<string>, transactions: ReadonlyArray<BalanceTransaction>) =>
@@ -30,7 +51,10 @@ const balanceOf = (context: RequestContext) => {
   }
 }
 
-/** `/v1/balance`: the sums of the account's balance transactions. */
+/**
+ * `/v1/balance`: the sums of the account's balance transactions. `/v1/balance_settings`: its payout settings, taken from
+ * the account object.
+ */
 export const balanceRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",
@@ -38,5 +62,12 @@ export const balanceRoutes: ReadonlyArray<Route> = [
     answers: { object: "balance" },
     params: noParams,
     run: (context) => Effect.sync(() => balanceOf(context))
+  }),
+  route({
+    method: "GET",
+    path: "/v1/balance_settings",
+    answers: { object: "balance_settings" },
+    params: noParams,
+    run: ({ account, platform }) => Effect.sync(() => settingsOf(platform.objects.get("account", account)))
   })
 ]

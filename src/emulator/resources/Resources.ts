@@ -2,7 +2,6 @@ import type { Route } from "../Route.ts"
 import { accountLinkRoutes } from "./AccountLinks.ts"
 import { accountRoutes } from "./Accounts.ts"
 import { balanceRoutes } from "./Balance.ts"
-import { balanceSettingsRoutes } from "./BalanceSettings.ts"
 import { balanceTransactionRoutes } from "./BalanceTransactions.ts"
 import { chargeRoutes } from "./Charges.ts"
 import { checkoutSessionRoutes } from "./CheckoutSessions.ts"
@@ -39,7 +38,6 @@ export const routes: ReadonlyArray<Route> = [
   ...invoiceRoutes,
   ...balanceRoutes,
   ...balanceTransactionRoutes,
-  ...balanceSettingsRoutes,
   ...payoutRoutes,
   ...eventRoutes
 ]

@@ -2,23 +2,18 @@
  * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an outcome,
  * and none throws.
  *
- * Each family of types has its translators in its own file and a line in `translators`. Two types of the catalog come
- * from elsewhere: `milestone.first_payment` is decided when the payment is stored, and `account.updated` comes from
- * reading the account, never from a snapshot's payload, whose order is not guaranteed.
+ * Two types of the catalog come from elsewhere: `milestone.first_payment` is decided when the payment is stored, and
+ * `account.updated` comes from reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
 import { Array as Arr, Either } from "effect"
 import type { Envelope } from "../Envelope.ts"
-import { checkoutTranslators } from "./CheckoutTranslators.ts"
-import { disputeTranslators } from "./DisputeTranslators.ts"
-import { paymentTranslators } from "./PaymentTranslators.ts"
-import { payoutTranslators } from "./PayoutTranslators.ts"
 import type { Malformed, ProviderEvent } from "./ProviderEvent.ts"
-import { subscriptionTranslators } from "./SubscriptionTranslators.ts"
-import type { TranslationContext, Translator } from "./Translator.ts"
+import type { TranslationContext } from "./Translator.ts"
+import { translators } from "./Translators.ts"
 
-export { type SoldItemsReference, soldItemsReference } from "./CheckoutTranslators.ts"
 export { type Malformed, ProviderEvent, parseProviderEvent } from "./ProviderEvent.ts"
 export type { SoldItems, TranslationContext } from "./Translator.ts"
+export { type SoldItemsReference, soldItemsReference } from "./Translators.ts"
 
 /** The outcome of a provider event. */
 export type Translation =
@@ -34,14 +29,6 @@ export type Translation =
 export interface TranslateInput extends TranslationContext {
   /** Verified and parsed; see `parseProviderEvent`. */
   readonly event: ProviderEvent
-}
-
-const translators: Readonly<Record<string, Translator>> = {
-  ...paymentTranslators,
-  ...disputeTranslators,
-  ...checkoutTranslators,
-  ...subscriptionTranslators,
-  ...payoutTranslators
 }
 
 /** The provider's event types that are translated. */

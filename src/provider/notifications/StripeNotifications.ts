@@ -1,13 +1,36 @@
 import { isUtf8 } from "node:buffer"
+import { createHmac } from "node:crypto"
 import { Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../../errors/Errors.ts"
 import { type Environment, environments } from "../../events/Environment.ts"
 import { millisNow } from "../../fibers/FlatMapSync.ts"
+import { HmacKey, HmacSha256 } from "../../kit/HmacSha256.ts"
 import { spanned } from "../../telemetry/Spans.ts"
 import type { StripeProviderOptions } from "../stripe/StripeCall.ts"
 import type { NotificationsPort, VerifiedNotification } from "./Port.ts"
-import { StripeHashing } from "./StripeHashing.ts"
+
+/** The longest text, in characters, that is hashed in the buffer that is kept between calls. */
+const maxKeptText = 64 * 1024
+
+const hmac = new HmacSha256()
+
+/** The HMAC that the provider's package verifies with, for one secret, whose key is prepared once. */
+export class StripeHashing extends Stripe.CryptoProvider {
+  readonly #key: HmacKey
+
+  constructor(secret: Redacted.Redacted) {
+    super()
+    this.#key = new HmacKey(Redacted.value(secret))
+  }
+
+  /** @param secret must be the constructor's secret */
+  override computeHMACSignature(payload: string, secret: string): string {
+    if (payload.length > maxKeptText) return createHmac("sha256", secret).update(payload, "utf8").digest("hex")
+    hmac.setBody(payload)
+    return hmac.sign(this.#key, "", "hex")
+  }
+}
 
 /** How far the time of a notification may be off, in either direction (contract 8.3). */
 const toleranceSeconds = 300

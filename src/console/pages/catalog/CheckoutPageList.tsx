@@ -1,19 +1,59 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import { type AnswerOf, call } from "../../api/Call.ts"
+import { call } from "../../api/Call.ts"
 import { formatAmount } from "../../components/amounts.ts"
 import { Button } from "../../components/Button.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { Confirm, Dialog } from "../../components/Dialog.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { AddressList } from "./AddressList.tsx"
-import { EditCheckoutPage } from "./EditCheckoutPage.tsx"
+import { type CheckoutPage, draftOfPage, pageChanges } from "./CheckoutPageDraft.ts"
+import { CheckoutPageForm } from "./CheckoutPageForm.tsx"
 import { everyPeriod } from "./PriceWords.ts"
 
-type CheckoutPage = AnswerOf<"checkoutPages", "get">
+interface EditCheckoutPageProps {
+  readonly page: CheckoutPage
+  readonly onClose: () => void
+}
+
+/** Edits a checkout page, whose URL stays the same. */
+const EditCheckoutPage = ({ onClose, page }: EditCheckoutPageProps) => {
+  const { environment } = useWorkspace()
+  const [draft, setDraft] = useState(() => draftOfPage(page))
+  const changes = pageChanges(page, draft)
+  const { busy, error, submit } = useSubmit(
+    () =>
+      call("checkoutPages", "update", {
+        path: { id: page.id },
+        payload: changes.kind === "ready" ? changes.value : {}
+      }),
+    ({ title }) => {
+      toast(`${title} was changed`)
+      invalidate(`${environment}/catalog/checkout-pages`)
+      onClose()
+    }
+  )
+  const isChanged = changes.kind === "ready" && Object.keys(changes.value).length > 0
+  return (
+    <Dialog title={`Edit ${page.title}`} open onClose={onClose}>
+      <p class="quiet">Its address stays the same, and so do the payments that payers have begun there.</p>
+      <CheckoutPageForm
+        draft={draft}
+        onChange={setDraft}
+        problems={changes.kind === "problems" ? changes.problems : undefined}
+        busy={busy}
+        error={error}
+        submitLabel="Save"
+        onSubmit={() => (isChanged ? submit() : onClose())}
+        onClose={onClose}
+      />
+    </Dialog>
+  )
+}
+
 type CheckoutPageItem = CheckoutPage["items"][number]
 
 /** An item's price, as the page shows it. */

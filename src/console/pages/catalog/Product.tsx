@@ -4,19 +4,51 @@ import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
+import { Dialog } from "../../components/Dialog.tsx"
+import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "../payments/Metadata.tsx"
 import { textAt } from "../payments/Reading.ts"
 import { ActiveButton } from "./ActiveButton.tsx"
-import { EditProduct } from "./EditProduct.tsx"
 import type { Product as ProductObject } from "./Offers.ts"
 import { PricesSection } from "./PricesSection.tsx"
-import { draftOf } from "./ProductDraft.ts"
+import { draftOf, productChanges } from "./ProductDraft.ts"
 import { ProductImage } from "./ProductImage.tsx"
+import { ProductInputs } from "./ProductInputs.tsx"
+
+/** Edits a product. Only changed fields are sent, so that someone else's concurrent change is kept. */
+const EditProduct = ({ onClose, product }: { readonly product: ProductObject; readonly onClose: () => void }) => {
+  const { environment } = useWorkspace()
+  const [draft, setDraft] = useState(() => draftOf(product))
+  const { busy, error, submit } = useSubmit(
+    () => call("products", "update", { path: { id: product.id }, payload: productChanges(product, draft) }),
+    () => {
+      toast("Saved")
+      invalidate(`${environment}/catalog/`)
+      onClose()
+    }
+  )
+  const isChanged = Object.keys(productChanges(product, draft)).length > 0
+  return (
+    <Dialog title="Edit product" open onClose={onClose}>
+      <Form
+        error={error}
+        busy={busy}
+        onSubmit={() => (isChanged ? submit() : onClose())}
+        labels={{ name: "Name", description: "Description", unit_label: "Unit", url: "Page about it" }}
+        submit="Save"
+        onCancel={onClose}
+      >
+        <ProductInputs draft={draft} onChange={setDraft} />
+      </Form>
+    </Dialog>
+  )
+}
 
 export default function Product() {
   const { can, environment, path } = useWorkspace()

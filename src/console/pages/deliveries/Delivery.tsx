@@ -1,21 +1,84 @@
+import { useState } from "preact/hooks"
 import { Link, useParams } from "wouter-preact"
+import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
+import { Button } from "../../components/Button.tsx"
 import { JsonView } from "../../components/Code.tsx"
 import { Id } from "../../components/Copy.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
 import { useDestinationNames } from "../destinations/useDestinations.ts"
 import { AttemptTimeline } from "./AttemptTimeline.tsx"
 import { meaningOf } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
 import { durationText } from "./durations.ts"
-import { Resend } from "./Resend.tsx"
-import { automaticAttempts, type DeliveryDetail, maxAttempts, waitsToRetry } from "./timeline.ts"
+import {
+  automaticAttempts,
+  type DeliveryDetail,
+  maxAttempts,
+  refusedResend,
+  resendOf,
+  type Delivery as StoredDelivery,
+  waitsToRetry
+} from "./timeline.ts"
 import { useDelivery } from "./useDelivery.ts"
+
+/** Re-sends a failed delivery, with the conditions; shows why if that is not possible. */
+const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
+  const { can, environment } = useWorkspace()
+  const [asked, setAsked] = useState(false)
+  const { busy, error, reset, submit } = useSubmit(
+    () => call("deliveries", "retry", { path: { id: delivery.id } }),
+    () => {
+      setAsked(false)
+      toast("Queued for one more attempt.")
+      invalidate(`${environment}/deliveries`)
+      invalidate(`${environment}/events`)
+    }
+  )
+  const resend = resendOf(delivery, Date.now())
+  if (!resend.allowed) {
+    return delivery.state === "failed" ? <p class="quiet">Can’t be re-sent: {refusedResend[resend.reason]}</p> : null
+  }
+  if (!can("webhook-endpoints:write")) return null
+  return (
+    <div class="resend">
+      <Button
+        kind="primary"
+        onClick={() => {
+          reset()
+          setAsked(true)
+        }}
+      >
+        Re-send
+      </Button>
+      <p class="quiet">
+        {resend.attemptsLeft} of 12 attempts left, until <Time at={resend.until} />.
+      </p>
+      <Confirm
+        title="Re-send this delivery?"
+        open={asked}
+        onClose={() => setAsked(false)}
+        onConfirm={submit}
+        confirmLabel="Re-send"
+        busy={busy}
+        error={error}
+      >
+        <p>
+          It is queued at once for one attempt, with the same event id and the secrets of its creation. If the attempt
+          fails, the delivery is failed again.
+        </p>
+      </Confirm>
+    </div>
+  )
+}
 
 const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
   const { path } = useWorkspace()

@@ -1,23 +1,200 @@
-import { useParams } from "wouter-preact"
+import { useState } from "preact/hooks"
+import { Link, useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
+import { Button, ButtonLink } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Loaded } from "../../components/Loaded.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
+import { Empty, Loaded, Pages } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
-import { useQuery } from "../../state/Query.ts"
+import { invalidate, usePages, useQuery, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
-import { Activity } from "./Activity.tsx"
+import { DeliveryTable } from "../deliveries/DeliveryTable.tsx"
+import { historyPath } from "../deliveries/historyFilters.ts"
+import { EventSummary } from "../events/EventSummary.tsx"
 import { filterSentences } from "./filterForm.ts"
-import { PauseOrActivate } from "./PauseOrActivate.tsx"
-import { SendAgain } from "./SendAgain.tsx"
+import { Recoveries, StartRecovery } from "./Recover.tsx"
+import { Replays, StartReplay } from "./Replay.tsx"
+import { SendTest } from "./SendTest.tsx"
 import { Settings } from "./Settings.tsx"
-import { Skipped } from "./Skipped.tsx"
 import { Snippets } from "./Snippets.tsx"
 import type { Destination as DestinationShape } from "./useDestinations.ts"
+
+/** The events that matched a destination while it was paused. */
+const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
+  const { can, environment, path } = useWorkspace()
+  const list = usePages(
+    `${environment}/skipped/${destination.id}`,
+    (after, signal) =>
+      call(
+        "endpoints",
+        "skipped",
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 25, ...(after === undefined ? {} : { starting_after: after }) }
+        },
+        { signal }
+      ),
+    ({ eventId }) => eventId,
+    { pollMillis: 15_000 }
+  )
+  return (
+    <Section
+      title="Skipped while paused"
+      lead="Events that it would have got if it had been active. They have no delivery."
+      actions={
+        list.items.length > 0 && destination.active && can("webhook-endpoints:write") ? (
+          <ButtonLink href={`${path(`/destinations/${destination.id}`)}?tab=again`} small>
+            Replay their time
+          </ButtonLink>
+        ) : null
+      }
+    >
+      <Pages
+        list={list}
+        empty={<Empty title="Nothing was skipped">What matches while it is paused is listed here.</Empty>}
+      >
+        {(items) => (
+          <Table
+            caption="Events that were skipped, newest first"
+            head={["Event", "About", "Skipped"]}
+            rows={items.map(({ createdAt, event, eventId, type }) => ({
+              key: eventId,
+              href: path(`/events/${eventId}`),
+              cells: [type, <EventSummary event={event} key="about" />, <Time at={createdAt} key="at" />]
+            }))}
+          />
+        )}
+      </Pages>
+    </Section>
+  )
+}
+
+/** A destination's activity: a test event, and its newest deliveries as they arrive. */
+const Activity = ({ destination }: { readonly destination: DestinationShape }) => {
+  const { can, environment, path } = useWorkspace()
+  const list = usePages(
+    `${environment}/deliveries/of/${destination.id}`,
+    (after, signal) =>
+      call(
+        "deliveries",
+        "list",
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
+        },
+        { signal }
+      ),
+    ({ id }) => id,
+    { pollMillis: 5000 }
+  )
+  return (
+    <>
+      {can("webhook-endpoints:write") ? <SendTest destination={destination} /> : null}
+      <Section
+        title="Newest deliveries"
+        actions={<Link href={path(historyPath({ destination: destination.id }))}>All of them, with filters</Link>}
+      >
+        <Pages
+          list={list}
+          empty={
+            <Empty title="Nothing was sent to it yet">
+              A delivery appears here as soon as an event happens that it subscribes to.
+            </Empty>
+          }
+        >
+          {(items) => (
+            <DeliveryTable
+              caption={`Deliveries to ${destination.name}, newest first`}
+              deliveries={items}
+              destinations={undefined}
+              common="destination"
+            />
+          )}
+        </Pages>
+      </Section>
+    </>
+  )
+}
+
+/** Pauses an active destination after explaining the consequences, or activates a paused one at once. */
+const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
+  const { environment } = useWorkspace()
+  const [asked, setAsked] = useState(false)
+  const { active, id, name } = destination
+  const { busy, error, reset, submit } = useSubmit(
+    () => call("endpoints", "update", { path: { id }, payload: { active: !active } }),
+    (changed) => {
+      setAsked(false)
+      toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
+      invalidate(`${environment}/endpoints`)
+    }
+  )
+  return (
+    <>
+      <Button
+        kind={active ? "plain" : "primary"}
+        onClick={() => {
+          reset()
+          setAsked(true)
+        }}
+      >
+        {active ? "Pause" : "Activate"}
+      </Button>
+      <Confirm
+        title={active ? `Pause ${name}?` : `Activate ${name}?`}
+        open={asked}
+        onClose={() => setAsked(false)}
+        onConfirm={submit}
+        confirmLabel={active ? "Pause" : "Activate"}
+        busy={busy}
+        error={error}
+      >
+        {active ? (
+          <p>
+            No new events are sent to it. Those that match in the meantime are listed under “Skipped while paused”, so
+            that you can catch up. What is queued already is still delivered.
+          </p>
+        ) : (
+          <p>
+            New events are sent to it from now on. Those that it skipped are not sent by themselves: “Send again”
+            replays them.
+          </p>
+        )}
+      </Confirm>
+    </>
+  )
+}
+
+/** Sends again to a destination: everything that failed since a time, or the events of a period. */
+const SendAgain = ({ destination }: { readonly destination: DestinationShape }) => {
+  const { can } = useWorkspace()
+  const mayWrite = can("webhook-endpoints:write")
+  return (
+    <>
+      <Section
+        title="Recover what failed"
+        lead="After the receiver was down: queues everything that failed for good since a time for one more attempt, at most 72 hours back and 12 attempts in all."
+      >
+        {mayWrite ? <StartRecovery destination={destination} /> : null}
+        <Recoveries destination={destination} />
+      </Section>
+      <Section
+        title="Replay a time"
+        lead="For a receiver that is new, had the wrong filters, or lost what it got: sends the events of a period again, whatever happened to them. They keep their ids, so the receiver must recognize what it has processed."
+      >
+        {mayWrite ? <StartReplay destination={destination} /> : null}
+        <Replays destination={destination} />
+      </Section>
+    </>
+  )
+}
 
 const tabs = [
   { id: "activity", label: "Activity" },

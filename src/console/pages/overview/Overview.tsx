@@ -14,8 +14,7 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { historyPath } from "../deliveries/historyFilters.ts"
-import { type DestinationList, useDestinations } from "../destinations/useDestinations.ts"
-import { useRetrying } from "../destinations/useRetrying.ts"
+import { type DestinationList, useDestinations, useRetrying } from "../destinations/useDestinations.ts"
 import {
   type CurrencyFigures,
   currenciesOf,

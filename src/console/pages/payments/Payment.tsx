@@ -1,18 +1,186 @@
+import { useState } from "preact/hooks"
 import { useParams } from "wouter-preact"
 import { formatAmount } from "../../components/amounts.ts"
+import { Button } from "../../components/Button.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
-import { Page } from "../../components/Page.tsx"
+import { Money } from "../../components/Money.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Time } from "../../components/Time.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
-import { ChargeSection } from "./ChargeSection.tsx"
-import { DisputesSection } from "./DisputesSection.tsx"
 import { EventsSection } from "./EventsSection.tsx"
-import { PaymentFacts } from "./PaymentFacts.tsx"
-import { type PaymentRecord, readPayment } from "./PaymentRecord.ts"
-import { RefundsSection } from "./RefundsSection.tsx"
+import { Metadata } from "./Metadata.tsx"
+import { type Charge, type Dispute, type PaymentRecord, type Refund, readPayment } from "./PaymentRecord.ts"
+import { capitalized, numberAt, plainWords, textAt } from "./Reading.ts"
+import { RefundDialog } from "./RefundDialog.tsx"
 import { SessionSection } from "./SessionSection.tsx"
 import { StatusBadge } from "./StatusBadge.tsx"
-import { chargeStatus, paymentStatus, sessionStatus } from "./Statuses.ts"
+import {
+  chargeStatus,
+  disputeStatus,
+  methodOf,
+  needsResponse,
+  paymentStatus,
+  refundableOf,
+  refundReason,
+  refundStatus,
+  sessionStatus
+} from "./Statuses.ts"
+
+const expiryOf = (charge: Charge): string | undefined => {
+  const month = numberAt(charge, "payment_method_details", "card", "exp_month")
+  const year = numberAt(charge, "payment_method_details", "card", "exp_year")
+  return month === undefined || year === undefined ? undefined : `${String(month).padStart(2, "0")}/${year}`
+}
+
+const riskOf = (charge: Charge): string | undefined => {
+  const level = textAt(charge, "outcome", "risk_level")
+  return level === undefined || level === "not_assessed" ? undefined : capitalized(plainWords(level))
+}
+
+/** A payment's last charge: how it was paid, and the provider's outcome. */
+const ChargeSection = ({ charge }: { readonly charge: Charge }) => {
+  const movement = textAt(charge, "balance_transaction")
+  return (
+    <Section title="Charge">
+      <Facts
+        items={[
+          ["Charge", <Id key="id" value={charge.id} />],
+          ["Status", <StatusBadge key="status" status={chargeStatus(charge)} />],
+          ["Amount", <Money key="amount" amount={charge.amount} currency={charge.currency} />],
+          ["Method", methodOf(charge)],
+          ["Card expires", expiryOf(charge)],
+          ["Outcome", textAt(charge, "outcome", "seller_message")],
+          ["Why it failed", textAt(charge, "failure_message")],
+          ["Risk", riskOf(charge)],
+          ["Balance transaction", movement === undefined ? undefined : <Id key="movement" value={movement} />],
+          ["Created", <Time key="created" at={charge.created} />]
+        ]}
+      />
+    </Section>
+  )
+}
+
+/** A payment's disputes, with the deadlines for a response. */
+const DisputesSection = ({ disputes }: { readonly disputes: ReadonlyArray<Dispute> }) => (
+  <Section title="Disputes">
+    {disputes.some(needsResponse) ? (
+      <Notice tone="warning" title="The payer's bank asks for evidence">
+        Answer in the provider's own dashboard before the time is up. Without an answer the dispute is lost.
+      </Notice>
+    ) : null}
+    <Table
+      caption="Disputes, newest first"
+      head={["Amount", "Status", "Reason", "Evidence until", "Dispute", "Created"]}
+      rows={disputes.map((dispute) => {
+        const reason = textAt(dispute, "reason")
+        const until = numberAt(dispute, "evidence_details", "due_by")
+        return {
+          key: dispute.id,
+          cells: [
+            <Money key="amount" amount={dispute.amount} currency={dispute.currency} />,
+            <StatusBadge key="status" status={disputeStatus(dispute)} />,
+            reason === undefined ? "–" : capitalized(plainWords(reason)),
+            until === undefined || !needsResponse(dispute) ? "–" : <Time key="until" at={until} />,
+            <Id key="id" value={dispute.id} />,
+            <Time key="created" at={dispute.created} />
+          ]
+        }
+      })}
+    />
+  </Section>
+)
+
+/**
+ * The payer, as far as the API tells: without the permission `customers:read` it sends null, and the page then does not
+ * even show that something is missing.
+ */
+const payerOf = ({ charge, intent, session }: PaymentRecord) => {
+  const first = (...found: ReadonlyArray<string | undefined>) => found.find((text) => text !== undefined)
+  return {
+    name: first(textAt(charge, "billing_details", "name"), textAt(session, "customer_details", "name")),
+    email: first(
+      textAt(charge, "billing_details", "email"),
+      textAt(session, "customer_details", "email"),
+      textAt(session, "customer_email"),
+      textAt(intent, "receipt_email")
+    ),
+    phone: first(textAt(charge, "billing_details", "phone"), textAt(session, "customer_details", "phone"))
+  }
+}
+
+/** The main facts of a payment. */
+const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => {
+  const { charge, intent } = record
+  if (intent === undefined) return null
+  const payer = payerOf(record)
+  const customer = textAt(intent, "customer")
+  const refunded = charge?.amount_refunded ?? 0
+  return (
+    <Section title="Payment">
+      <Facts
+        items={[
+          ["Payment", <Id key="id" value={intent.id} />],
+          ["Created", <Time key="created" at={intent.created} />],
+          ["Received", <Money key="received" amount={intent.amount_received} currency={intent.currency} />],
+          ["Refunded", refunded > 0 && <Money key="refunded" amount={refunded} currency={intent.currency} />],
+          ["Description", textAt(intent, "description")],
+          ["On the bank statement", textAt(intent, "statement_descriptor")],
+          ["Why the last attempt failed", textAt(intent, "last_payment_error", "message")],
+          ["Canceled because", textAt(intent, "cancellation_reason")],
+          ["Customer", customer === undefined ? undefined : <Id key="customer" value={customer} />],
+          ["Name", payer.name],
+          ["E-mail", payer.email],
+          ["Phone", payer.phone]
+        ]}
+      />
+      <Metadata of={intent} />
+    </Section>
+  )
+}
+
+interface RefundsSectionProps {
+  readonly charge: Charge
+  readonly refunds: ReadonlyArray<Refund>
+}
+
+/** A payment's refunds, and a button to refund more. */
+const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
+  const { can } = useWorkspace()
+  const [isOpen, setOpen] = useState(false)
+  const left = refundableOf(charge)
+  const mayRefund = can("payments:write") && left > 0
+  if (refunds.length === 0 && !mayRefund) return null
+  return (
+    <Section title="Refunds" actions={mayRefund && <Button onClick={() => setOpen(true)}>Refund</Button>}>
+      {refunds.length === 0 ? (
+        <p class="quiet">Nothing was refunded yet.</p>
+      ) : (
+        <Table
+          caption="Refunds, newest first"
+          head={["Amount", "Status", "Reason", "Refund", "Created"]}
+          rows={refunds.map((refund) => ({
+            key: refund.id,
+            cells: [
+              <Money key="amount" amount={refund.amount} currency={refund.currency} />,
+              <span key="status">
+                <StatusBadge status={refundStatus(refund)} /> {textAt(refund, "failure_reason")}
+                <span class="quiet">{refundStatus(refund).meaning}</span>
+              </span>,
+              refundReason(refund) ?? "–",
+              <Id key="id" value={refund.id} />,
+              <Time key="created" at={refund.created} />
+            ]
+          }))}
+        />
+      )}
+      {isOpen ? <RefundDialog charge={charge} onClose={() => setOpen(false)} /> : null}
+    </Section>
+  )
+}
 
 /** The payment, or else its charge, or else its session. */
 const subjectOf = ({ charge, intent, session }: PaymentRecord) => {

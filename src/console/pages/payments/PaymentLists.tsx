@@ -1,20 +1,52 @@
 import type { ComponentChildren } from "preact"
 import { call } from "../../api/Call.ts"
 import { Id } from "../../components/Copy.tsx"
+import { SelectField, TextField } from "../../components/Field.tsx"
+import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { useUrlState } from "../../state/UrlState.ts"
 import { createdWithin } from "./Days.ts"
-import { PaymentFilters, pageSizeFor, usePaymentFilters } from "./PaymentFilters.tsx"
 import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
 import { textAt } from "./Reading.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
 
 /** The lists of payment intents, charges and checkout sessions. */
+
+/** The filters of a list of payments, kept in the address. */
+const usePaymentFilters = () => useUrlState("from", "to", "status")
+
+/** Props of {@link PaymentFilters}. */
+interface PaymentFiltersProps {
+  /** The statuses to choose from, in words. */
+  readonly statuses: ReadonlyArray<string>
+}
+
+const PaymentFilters = ({ statuses }: PaymentFiltersProps) => {
+  const [{ from, status, to }, change] = usePaymentFilters()
+  const isFiltered = status !== "" || from !== "" || to !== ""
+  return (
+    <Filters {...(isFiltered ? { onClear: () => change({ from: "", to: "", status: "" }) } : {})}>
+      <SelectField
+        name="status"
+        label="Status"
+        value={status}
+        onChange={(chosen) => change({ status: chosen })}
+        options={[{ value: "", label: "All" }, ...statuses.map((words) => ({ value: words, label: words }))]}
+      />
+      <TextField name="from" label="From" type="date" value={from} onChange={(day) => change({ from: day })} />
+      <TextField name="to" label="To" type="date" value={to} onChange={(day) => change({ to: day })} />
+    </Filters>
+  )
+}
+
+/** The page size of a list: larger if the page itself filters the objects, because the API has no such filter. */
+const pageSizeFor = (passedOverBy: string): number => (passedOverBy === "" ? 25 : 100)
 
 interface Identified {
   readonly id: string

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
-import { linkLibraries, prepareBinaries } from "../../src/storage/EmbeddedBinaries.ts"
+import { linkLibraries, prepareBinaries } from "../../src/storage/EmbeddedHome.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isLinux = process.platform === "linux"

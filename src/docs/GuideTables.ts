@@ -1,5 +1,59 @@
 import { AttemptErrorCode } from "../deliveries/Attempt.ts"
+import { eventTypes } from "../events/Catalog.ts"
+import { exampleEvent } from "../events/Samples.ts"
+import { settingRows } from "../settings/Definitions.ts"
+import { exporterRows } from "../settings/ExportSettings.ts"
+import type { SettingRow } from "../settings/Setting.ts"
 import { withGenerated } from "./Generated.ts"
+
+/** Tables that `npm run docs` writes into the guides. */
+
+/** The reference of events for integrators (contract 6): each type with an example, from the catalog. */
+
+/** JSON on one line, with spaces for readability. */
+const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")
+
+/** A whole event as an example, and a table of all types with an example of the `data` of each. */
+export const eventTable = (): string => {
+  const rows = eventTypes.map(
+    ({ description, type }) => `| \`${type}\` | ${description} | \`${onOneLine(exampleEvent(type).data)}\` |`
+  )
+  return [
+    "```json",
+    JSON.stringify(exampleEvent("payment.succeeded"), undefined, 2),
+    "```",
+    "",
+    "| `type` | | `data` |",
+    "| --- | --- | --- |",
+    ...rows,
+    ""
+  ].join("\n")
+}
+
+/** A guide's text with its reference of events brought up to date. */
+export const withEventTable = (text: string): string => withGenerated(text, "events", eventTable())
+
+/** The settings as a table for operators, derived from their definitions. */
+
+const documentedRows: ReadonlyArray<SettingRow> = [...settingRows, ...exporterRows]
+
+/** The settings that the table names. */
+export const documentedSettings: ReadonlyArray<string> = documentedRows.map(({ name }) => name)
+
+/** The settings that are required or refused with `MODE=production`. */
+export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
+  documentedRows.filter(({ production }) => production === what).map(({ name }) => name)
+
+const settingLine = ({ about, bounds, fallback, name, production }: SettingRow): string => {
+  const inProduction = production === undefined ? "" : `; ${production} with \`MODE=production\``
+  return `| \`${name}\` | ${fallback} | ${bounds} | ${about}${inProduction} |`
+}
+
+export const settingsTable = (): string =>
+  ["| Setting | Default | Bounds | |", "| --- | --- | --- | --- |", ...documentedRows.map(settingLine), ""].join("\n")
+
+/** A guide's text with its table of settings brought up to date. */
+export const withSettingsTable = (text: string): string => withGenerated(text, "settings", settingsTable())
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 
