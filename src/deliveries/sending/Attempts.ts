@@ -12,26 +12,28 @@ import { Cause, type Context, Effect, Exit } from "effect"
 import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { AttemptInFlight } from "./AttemptInFlight.ts"
 import { AttemptPool } from "./AttemptPool.ts"
-import { makeAttemptReports } from "./AttemptReports.ts"
-import type { EndedAttempt } from "./AttemptSpans.ts"
+import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import { Deadlines } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
-import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
-import type { FinishedAttempt } from "./FinishedAttempt.ts"
-import { type AttemptEnd, makeAttempt } from "./MakeAttempt.ts"
-import { firstAttempts, mostMovedAside, mostToSlow, usualCap } from "./Shares.ts"
+import {
+  EndpointPace,
+  firstAttempts,
+  mostMovedAside,
+  mostToSlow,
+  slowAfterMillis,
+  usualCap,
+  type WorkerOptions
+} from "./Limits.ts"
+import { type AttemptEnd, AttemptInFlight, makeAttempt } from "./MakeAttempt.ts"
+import type { FinishedAttempt } from "./RecordStatements.ts"
 import type { Transport } from "./Transport.ts"
 
-export interface AttemptsOptions extends DestinationSettings {
-  /** Maximum attempts in flight that are not aside; further ones wait here for their turn. */
-  readonly concurrency: number
-  /** Maximum attempts in flight per endpoint; further ones wait likewise. */
-  readonly concurrencyPerEndpoint: number
-  readonly userAgent: string
-}
+/** Attempts beyond the two limits wait here for their turn. */
+export interface AttemptsOptions
+  extends DestinationSettings,
+    Pick<WorkerOptions, "concurrency" | "concurrencyPerEndpoint" | "userAgent"> {}
 
 /** Receives the results of attempts. The methods return at once and don't throw. */
 export interface AttemptsListener {

@@ -5,11 +5,9 @@ import type { Duration } from "effect"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
 import { parseRetryAfter } from "../RetryPolicy.ts"
+import { type AnswerReceiver, maxHeaderBytes, PlainAnswer, StrictAnswer } from "./Answers.ts"
 import { type Deadlines, Expiring } from "./Deadlines.ts"
-import { PlainAnswer } from "./PlainAnswer.ts"
-import { type AnswerReceiver, maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
-import type { Connection, ConnectionUser, Origin } from "./TransportConnection.ts"
-import type { Connections } from "./TransportConnections.ts"
+import type { Connection, Connections, ConnectionUser, Origin } from "./TransportConnections.ts"
 import { attemptErrorCode, ConnectError, TransportBug } from "./TransportError.ts"
 
 /** Receives the outcome of an attempt. Its methods must not throw. */
