@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 import { Duplex } from "node:stream"
+import { Data } from "effect"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
-import { UnreadableAnswer } from "./TransportError.ts"
 
 /**
  * Reads answers. Those that consumers usually give are parsed here. They use a narrow part of HTTP/1.1 that all parsers read alike: one
@@ -203,6 +203,9 @@ export class PlainAnswer {
 
 /** The largest head of an answer, in bytes. */
 export const maxHeaderBytes = 64 * 1024
+
+/** The bytes received are not an HTTP answer to the request. */
+class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{ readonly cause: string }> {}
 
 /** Receives an answer. The methods must not throw. */
 export interface AnswerReceiver {

@@ -13,15 +13,15 @@ import type { OutcomeReceiver } from "./Exchange.ts"
 import { signatureHeaders } from "./Signature.ts"
 import type { Transport, TransportRequest } from "./Transport.ts"
 
-/** An attempt that has a place. A class, since there are very many: each closure would be a further object. */
+/** An attempt, waiting for its place or in flight. A class, since there are very many: see `Exchange`. */
 export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   readonly delivery: ClaimedDelivery
   /** The time after which it is no longer sent, by `performance.now()`. */
   readonly startBefore: number
   /** Whether it takes a place aside. */
   aside: boolean
-  /** When it began, by `performance.now()`. */
-  readonly begunAt = performance.now()
+  /** When it began, by `performance.now()`; 0 while it waits. */
+  begunAt = 0
   /** Whether it has waited for its answer for longer than `slowAfterMillis`. */
   overdue = false
   /** Whether it has ended, and freed its place. */
@@ -34,7 +34,9 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   readonly #onOverdue: (attempt: AttemptInFlight) => void
 
   constructor(
-    { aside, delivery, startBefore }: Pick<AttemptInFlight, "aside" | "delivery" | "startBefore">,
+    delivery: ClaimedDelivery,
+    startBefore: number,
+    aside: boolean,
     onOverdue: (attempt: AttemptInFlight) => void
   ) {
     super()

@@ -10,11 +10,11 @@ import {
   type ClaimedDelivery,
   type ClaimOptions,
   type Destination,
+  Plans,
   type StoredDestination,
   toSecret
 } from "./Claim.ts"
 import { makeClaim } from "./ClaimStatement.ts"
-import { Plans } from "./Plans.ts"
 import { type FinishedAttempt, makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**

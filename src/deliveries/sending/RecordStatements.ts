@@ -5,8 +5,8 @@ import { transaction } from "../../storage/Database.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { NextStep } from "../StateMachine.ts"
+import type { Plans } from "./Claim.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
-import type { Plans } from "./Plans.ts"
 
 /** An attempt that was made, to be recorded. */
 export interface FinishedAttempt {

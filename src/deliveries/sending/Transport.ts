@@ -11,8 +11,7 @@ import {
 import type { AttemptErrorCode, AttemptOutcome } from "../Attempt.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { Exchange, type OutcomeReceiver } from "./Exchange.ts"
-import { Connections, type Origin } from "./TransportConnections.ts"
-import { TransportBug } from "./TransportError.ts"
+import { Connections, type Origin, TransportBug } from "./TransportConnections.ts"
 
 /**
  * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
@@ -25,8 +24,8 @@ import { TransportBug } from "./TransportError.ts"
 export interface TransportRequest extends DestinationOptions {
   /** The destination, as `parseDestinationUrl` gave it. */
   readonly url: string
-  /** The exact bytes that were signed; text is sent as UTF-8. */
-  readonly body: string | Uint8Array
+  /** The exact text that was signed, sent as UTF-8. */
+  readonly body: string
   /** Sent as given; `host`, `connection` and `content-length` are added. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -59,14 +58,10 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
   Transport,
   {
     /**
-     * Makes one attempt. Never fails: every failure is an outcome. The deadline and `durationMs` follow the machine's
-     * monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (such as a header
-     * with a line break).
-     */
-    readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
-    /**
-     * `post` without a fiber, for many at once: the receiver is called exactly once, perhaps before this returns. The
-     * returned function abandons the attempt: the connection closes, and the receiver is not called any more.
+     * Makes one attempt, without a fiber. The receiver is called exactly once, perhaps before this returns: every failure
+     * is an outcome, and only an impossible request (such as one with a line break in a header) is a defect. The deadline
+     * and `durationMs` follow the machine's monotonic clock. The returned function abandons the attempt: the connection
+     * closes, and the receiver is not called any more.
      */
     readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
   }
@@ -107,32 +102,18 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
       receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
       return () => {}
     }
-    const { body, headers } = request
-    let head: string
+    let exchange: Exchange
     try {
-      head = requestHead(route.start, headers, Buffer.byteLength(body))
+      exchange = new Exchange(route, bounds, requestText(route.start, request), receiver)
     } catch (defect) {
       receiver.onDefect(defect)
       return () => {}
     }
-    const text = typeof body === "string"
-    const exchange = text
-      ? new Exchange(route, bounds, head + body, null, receiver)
-      : new Exchange(route, bounds, head, body, receiver)
     exchange.start()
     return () => exchange.abandon()
   }
 
-  const post = (request: TransportRequest) =>
-    Effect.async<AttemptOutcome>((resume) => {
-      const abandon = send(request, {
-        onOutcome: (outcome) => resume(Effect.succeed(outcome)),
-        onDefect: (defect) => resume(Effect.die(defect))
-      })
-      return Effect.sync(abandon)
-    })
-
-  return { post, send }
+  return { send }
 })
 
 /** How a destination is reached. */
@@ -216,10 +197,10 @@ const startOfHead = ({ host, pathname }: URL): string => {
 }
 
 /**
- * The head of a request, as text. Throws a `TransportBug` if a header could change where it, or the body, ends, such as
- * one with a line break in it.
+ * A request as text. Throws a `TransportBug` if a header could change where the head or the body ends, such as one with
+ * a line break in it.
  */
-const requestHead = (start: string, headers: Readonly<Record<string, string>>, contentLength: number): string => {
+const requestText = (start: string, { body, headers }: TransportRequest): string => {
   let head = start
   for (const name in headers) {
     const value = headers[name] ?? ""
@@ -228,5 +209,5 @@ const requestHead = (start: string, headers: Readonly<Record<string, string>>, c
     }
     head += `${name}: ${value}\r\n`
   }
-  return `${head}content-length: ${contentLength}\r\n\r\n`
+  return `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }

@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
-import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
+import { Cause, type Context, Data, Effect, Exit, Option, Runtime } from "effect"
 import { type AddressPolicy, isAddressAllowed } from "../../endpoints/AddressPolicy.ts"
 import {
   type DestinationRefusal,
@@ -10,9 +10,10 @@ import {
   type ResolvedAddress,
   resolveDestination
 } from "../../endpoints/DestinationUrl.ts"
+import { errorCode } from "../../errors/ErrorCode.ts"
 import { bareHostname } from "../../kit/UrlServer.ts"
+import type { AttemptErrorCode } from "../Attempt.ts"
 import { Deadlines, Expiring } from "./Deadlines.ts"
-import { ConnectError, connectErrorCode, handshakeErrorCode, TransportBug } from "./TransportError.ts"
 
 /**
  * Guarded connections to consumers: they connect only to addresses that were checked.
@@ -202,18 +203,8 @@ export class Connection extends Expiring {
     if (!isLookedUp) this.#cancelLookup = cancel
   }
 
-  /** Writes a request: its head, and its body unless that is part of `head`. */
-  write(head: string, body: Uint8Array | null): void {
-    const socket = this.#socket
-    if (socket === null) return
-    if (body === null) {
-      socket.write(head)
-      return
-    }
-    socket.cork()
-    socket.write(head)
-    socket.write(body)
-    socket.uncork()
+  write(request: string): void {
+    this.#socket?.write(request)
   }
 
   /** Ends the look-up, the connecting or the exchange in progress, and closes. Its user receives no more calls. */
@@ -433,3 +424,50 @@ export class Connections {
     if (at >= 0) idle.splice(at, 1)
   }
 }
+
+/**
+ * Maps network errors to the sanitized codes that the history shows (contract 9.8). The codes tell integrators what
+ * they can act on, and nothing about the inside of our network.
+ */
+
+/** No connection was made, and nothing was sent. */
+export class ConnectError extends Data.TaggedError("ConnectError")<{
+  readonly errorCode: AttemptErrorCode
+  readonly cause: unknown
+}> {}
+
+const codes: Readonly<Record<string, AttemptErrorCode>> = {
+  ECONNREFUSED: "connection_refused",
+  ECONNRESET: "connection_reset",
+  ECONNABORTED: "connection_reset",
+  EPIPE: "connection_reset",
+  ENOTFOUND: "dns_failure",
+  EAI_AGAIN: "dns_failure",
+  ETIMEDOUT: "timeout",
+  EPROTO: "tls_failure",
+  HPE_HEADER_OVERFLOW: "response_too_large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "response_too_large"
+}
+
+const tlsCode = /^(ERR_SSL_|ERR_TLS_)/
+
+/** The code for an error of an exchange, from Node's sockets, its HTTP client or TLS. */
+export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
+  if (error instanceof ConnectError) return error.errorCode
+  const code = errorCode(error)
+  if (code === undefined) return "network_error"
+  return codes[code] ?? (tlsCode.test(code) ? "tls_failure" : "network_error")
+}
+
+/** The code for the errors of all addresses that were tried: the first specific one. */
+export const connectErrorCode = (errors: ReadonlyArray<unknown>): AttemptErrorCode =>
+  errors.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
+
+/** Once TCP is connected, any error that is neither a reset nor a timeout is a refused certificate or protocol. */
+export const handshakeErrorCode = (error: unknown): AttemptErrorCode => {
+  const code = attemptErrorCode(error)
+  return code === "network_error" ? "tls_failure" : code
+}
+
+/** A fault of the service itself, before the network: a defect, not the outcome of an attempt. */
+export class TransportBug extends Data.TaggedError("TransportBug")<{ readonly cause: unknown }> {}
