@@ -13,7 +13,6 @@ import type { DeliveryState } from "../events/DeliveryState.ts"
 import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
-import type { NextStep } from "./sending/FinishedAttempt.ts"
 
 /** The input that determines a delivery's next state. */
 export interface DeliveryStatus {
@@ -63,6 +62,11 @@ export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRe
     ? Option.some(new DeliveryWindowExpired())
     : Option.none()
 }
+
+/** The next state of a delivery after an attempt. */
+export type NextStep =
+  | { readonly state: "delivered" | "failed" }
+  | { readonly state: "queued"; readonly delay: Duration.Duration }
 
 /**
  * `afterAttempt` with the wait before the next automatic attempt, drawn from Effect's `Random`. `attempt` is the number

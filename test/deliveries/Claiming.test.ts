@@ -5,9 +5,9 @@ import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/
 import { Claiming } from "../../src/deliveries/sending/Claiming.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
 import { Held } from "../../src/deliveries/sending/Held.ts"
-import { LoopHealth } from "../../src/deliveries/sending/LoopHealth.ts"
+import type { WorkerOptions } from "../../src/deliveries/sending/Limits.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
-import type { WorkerOptions } from "../../src/deliveries/sending/WorkerOptions.ts"
+import { LoopHealth } from "../../src/deliveries/sending/WorkerLife.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 
 const options: WorkerOptions = {
@@ -51,7 +51,7 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
     const destinations = new Destinations(queue, { encrypt: () => unused, decrypt: () => unused })
     const attempts = yield* Attempts.make(
       options,
-      { transport: { post: () => unused, send: () => () => {} }, destinations },
+      { transport: { send: () => () => {} }, destinations },
       {
         onFinished: () => {},
         onUnsignable: () => {},

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/sending/Claim.ts"
-import { ClaimingAside } from "../../src/deliveries/sending/ClaimingAside.ts"
-import { EndpointPace } from "../../src/deliveries/sending/EndpointPace.ts"
-import { LoopHealth } from "../../src/deliveries/sending/LoopHealth.ts"
+import { ClaimingAside } from "../../src/deliveries/sending/Claiming.ts"
+import { EndpointPace } from "../../src/deliveries/sending/Limits.ts"
+import { LoopHealth } from "../../src/deliveries/sending/WorkerLife.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
 const nothingDue: Claim = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, FastCheck } from "effect"
-import { leaseTimes } from "../../src/deliveries/sending/WorkerOptions.ts"
+import { leaseTimes } from "../../src/deliveries/sending/Limits.ts"
 
 const day = 86_400_000
 

@@ -1,8 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { LoopHealth, patience } from "../../src/deliveries/sending/LoopHealth.ts"
-import { WorkerLife } from "../../src/deliveries/sending/WorkerLife.ts"
+import { LoopHealth, patience, WorkerLife } from "../../src/deliveries/sending/WorkerLife.ts"
 
 describe("a loop's health", () => {
   it("is stuck if a step has not ended long after its limit, a wait included, and goes on with the next step", () => {

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
-import { Plans } from "../../src/deliveries/sending/Plans.ts"
+import { Plans } from "../../src/deliveries/sending/Claim.ts"
 import { makeFinish, makeRelease } from "../../src/deliveries/sending/RecordStatements.ts"
 import { databaseLayer, reservedPool } from "../../src/storage/Database.ts"
 import { makeRunning } from "../../src/storage/Statements.ts"

@@ -12,26 +12,28 @@ import { Cause, type Context, Effect, Exit } from "effect"
 import type { DestinationSettings } from "../../endpoints/DestinationUrl.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { AttemptInFlight } from "./AttemptInFlight.ts"
 import { AttemptPool } from "./AttemptPool.ts"
-import { makeAttemptReports } from "./AttemptReports.ts"
-import type { EndedAttempt } from "./AttemptSpans.ts"
+import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import { Deadlines } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
-import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
-import type { FinishedAttempt } from "./FinishedAttempt.ts"
-import { type AttemptEnd, makeAttempt } from "./MakeAttempt.ts"
-import { firstAttempts, mostMovedAside, mostToSlow, usualCap } from "./Shares.ts"
+import {
+  EndpointPace,
+  firstAttempts,
+  mostMovedAside,
+  mostToSlow,
+  slowAfterMillis,
+  usualCap,
+  type WorkerOptions
+} from "./Limits.ts"
+import { type AttemptEnd, AttemptInFlight, makeAttempt } from "./MakeAttempt.ts"
+import type { FinishedAttempt } from "./RecordStatements.ts"
 import type { Transport } from "./Transport.ts"
 
-export interface AttemptsOptions extends DestinationSettings {
-  /** Maximum attempts in flight that are not aside; further ones wait here for their turn. */
-  readonly concurrency: number
-  /** Maximum attempts in flight per endpoint; further ones wait likewise. */
-  readonly concurrencyPerEndpoint: number
-  readonly userAgent: string
-}
+/** Attempts beyond the two limits wait here for their turn. */
+export interface AttemptsOptions
+  extends DestinationSettings,
+    Pick<WorkerOptions, "concurrency" | "concurrencyPerEndpoint" | "userAgent"> {}
 
 /** Receives the results of attempts. The methods return at once and don't throw. */
 export interface AttemptsListener {
@@ -54,19 +56,6 @@ export interface AttemptsServices {
   readonly destinations: Destinations
 }
 
-/** A delivery that waits until its endpoint has room. A class rather than an object literal, for V8: see `Exchange`. */
-class Waiting {
-  readonly delivery: ClaimedDelivery
-  readonly startBefore: number
-  readonly aside: boolean
-
-  constructor(delivery: ClaimedDelivery, startBefore: number, aside: boolean) {
-    this.delivery = delivery
-    this.startBefore = startBefore
-    this.aside = aside
-  }
-}
-
 /** One endpoint's attempts, in flight and waiting. */
 interface Lane {
   readonly organizationId: OrganizationId
@@ -81,7 +70,7 @@ interface Lane {
    * Deliveries held back by this endpoint's cap; while there are any, some of its attempts are in flight or about to
    * be.
    */
-  readonly waiting: Array<Waiting>
+  readonly waiting: Array<AttemptInFlight>
 }
 
 /** The most deliveries held beyond an endpoint's cap, as a multiple of the usual cap. */
@@ -97,7 +86,7 @@ const aheadFactor = 2
 export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
   /** Deliveries waiting for any place, the longest wait first. */
-  readonly #waiting: Array<Waiting> = []
+  readonly #waiting: Array<AttemptInFlight> = []
   #size = 0
   /** Counts of attempts aside, and of attempts in flight that are not aside. */
   #aside = 0
@@ -235,10 +224,10 @@ export class Attempts {
       this.#lanes.set(endpointId, lane)
     }
     lane.held += 1
-    this.#place(new Waiting(delivery, startBefore, aside), lane)
+    this.#place(new AttemptInFlight(delivery, startBefore, aside, this.#overdue), lane)
   }
 
-  #place(waiting: Waiting, lane: Lane): void {
+  #place(waiting: AttemptInFlight, lane: Lane): void {
     if (lane.inFlight >= this.capOf(waiting.delivery.endpointId)) lane.waiting.push(waiting)
     else if (!waiting.aside && this.#inFlight >= this.#options.concurrency) this.#waiting.push(waiting)
     else this.#begin(waiting, lane)
@@ -251,14 +240,14 @@ export class Attempts {
   }
 
   #takeWaitingFor(endpointId: EndpointId, lane: Lane): ReadonlyArray<ClaimedDelivery> {
-    const others: Array<Waiting> = []
+    const others: Array<AttemptInFlight> = []
     const waiting = lane.waiting.splice(0)
     for (const one of this.#waiting.splice(0)) (one.delivery.endpointId === endpointId ? waiting : others).push(one)
     this.#waiting.push(...others)
     return this.#takeBack(waiting)
   }
 
-  #takeBack(waiting: ReadonlyArray<Waiting>): ReadonlyArray<ClaimedDelivery> {
+  #takeBack(waiting: ReadonlyArray<AttemptInFlight>): ReadonlyArray<ClaimedDelivery> {
     this.#size -= waiting.length
     for (const { aside, delivery } of waiting) {
       if (aside) this.#aside -= 1
@@ -268,10 +257,11 @@ export class Attempts {
     return waiting.map(({ delivery }) => delivery)
   }
 
-  #begin(waiting: Waiting, lane: Lane): void {
+  #begin(waiting: AttemptInFlight, lane: Lane): void {
     lane.inFlight += 1
     if (!waiting.aside) this.#inFlight += 1
-    this.#pool.run(new AttemptInFlight(waiting, this.#overdue))
+    waiting.begunAt = performance.now()
+    this.#pool.run(waiting)
   }
 
   #onSent(attempt: AttemptInFlight): void {

@@ -1,3 +1,4 @@
+import type { SqlClient, Statement } from "@effect/sql"
 import type { Duration } from "effect"
 import type { Encrypted } from "../../kit/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
@@ -113,6 +114,9 @@ interface ClaimSummary {
   readonly nextDueInMillis: number | null
 }
 
+/** The tables' sizes in pages at a claim. */
+type TableSizes = Pick<ClaimSummary, "claimedAt" | "pages" | "queuePages">
+
 interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
   readonly claim: null
   readonly secretIds: string
@@ -169,10 +173,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
 }
 
 /** Reads the rows of a claim; `pages` and `queuePages` are the tables' sizes at `claimedAt`. */
-export const toClaim = (
-  rows: ReadonlyArray<ClaimRow>,
-  lease: string
-): Claim & Pick<ClaimSummary, "claimedAt" | "pages" | "queuePages"> => {
+export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & TableSizes => {
   const summary = rows[0]?.claim
   if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
   const deliveries: Array<ClaimedDelivery> = []
@@ -229,3 +230,38 @@ export const toSecret = ({
   encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") },
   retiredAt
 })
+
+const millisPerDay = 24 * 3600 * 1000
+
+/**
+ * Days repeat after this many: by then, every plan has been renewed anyway, since adding a day's tables invalidates all
+ * plans that use them.
+ */
+const daysApart = 8
+
+/**
+ * Renews the queue's statement plans. PostgreSQL keeps the plan of a prepared statement, and a plan made while a table
+ * was empty would read all of it every time. So each statement's text states how far the day's table of deliveries and
+ * the queue have grown, and it is planned anew when that changes.
+ */
+export class Plans {
+  readonly #sql: SqlClient.SqlClient
+  #mark = "0"
+
+  constructor(sql: SqlClient.SqlClient) {
+    this.#sql = sql
+  }
+
+  /** A comment to include in each statement. */
+  get mark(): Statement.Fragment {
+    return this.#sql.literal(`/* ${this.#mark} */`)
+  }
+
+  /** Records the tables' sizes in pages at a claim. The mark counts how many times each has grown fourfold. */
+  note({ claimedAt, pages, queuePages }: TableSizes): void {
+    const day = Math.floor(claimedAt / millisPerDay) % daysApart
+    this.#mark = `${day}.${fourfolds(pages)}.${fourfolds(queuePages)}`
+  }
+}
+
+const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2)

@@ -3,8 +3,8 @@ import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../RetryPolicy.ts"
+import type { Plans } from "./Claim.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
-import type { Plans } from "./Plans.ts"
 
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2

@@ -21,28 +21,16 @@ const maxKnown = 10_000
 /** The most erased secrets remembered per endpoint. */
 const maxErased = 1000
 
-type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
+type Decrypted = Pick<StoredSecret, "retiredAt"> & {
   readonly secret: Either.Either<Redacted.Redacted, DecryptionFailed>
 }
 
 interface Known {
   readonly url: string
   readonly isDeleted: boolean
-  readonly secrets: ReadonlyArray<Decrypted>
-  /** Ids of secrets that deliveries are bound to but that no longer exist: an erased id is never reused. */
-  readonly erased: ReadonlySet<string>
+  /** By id; null for those that deliveries are bound to but that no longer exist: an erased id is never reused. */
+  readonly secrets: ReadonlyMap<string, Decrypted | null>
   readonly readAt: number
-}
-
-/** The deliveries' secrets that no longer exist, plus those found missing before, unless there are very many. */
-const erasedOf = (
-  deliveries: ReadonlyArray<ClaimedDelivery>,
-  { secrets }: Destination,
-  before: ReadonlySet<string>
-): ReadonlySet<string> => {
-  const there = new Set(secrets.map(({ id }) => id))
-  const erased = deliveries.flatMap(({ secretIds }) => secretIds.filter((id) => !there.has(id)))
-  return erased.length === 0 ? before : new Set([...(before.size < maxErased ? before : []), ...erased])
 }
 
 /** The URL and secrets of an attempt. */
@@ -92,15 +80,15 @@ export class Destinations {
     let isErased = true
     // In the order of the delivery's own list: the secret that was current comes first
     for (const id of delivery.secretIds) {
-      const stored = known.secrets.find((candidate) => candidate.id === id)
-      if (stored === undefined) continue
+      const stored = known.secrets.get(id)
+      if (!stored) continue
       isErased = false
       if (!signs(stored.retiredAt, delivery)) continue
       if (Either.isLeft(stored.secret)) return Either.left(stored.secret.left)
       secrets.push(stored.secret.right)
     }
-    const current = isErased ? known.secrets.find(({ retiredAt }) => retiredAt === null) : undefined
-    if (current !== undefined) return Either.map(current.secret, (secret) => ({ url: known.url, secrets: [secret] }))
+    const current = isErased ? [...known.secrets.values()].find((stored) => stored?.retiredAt === null) : undefined
+    if (current) return Either.map(current.secret, (secret) => ({ url: known.url, secrets: [secret] }))
     return isNonEmptyReadonlyArray(secrets)
       ? Either.right({ url: known.url, secrets })
       : Either.left(new DecryptionFailed({ message: "The delivery's secrets are gone" }))
@@ -111,10 +99,10 @@ export class Destinations {
     return (
       known !== undefined &&
       now - known.readAt < believedFor &&
-      secretIds.every(
-        (id) =>
-          known.erased.has(id) || known.secrets.some((secret) => secret.id === id && Either.isRight(secret.secret))
-      )
+      secretIds.every((id) => {
+        const stored = known.secrets.get(id)
+        return stored === null || (stored !== undefined && Either.isRight(stored.secret))
+      })
     )
   }
 
@@ -127,13 +115,21 @@ export class Destinations {
       Effect.forEach(
         missing,
         ([endpointId, deliveries]) => {
-          const before = this.#known.get(endpointId)?.erased ?? new Set()
+          const before = this.#known.get(endpointId)?.secrets ?? []
           this.#known.delete(endpointId)
           const destination = found.get(endpointId)
           if (destination === undefined) return Effect.void
-          const erased = erasedOf(deliveries, destination, before)
-          return Effect.map(this.#decrypt(deliveries[0], destination), (secrets) =>
-            this.#keep(endpointId, { ...destination, secrets, erased, readAt })
+          const erased = [...before].flatMap(([id, stored]) => (stored === null ? [id] : []))
+          const ids = [
+            ...(erased.length < maxErased ? erased : []),
+            ...deliveries.flatMap(({ secretIds }) => secretIds)
+          ]
+          return Effect.map(this.#decrypt(deliveries[0], destination), (there) =>
+            this.#keep(endpointId, {
+              ...destination,
+              secrets: new Map([...ids.map((id) => [id, null] as const), ...there]),
+              readAt
+            })
           )
         },
         { discard: true }
@@ -141,13 +137,12 @@ export class Destinations {
     )
   }
 
-  #decrypt(delivery: ClaimedDelivery, { secrets }: Destination): Effect.Effect<ReadonlyArray<Decrypted>> {
+  #decrypt(delivery: ClaimedDelivery, { secrets }: Destination) {
     return Effect.forEach(secrets, ({ encrypted, id, retiredAt }) =>
-      Effect.map(Effect.either(this.#cipher.decrypt(encrypted, secretContext(delivery, id))), (secret) => ({
-        id,
-        retiredAt,
-        secret
-      }))
+      Effect.map(
+        Effect.either(this.#cipher.decrypt(encrypted, secretContext(delivery, id))),
+        (secret): [string, Decrypted | null] => [id, { retiredAt, secret }]
+      )
     )
   }
 

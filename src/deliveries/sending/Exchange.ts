@@ -5,12 +5,10 @@ import type { Duration } from "effect"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
 import { parseRetryAfter } from "../RetryPolicy.ts"
+import { type AnswerReceiver, maxHeaderBytes, PlainAnswer, StrictAnswer } from "./Answers.ts"
 import { type Deadlines, Expiring } from "./Deadlines.ts"
-import { PlainAnswer } from "./PlainAnswer.ts"
-import { type AnswerReceiver, maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
-import type { Connection, ConnectionUser, Origin } from "./TransportConnection.ts"
-import type { Connections } from "./TransportConnections.ts"
-import { attemptErrorCode, ConnectError, TransportBug } from "./TransportError.ts"
+import type { Connection, Connections, ConnectionUser, Origin } from "./TransportConnections.ts"
+import { attemptErrorCode, ConnectError, TransportBug } from "./TransportConnections.ts"
 
 /** Receives the outcome of an attempt. Its methods must not throw. */
 export interface OutcomeReceiver {
@@ -39,35 +37,21 @@ const refusedHeader = refusedHeaderName.toLowerCase()
  */
 const crossingMillis = 1000
 
-/** An exchange on a kept-alive connection, which the consumer may already have closed unnoticed. */
-type Waiting = readonly [Exchange, Connection]
-
-let waiting: Array<Waiting> = []
+const write = (exchange: Exchange, connection: Connection): void => exchange.writeTo(connection)
 
 /**
- * Defers writing the request until the event loop has polled all sockets once. The first immediate after a socket event
- * runs before the next poll, so this takes two.
+ * Writes a request on a kept-alive connection, which the consumer may already have closed unnoticed. The first immediate
+ * after a socket event runs before the event loop polls the sockets, so this is the first of two.
  */
 const writeAfterReading = (exchange: Exchange, connection: Connection): void => {
-  if (waiting.length === 0) setImmediate(letRead)
-  waiting.push([exchange, connection])
-}
-
-const letRead = (): void => {
-  setImmediate(writeAll, waiting)
-  waiting = []
-}
-
-const writeAll = (all: ReadonlyArray<Waiting>): void => {
-  for (const [exchange, connection] of all) exchange.writeTo(connection)
+  setImmediate(write, exchange, connection)
 }
 
 /** One request and its answer. It ends once; later events are ignored. */
 export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver {
   readonly #route: ExchangeRoute
   readonly #bounds: ExchangeBounds
-  #head: string
-  #body: Uint8Array | null
+  #request: string
   readonly #receiver: OutcomeReceiver
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
@@ -86,22 +70,14 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   #bytes = 0
 
   /**
-   * `head` is the request's head, followed by its body unless that is given as bytes. The parameters are not an object:
-   * V8 would come to put such objects into the old space, where each keeps its references alive until a full garbage
-   * collection.
+   * The parameters are not an object: V8 would come to put such objects into the old space, where each keeps its
+   * references alive until a full garbage collection.
    */
-  constructor(
-    route: ExchangeRoute,
-    bounds: ExchangeBounds,
-    head: string,
-    body: Uint8Array | null,
-    receiver: OutcomeReceiver
-  ) {
+  constructor(route: ExchangeRoute, bounds: ExchangeBounds, request: string, receiver: OutcomeReceiver) {
     super()
     this.#route = route
     this.#bounds = bounds
-    this.#head = head
-    this.#body = body
+    this.#request = request
     this.#receiver = receiver
   }
 
@@ -124,7 +100,7 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     const { connections, origin } = this.#route
     const connection = this.#repeated ? connections.create(origin, this) : connections.acquire(origin, this)
     this.#connection = connection
-    if (connection.reused) writeAfterReading(this, connection)
+    if (connection.reused) setImmediate(writeAfterReading, this, connection)
     else connection.open()
   }
 
@@ -136,15 +112,14 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   writeTo(connection: Connection): void {
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
-    connection.write(this.#head, this.#body)
+    connection.write(this.#request)
     if (connection.reused) this.#writtenAt = performance.now()
     else this.#forgetRequest()
   }
 
   /** Frees the request once it can't be sent again: thousands of exchanges may be waiting for answers. */
   #forgetRequest(): void {
-    this.#head = ""
-    this.#body = null
+    this.#request = ""
   }
 
   onBytes(bytes: Buffer): void {

@@ -5,7 +5,7 @@ import type { Attempts } from "./Attempts.ts"
 import { DeliveryUnderLease } from "./Claim.ts"
 import type { Claiming } from "./Claiming.ts"
 import type { Begin, Held } from "./Held.ts"
-import type { WorkerOptions } from "./WorkerOptions.ts"
+import type { WorkerOptions } from "./Limits.ts"
 
 interface HandOffParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency">

@@ -2,10 +2,10 @@ import { performance } from "node:perf_hooks"
 import { Array, type Context, Duration, Effect } from "effect"
 import { turnOfEventLoop } from "../../fibers/EventLoop.ts"
 import type { DeliveryId } from "../../kit/Ids.ts"
+import type { NextStep } from "../StateMachine.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
-import type { NextStep } from "./FinishedAttempt.ts"
 import type { Queue } from "./Queue.ts"
 
 /** How long a delivery that was claimed but could not be begun waits. */

@@ -1,16 +1,71 @@
 import { performance } from "node:perf_hooks"
 import { type Clock, type Context, Effect, Either } from "effect"
 import { type DestinationSettings, destinationRules } from "../../endpoints/DestinationUrl.ts"
+import { suspend } from "../../fibers/Suspend.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
-import { nextStep } from "../StateMachine.ts"
-import type { AttemptInFlight } from "./AttemptInFlight.ts"
-import type { EndedAttempt } from "./AttemptSpans.ts"
+import { type NextStep, nextStep } from "../StateMachine.ts"
+import type { EndedAttempt } from "./AttemptReports.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
+import { Expiring } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
-import type { NextStep } from "./FinishedAttempt.ts"
+import type { OutcomeReceiver } from "./Exchange.ts"
 import { signatureHeaders } from "./Signature.ts"
-import type { Transport } from "./Transport.ts"
+import type { Transport, TransportRequest } from "./Transport.ts"
+
+/** An attempt, waiting for its place or in flight. A class, since there are very many: see `Exchange`. */
+export class AttemptInFlight extends Expiring implements OutcomeReceiver {
+  readonly delivery: ClaimedDelivery
+  /** The time after which it is no longer sent, by `performance.now()`. */
+  readonly startBefore: number
+  /** Whether it takes a place aside. */
+  aside: boolean
+  /** When it began, by `performance.now()`; 0 while it waits. */
+  begunAt = 0
+  /** Whether it has waited for its answer for longer than `slowAfterMillis`. */
+  overdue = false
+  /** Whether it has ended, and freed its place. */
+  ended = false
+  /** Its index among the attempts that were sent; -1 if it is not among them. */
+  place = -1
+  /** Aborts its exchange; null before it is sent. */
+  abandon: (() => void) | null = null
+  #resume: ((end: Effect.Effect<AttemptOutcome>) => void) | null = null
+  readonly #onOverdue: (attempt: AttemptInFlight) => void
+
+  constructor(
+    delivery: ClaimedDelivery,
+    startBefore: number,
+    aside: boolean,
+    onOverdue: (attempt: AttemptInFlight) => void
+  ) {
+    super()
+    this.delivery = delivery
+    this.startBefore = startBefore
+    this.aside = aside
+    this.#onOverdue = onOverdue
+  }
+
+  exchange({ send }: Context.Tag.Service<Transport>, request: TransportRequest): Effect.Effect<AttemptOutcome> {
+    return suspend((resume) => {
+      this.#resume = resume
+      this.abandon = send(request, this)
+    })
+  }
+
+  onOutcome(outcome: AttemptOutcome): void {
+    this.#resume?.(Effect.succeed(outcome))
+  }
+
+  onDefect(defect: unknown): void {
+    this.#resume?.(Effect.die(defect))
+  }
+
+  expire(): void {
+    // If this process was busy, the answer may already have arrived: let it be read first
+    setImmediate(this.#onOverdue, this)
+  }
+}
 
 export interface AttemptParts {
   readonly transport: Context.Tag.Service<Transport>

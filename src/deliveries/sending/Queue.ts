@@ -10,13 +10,12 @@ import {
   type ClaimedDelivery,
   type ClaimOptions,
   type Destination,
+  Plans,
   type StoredDestination,
   toSecret
 } from "./Claim.ts"
 import { makeClaim } from "./ClaimStatement.ts"
-import type { FinishedAttempt } from "./FinishedAttempt.ts"
-import { Plans } from "./Plans.ts"
-import { makeFinish, makeRelease } from "./RecordStatements.ts"
+import { type FinishedAttempt, makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**
  * The delivery queue, in PostgreSQL: this module, the statements that it combines, and the code that fills it.

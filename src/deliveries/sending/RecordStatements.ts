@@ -3,9 +3,19 @@ import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
 import { transaction } from "../../storage/Database.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
+import type { AttemptOutcome } from "../Attempt.ts"
+import type { NextStep } from "../StateMachine.ts"
+import type { Plans } from "./Claim.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
-import type { FinishedAttempt } from "./FinishedAttempt.ts"
-import type { Plans } from "./Plans.ts"
+
+/** An attempt that was made, to be recorded. */
+export interface FinishedAttempt {
+  readonly delivery: ClaimedDelivery
+  /** In Unix milliseconds. */
+  readonly startedAt: number
+  readonly outcome: AttemptOutcome
+  readonly next: NextStep
+}
 
 /** The part `result` of a statement: one row per attempt, with the columns of `row`, then those of the attempt. */
 const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>, row: RowValues) => sql`

@@ -2,11 +2,12 @@ import { type Context, Effect, Schedule } from "effect"
 import { batchIntervalMillis } from "../../kit/BatchInterval.ts"
 import type { DeliveryId } from "../../kit/Ids.ts"
 import { Signal } from "../../publishing/Signal.ts"
+import type { NextStep } from "../StateMachine.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import type { FinishedAttempt, NextStep } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
-import type { LoopHealth } from "./LoopHealth.ts"
 import type { Queue } from "./Queue.ts"
+import type { FinishedAttempt } from "./RecordStatements.ts"
+import type { LoopHealth } from "./WorkerLife.ts"
 
 /** The most attempts that one flush records. */
 const maxFlush = 512

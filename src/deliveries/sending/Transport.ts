@@ -1,14 +1,7 @@
 import type { BlockList } from "node:net"
-/**
- * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
- *
- * Guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request on the
- * wire, or two if the first crossed with the close of a kept-alive connection; redirects are not followed; the whole
- * exchange ends within one deadline; only a bounded part of the answer is read, and none of it is kept.
- */
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
-import { type AddressPolicy, loopbackToo, publicAddressesOnly } from "../../endpoints/AddressPolicy.ts"
+import type { AddressPolicy } from "../../endpoints/AddressPolicy.ts"
 import {
   addressPolicyFor,
   type DestinationOptions,
@@ -18,15 +11,21 @@ import {
 import type { AttemptErrorCode, AttemptOutcome } from "../Attempt.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { Exchange, type OutcomeReceiver } from "./Exchange.ts"
-import { requestHead, startOfHead } from "./RequestHead.ts"
-import type { Origin } from "./TransportConnection.ts"
-import { Connections } from "./TransportConnections.ts"
+import { Connections, type Origin, TransportBug } from "./TransportConnections.ts"
+
+/**
+ * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
+ *
+ * Guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request on the
+ * wire, or two if the first crossed with the close of a kept-alive connection; redirects are not followed; the whole
+ * exchange ends within one deadline; only a bounded part of the answer is read, and none of it is kept.
+ */
 
 export interface TransportRequest extends DestinationOptions {
   /** The destination, as `parseDestinationUrl` gave it. */
   readonly url: string
-  /** The exact bytes that were signed; text is sent as UTF-8. */
-  readonly body: string | Uint8Array
+  /** The exact text that was signed, sent as UTF-8. */
+  readonly body: string
   /** Sent as given; `host`, `connection` and `content-length` are added. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -59,14 +58,10 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
   Transport,
   {
     /**
-     * Makes one attempt. Never fails: every failure is an outcome. The deadline and `durationMs` follow the machine's
-     * monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (such as a header
-     * with a line break).
-     */
-    readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
-    /**
-     * `post` without a fiber, for many at once: the receiver is called exactly once, perhaps before this returns. The
-     * returned function abandons the attempt: the connection closes, and the receiver is not called any more.
+     * Makes one attempt, without a fiber. The receiver is called exactly once, perhaps before this returns: every failure
+     * is an outcome, and only an impossible request (such as one with a line break in a header) is a defect. The deadline
+     * and `durationMs` follow the machine's monotonic clock. The returned function abandons the attempt: the connection
+     * closes, and the receiver is not called any more.
      */
     readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
   }
@@ -107,32 +102,18 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
       receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
       return () => {}
     }
-    const { body, headers } = request
-    let head: string
+    let exchange: Exchange
     try {
-      head = requestHead(route.start, headers, Buffer.byteLength(body))
+      exchange = new Exchange(route, bounds, requestText(route.start, request), receiver)
     } catch (defect) {
       receiver.onDefect(defect)
       return () => {}
     }
-    const text = typeof body === "string"
-    const exchange = text
-      ? new Exchange(route, bounds, head + body, null, receiver)
-      : new Exchange(route, bounds, head, body, receiver)
     exchange.start()
     return () => exchange.abandon()
   }
 
-  const post = (request: TransportRequest) =>
-    Effect.async<AttemptOutcome>((resume) => {
-      const abandon = send(request, {
-        onOutcome: (outcome) => resume(Effect.succeed(outcome)),
-        onDefect: (defect) => resume(Effect.die(defect))
-      })
-      return Effect.sync(abandon)
-    })
-
-  return { post, send }
+  return { send }
 })
 
 /** How a destination is reached. */
@@ -146,63 +127,47 @@ interface Route {
 /** The most routes that are cached, per set of rules. */
 const maxRoutes = 10_000
 
-/** A set of rules for destinations, with its cached routes. */
-interface Judgement {
-  readonly allowLocal: boolean
-  readonly networks: BlockList | undefined
-  readonly known: Map<string, Route | null>
-  readonly toNetworks: Connections | undefined
-}
-
 /**
  * Cache of routes by destination and rules, so that each URL is checked only once; `null` for those that are refused.
  */
 class Routes {
-  readonly #connectionsUnder: (policy: AddressPolicy) => Connections
-  readonly #toPublic: Connections
-  readonly #toLocal: Connections
+  readonly #make: (policy: AddressPolicy) => Connections
+  /** By what distinguishes their policies. */
+  readonly #connections = new Map<BlockList | boolean, Connections>()
   /** One for each environment with rules of its own. */
-  readonly #judgements: Array<Judgement> = []
+  readonly #known: Array<DestinationOptions & { readonly routes: Map<string, Route | null> }> = []
 
-  constructor(connectionsUnder: (policy: AddressPolicy) => Connections) {
-    this.#connectionsUnder = connectionsUnder
-    this.#toPublic = connectionsUnder(publicAddressesOnly)
-    this.#toLocal = connectionsUnder(loopbackToo)
+  constructor(make: (policy: AddressPolicy) => Connections) {
+    this.#make = make
   }
 
   discardAll(): void {
-    this.#toPublic.discardAll()
-    this.#toLocal.discardAll()
-    for (const { toNetworks } of this.#judgements) toNetworks?.discardAll()
-  }
-
-  #judgementBy({ allowLocal, networks }: DestinationOptions): Judgement {
-    const found = this.#judgements.find((one) => one.allowLocal === allowLocal && one.networks === networks)
-    if (found !== undefined) return found
-    const toNetworks = networks === undefined ? undefined : this.#connectionsUnder({ allowLoopback: false, networks })
-    const made = { allowLocal, networks, known: new Map<string, Route | null>(), toNetworks }
-    this.#judgements.push(made)
-    return made
+    for (const connections of this.#connections.values()) connections.discardAll()
   }
 
   of(request: TransportRequest): Route | null {
-    const judgement = this.#judgementBy(request)
-    const { known } = judgement
-    let route = known.get(request.url)
+    const { allowLocal, networks, url } = request
+    let known = this.#known.find((one) => one.allowLocal === allowLocal && one.networks === networks)
+    if (known === undefined) {
+      known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new Map() }
+      this.#known.push(known)
+    }
+    let route = known.routes.get(url)
     if (route === undefined) {
-      route = this.#judge(request, judgement)
-      if (known.size >= maxRoutes) known.clear()
-      known.set(request.url, route)
+      route = this.#judge(request)
+      if (known.routes.size >= maxRoutes) known.routes.clear()
+      known.routes.set(url, route)
     }
     return route
   }
 
-  #judge(request: TransportRequest, { toNetworks }: Judgement): Route | null {
+  #judge(request: TransportRequest): Route | null {
     const url = Either.getOrNull(parseDestination(request.url, request))
     if (url === null) return null
     const policy = addressPolicyFor(url.hostname, request)
-    const toPrivate = policy.networks === undefined ? undefined : toNetworks
-    const connections = toPrivate ?? (policy.allowLoopback ? this.#toLocal : this.#toPublic)
+    const key = policy.networks ?? policy.allowLoopback
+    const connections = this.#connections.get(key) ?? this.#make(policy)
+    this.#connections.set(key, connections)
     return { connections, origin: connections.originOf(url.origin), start: startOfHead(url) }
   }
 }
@@ -213,3 +178,36 @@ const notSent = (errorCode: AttemptErrorCode): AttemptOutcome => ({
   durationMs: 0,
   retryAfter: null
 })
+
+/** A header's name, but not of those that determine where a request ends and what happens to the connection. */
+const headerName =
+  /^(?!(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$)[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/i
+const headerValue = /^[\t\x20-\x7e]*$/
+const requestTarget = /^\/[\x21-\x7e]*$/
+
+/**
+ * The common beginning of all POSTs to a destination. Throws a `TransportBug` if the host or path can't be part of a
+ * request.
+ */
+const startOfHead = ({ host, pathname }: URL): string => {
+  if (!requestTarget.test(pathname) || !headerValue.test(host)) {
+    throw new TransportBug({ cause: "a destination that can't be put into a request" })
+  }
+  return `POST ${pathname} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`
+}
+
+/**
+ * A request as text. Throws a `TransportBug` if a header could change where the head or the body ends, such as one with
+ * a line break in it.
+ */
+const requestText = (start: string, { body, headers }: TransportRequest): string => {
+  let head = start
+  for (const name in headers) {
+    const value = headers[name] ?? ""
+    if (!headerName.test(name) || !headerValue.test(value)) {
+      throw new TransportBug({ cause: `an impossible header: ${name}` })
+    }
+    head += `${name}: ${value}\r\n`
+  }
+  return `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}

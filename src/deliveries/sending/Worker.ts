@@ -5,19 +5,17 @@ import { WakeUp } from "../../publishing/WakeUp.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
 import { Attempts, type AttemptsListener } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import { Claiming } from "./Claiming.ts"
-import { ClaimingAside } from "./ClaimingAside.ts"
+import { Claiming, ClaimingAside } from "./Claiming.ts"
 import { Destinations } from "./Destinations.ts"
 import { handOffRecipient } from "./HandOffRecipient.ts"
 import { Held, makeBegin } from "./Held.ts"
-import { LoopHealth, patience } from "./LoopHealth.ts"
+import type { WorkerOptions } from "./Limits.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
 import { Transport } from "./Transport.ts"
-import { WorkerLife, type WorkerState } from "./WorkerLife.ts"
-import type { WorkerOptions } from "./WorkerOptions.ts"
+import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife.ts"
 
-export type { WorkerOptions } from "./WorkerOptions.ts"
+export type { WorkerOptions } from "./Limits.ts"
 
 /**
  * The delivery worker. Claiming takes due deliveries and begins their attempts; the fibers of a pool make them;

@@ -1,11 +1,15 @@
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
+import { Duplex } from "node:stream"
+import { Data } from "effect"
+import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
+
 /**
- * Parses the answers that consumers usually give. They use a narrow part of HTTP/1.1 that all parsers read alike: one
+ * Reads answers. Those that consumers usually give are parsed here. They use a narrow part of HTTP/1.1 that all parsers read alike: one
  * final answer whose head is printable ASCII in lines of the strict form, with one `Content-Length` or plain chunks.
  *
- * Anything else is left to the parser of `StrictAnswer.ts`, which reads the same bytes from the first. So this one only
- * has to recognize usual answers.
+ * Anything else is left to `StrictAnswer`, which reads the same bytes from the first. So `PlainAnswer` only has to
+ * recognize usual answers.
  */
-import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 
 /** The state after some bytes; nothing may be read after `complete` or `unusual`. */
 export type Reading = "more" | "complete" | "unusual"
@@ -40,7 +44,7 @@ const firstSize = { whole: /^([0-9a-f]{1,6})\r\n/i, start: /^(?:[0-9a-f]{1,6}\r?
 const nextSize = { whole: /^\r\n([0-9a-f]{1,6})\r\n/i, start: /^(?:\r(?:\n(?:[0-9a-f]{1,6}\r?)?)?)?$/i }
 const longestSize = 2 + 6 + 2
 
-/** One answer, as its bytes arrive. */
+/** A usual answer, as its bytes arrive. */
 export class PlainAnswer {
   /** From 200 to 599, once the head is known. */
   status: number | null = null
@@ -194,5 +198,94 @@ export class PlainAnswer {
     if (!rest.startsWith("\r\n")) return "unusual"
     if (rest.length > 2) this.keepsAlive = false
     return "complete"
+  }
+}
+
+/** The largest head of an answer, in bytes. */
+export const maxHeaderBytes = 64 * 1024
+
+/** The bytes received are not an HTTP answer to the request. */
+class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{ readonly cause: string }> {}
+
+/** Receives an answer. The methods must not throw. */
+export interface AnswerReceiver {
+  /** The head of the final answer; informational answers before it are skipped. */
+  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
+  readonly onBody: (bytes: number) => void
+  /** Bytes of any kind were read. */
+  readonly onRead: () => void
+  readonly onComplete: () => void
+  readonly onRefused: (error: unknown) => void
+}
+
+/**
+ * An answer that is not plain: Node's own client parses it, from its first byte. It accepts what other common clients
+ * accept (a bare line feed, a folded header, a length beside chunks), since the consumer has the event by then.
+ *
+ * The client gets a fake connection: its writes are discarded, since the request is already on the wire, and its reads
+ * return the consumer's bytes. The real connection is not reused, so any bytes after the answer are ignored.
+ */
+export class StrictAnswer {
+  readonly #receiver: AnswerReceiver
+  readonly #request: ClientRequest
+  #response: IncomingMessage | null = null
+  readonly #connection = new Duplex({ read() {}, write: (_bytes, _encoding, done) => done() })
+
+  constructor(receiver: AnswerReceiver) {
+    this.#receiver = receiver
+    this.#request = request({
+      method: "POST",
+      host: "consumer.invalid",
+      createConnection: () => this.#connection,
+      maxHeaderSize: maxHeaderBytes,
+      insecureHTTPParser: true
+    })
+    this.#request
+      .on("response", (response) => this.#readFinal(response))
+      .on("upgrade", () => this.#refuse(new UnreadableAnswer({ cause: "another protocol, which nobody asked for" })))
+      .on("error", (error) => this.#refuse(error))
+      // After Node's own listener
+      .on("socket", (connection) => connection.on("data", () => receiver.onRead()))
+      .end()
+  }
+
+  /** Reads bytes, which must not change afterwards. */
+  read(bytes: Uint8Array): void {
+    if (!this.#connection.destroyed) this.#connection.push(bytes)
+  }
+
+  /** Signals that the consumer sends no more. */
+  end(): void {
+    if (!this.#connection.destroyed) this.#connection.push(null)
+  }
+
+  /** Signals that the connection broke. */
+  break(error: Error): void {
+    this.#connection.destroy(error)
+  }
+
+  giveUp(): void {
+    this.#request.destroy()
+    this.#connection.destroy()
+  }
+
+  #readFinal(response: IncomingMessage): void {
+    const { headers, headersDistinct, httpVersionMajor, statusCode = 0 } = response
+    // An empty `Transfer-Encoding` leaves the end of the body undefined; not all versions of the parser refuse it
+    if (httpVersionMajor > 2 || headersDistinct["transfer-encoding"]?.includes("")) {
+      this.#receiver.onRefused(new UnreadableAnswer({ cause: "a version or a framing that nobody has" }))
+      return
+    }
+    this.#response = response
+    this.#receiver.onHead(statusCode, headers)
+    response
+      .on("data", (bytes: Buffer) => this.#receiver.onBody(bytes.byteLength))
+      .on("end", () => this.#receiver.onComplete())
+      .on("error", (error) => this.#refuse(error))
+  }
+
+  /** Bytes after a complete answer are not its error; its end is reported separately. */
+  #refuse(error: unknown): void {
+    if (this.#response?.complete !== true) this.#receiver.onRefused(error)
   }
 }
