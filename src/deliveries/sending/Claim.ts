@@ -18,8 +18,8 @@ export interface ClaimedDelivery extends Tenant {
   readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
-  /** How many attempts before it were abandoned since it was queued. */
-  readonly abandoned: number
+  /** How many attempts before it were interrupted since it was queued. */
+  readonly interrupted: number
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
@@ -105,7 +105,7 @@ interface ClaimSummary {
   readonly pages: number
   /** Of the queue. */
   readonly queuePages: number
-  /** How many abandoned attempts were recorded. */
+  /** How many interrupted attempts were recorded. */
   readonly interrupted: number
   readonly more: boolean
   readonly place: QueuePlace
@@ -129,7 +129,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   readonly lease
   readonly ctid
   readonly attempt
-  readonly abandoned
+  readonly interrupted
   readonly trigger
   readonly endpointId
   readonly eventId
@@ -143,11 +143,11 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     of: Omit<LeasedDelivery, "secretIds">,
     secretIds: ReadonlyArray<string>,
     {
-      abandoned,
       attempt,
       createdAt,
+      interrupted,
       trigger
-    }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
+    }: Pick<ClaimedDelivery, "attempt" | "createdAt" | "interrupted" | "trigger">,
     { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
   ) {
     this.organizationId = of.organizationId
@@ -156,7 +156,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     this.lease = lease
     this.ctid = of.ctid
     this.attempt = attempt
-    this.abandoned = abandoned
+    this.interrupted = interrupted
     this.trigger = trigger
     this.endpointId = of.endpointId
     this.eventId = of.eventId
