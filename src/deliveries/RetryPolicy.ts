@@ -23,12 +23,12 @@ export const maxAutomaticAttempts = automaticDelays.length
 
 /**
  * How many claims of a delivery may be abandoned by workers that died before the delivery is given up. Such claims use
- * up none of the automatic attempts, since most of those workers had sent nothing yet. The bound protects against a
- * delivery that crashes every worker that claims it.
+ * up none of the automatic attempts, and no attempt at all if they were abandoned before their attempts began. The bound
+ * protects against a delivery that crashes every worker that claims it.
  */
 export const maxAbandoned = automaticDelays.length
 
-/** How many attempts a delivery may have, manual re-sends and abandoned ones included (contract 9.4). */
+/** How many attempts a delivery may have, manual re-sends and interrupted ones included (contract 9.4). */
 export const maxAttempts = 12
 
 /** How long after its creation a delivery may be re-sent (contract 9.4). */

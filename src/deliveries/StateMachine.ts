@@ -19,15 +19,15 @@ export interface DeliveryStatus {
   readonly state: DeliveryState
   /** How many attempts were made, including one in progress: 0 to `maxAttempts`. */
   readonly attemptCount: number
-  /** How many of those were abandoned since it was queued: their workers died. */
-  readonly abandoned: number
+  /** How many of those were interrupted since it was queued: their workers died. */
+  readonly interrupted: number
   /** What triggered the attempt in progress, or the last one. */
   readonly trigger: AttemptTrigger
 }
 
 /** Whether another automatic attempt may follow this one. */
-const mayTryAgain = ({ abandoned, attemptCount, trigger }: Omit<DeliveryStatus, "state">): boolean =>
-  trigger === "automatic" && attemptCount - abandoned < maxAutomaticAttempts
+const mayTryAgain = ({ attemptCount, interrupted, trigger }: Omit<DeliveryStatus, "state">): boolean =>
+  trigger === "automatic" && attemptCount - interrupted < maxAutomaticAttempts
 
 /**
  * The state of a delivery after an attempt: delivered; queued for the next automatic attempt, if any is left and the
@@ -70,16 +70,16 @@ export type NextStep =
 
 /**
  * `afterAttempt` with the wait before the next automatic attempt, drawn from Effect's `Random`. `attempt` is the number
- * of the attempt that was made, counted from 1, and `abandoned` how many before it were abandoned.
+ * of the attempt that was made, counted from 1, and `interrupted` how many before it were interrupted.
  */
 export const nextStep = (
-  { abandoned, attempt, trigger }: Pick<DeliveryStatus, "abandoned" | "trigger"> & { readonly attempt: number },
+  { attempt, interrupted, trigger }: Pick<DeliveryStatus, "interrupted" | "trigger"> & { readonly attempt: number },
   outcome: AttemptOutcome
 ): Effect.Effect<NextStep> => {
-  const state = afterAttempt({ attemptCount: attempt, abandoned, trigger }, outcome)
+  const state = afterAttempt({ attemptCount: attempt, interrupted, trigger }, outcome)
   if (state !== "queued") return Effect.succeed({ state })
   return Effect.map(
-    nextDelay({ attemptNumber: attempt - abandoned, retryAfter: outcome.retryAfter }),
+    nextDelay({ attemptNumber: attempt - interrupted, retryAfter: outcome.retryAfter }),
     Option.match({
       onNone: (): NextStep => ({ state: "failed" }),
       onSome: (delay): NextStep => ({ state: "queued", delay })

@@ -13,13 +13,19 @@ import { Clock, Effect } from "effect"
  * weeks.
  */
 export type ReceiptPartition =
-  /**
-   * The table of this month or the last one, which nearly all receipts go to; `others` are the further tables that
-   * might already contain the notification, in which case this statement does not store it.
-   */
-  | { readonly kind: "month"; readonly month: string; readonly others: ReadonlyArray<string> }
+  | MonthPartition
   /** All tables must be searched: the receipt is old or its time implausible. */
   | { readonly kind: "searched" }
+
+/**
+ * The table of this month or the last one, which nearly all receipts go to; `others` are the further tables that might
+ * already contain the notification, in which case this statement does not store it.
+ */
+export interface MonthPartition {
+  readonly kind: "month"
+  readonly month: string
+  readonly others: ReadonlyArray<string>
+}
 
 /** The part of a receipt that determines its partition. */
 interface Filed {

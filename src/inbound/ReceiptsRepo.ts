@@ -1,5 +1,5 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Data, Effect, type Fiber, FiberRef } from "effect"
+import { Data, Effect } from "effect"
 import { Batcher } from "../kit/Batcher.ts"
 import { batchIntervalMillis } from "../kit/BatchInterval.ts"
 import { newId } from "../kit/Ids.ts"
@@ -16,7 +16,7 @@ import {
   contextValues,
   type InboundContext
 } from "./ContextStatement.ts"
-import { makeReceiptPartitions, type ReceiptPartition } from "./ReceiptPartition.ts"
+import { type MonthPartition, makeReceiptPartitions } from "./ReceiptPartition.ts"
 import {
   accountSql,
   batchSql,
@@ -54,16 +54,14 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
   const partitionsOf = yield* makeReceiptPartitions
-  const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
-  const insertAlone = prepare<ReceiptsRow>(accountSql(sql))
+  const storeAlone = prepare<ReceiptsRow>(accountSql(sql))
 
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
 
   // One statement per month and set of other tables to check
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
-  const insertInto = (partition: ReceiptPartition): PreparedStatement<ReceiptsRow> => {
-    if (partition.kind !== "month") return insertSearching
+  const insertInto = (partition: MonthPartition): PreparedStatement<ReceiptsRow> => {
     const key = `${partition.month} ${partition.others.join(" ")}`
     const known = monthly.get(key)
     if (known !== undefined) return known
@@ -72,103 +70,66 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     return insert
   }
 
-  const insertWith = (
-    insert: PreparedStatement<ReceiptsRow>,
-    receipts: ReadonlyArray<VersionedReceipt>,
-    handOff: HandOff | null
-  ) =>
-    insert(receiptValues(receipts, handOff)).pipe(
-      Effect.onError(() => Effect.sync(() => handOff?.cancel())),
-      Effect.map((rows) => {
-        settle(handOff, rows)
-        return inOrder(receipts, rows)
-      })
-    )
-
-  /** A receipt that was not stored is in another table, or its tenant has changed: a search of all tables decides. */
-  const insertAt = (partition: ReceiptPartition, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
-    Effect.suspend(() => insertWith(insertInto(partition), receipts, begin())).pipe(
-      Effect.flatMap((stored) =>
-        partition.kind !== "month" || !stored.includes(undefined)
-          ? Effect.succeed(stored)
-          : Effect.forEach(receipts, (receipt, index) => {
-              const known = stored[index]
-              return known === undefined
-                ? Effect.map(insertWith(insertSearching, [receipt], null), ([found]) => found)
-                : Effect.succeed(known)
-            })
-      )
-    )
-
-  const insertAll = (
-    receipts: ReadonlyArray<VersionedReceipt>,
-    begin: Begin
-  ): Effect.Effect<ReadonlyArray<StoredReceipt | undefined>, SqlError.SqlError> =>
-    Effect.flatMap(partitionsOf(receipts), (partitions) => {
-      const [first] = partitions
-      if (first !== undefined && partitions.length === 1) return insertAt(first[0], receipts, begin)
-      return Effect.map(
-        Effect.forEach(partitions, ([partition, some]) =>
-          Effect.map(insertAt(partition, some, begin), (stored) =>
-            some.map((receipt, index) => [receipt, stored[index]] as const)
-          )
-        ),
-        (stored) => {
-          const byReceipt = new Map(stored.flat())
-          return receipts.map((receipt) => byReceipt.get(receipt))
-        }
+  const insertTogether = (partition: MonthPartition, receipts: ReadonlyArray<VersionedReceipt>) =>
+    Effect.suspend(() => {
+      const begun = handOff?.begin() ?? null
+      return insertInto(partition)(receiptValues(receipts, begun)).pipe(
+        Effect.onError(() => Effect.sync(() => begun?.cancel())),
+        Effect.tap((rows) => Effect.sync(() => settle(begun, rows)))
       )
     })
-  const begin = () => handOff?.begin() ?? null
+
+  /** Whatever the receipt is, and in a transaction too: it may change its account, and hands nothing over. */
+  const insertAlone = (receipt: VersionedReceipt) =>
+    Effect.zipWith(newId, RequestId, (auditId, requestId) => [
+      claimsMilestone(receipt.events),
+      receipt.deauthorizes,
+      auditId,
+      requestId
+    ]).pipe(Effect.flatMap((further) => storeAlone([...receiptValues([receipt], null), ...further])))
+
+  const insertAll = Effect.fnUntraced(function* (receipts: ReadonlyArray<VersionedReceipt>) {
+    const stored = new Map<string, StoredReceipt>()
+    for (const [partition, some] of yield* partitionsOf(receipts)) {
+      if (partition.kind === "month") addStored(stored, yield* insertTogether(partition, some))
+      // Those that are not stored now are in another table, or their tenants have changed: a search of all tables decides
+      for (const receipt of some) {
+        if (!stored.has(receiptKey(receipt))) addStored(stored, yield* insertAlone(receipt))
+      }
+    }
+    return receipts.map((receipt) => stored.get(receiptKey(receipt)))
+  })
 
   const contexts = yield* Batcher.make({
     ...gathering,
     keyOf: (query: ContextQuery) => receiptKey(query),
-    run: (queries) => Effect.withTracerEnabled(findContexts(queries), false)
+    run: findContexts
   })
   const insertions = yield* Batcher.make({
     ...gathering,
     keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
-    run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin), false)
+    run: insertAll
   })
-
-  const findOne = (query: ContextQuery) => Effect.map(findContexts([query]), ([found]) => found)
-  const insertOne = (receipt: VersionedReceipt, begin: Begin) =>
-    Effect.map(insertAll([receipt], begin), ([stored]) => stored)
 
   const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) => {
-      const way = wayOf(fiber)
-      return Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
-        if (found === undefined) return Effect.succeed(undefined)
+      const alone = isInTransaction(fiber)
+      const find = alone ? Effect.map(findContexts([query]), ([found]) => found) : contexts.submit(query)
+      return Effect.map(find, (found) => {
+        if (found === undefined) return undefined
         // A transaction's reads must not be cached: others can't see them yet
-        if (way !== "inTransaction") remembered.put(accountKey(query), found)
-        return Effect.succeed({ ...found, version: null })
+        if (!alone) remembered.put(accountKey(query), found)
+        return { ...found, version: null }
       })
     })
 
-  /** In a transaction, hand nothing over: no delivery may be sent before the commit. */
-  const insertBy = (receipt: VersionedReceipt, way: Way) =>
-    way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin : () => null)
-
-  const insertWithAccount = (receipt: VersionedReceipt, milestone: boolean) =>
-    Effect.zipWith(newId, RequestId, (auditId, requestId) => [
-      milestone,
-      receipt.deauthorizes,
-      auditId,
-      requestId
-    ]).pipe(
-      Effect.flatMap((further) => insertAlone([...receiptValues([receipt], null), ...further])),
-      Effect.map((rows) => inOrder([receipt], rows)[0])
+  const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> =>
+    Effect.withFiberRuntime((fiber) =>
+      receipt.deauthorizes || claimsMilestone(receipt.events) || isInTransaction(fiber)
+        ? Effect.map(insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
+        : insertions.submit(receipt)
     )
-
-  const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> => {
-    const milestone = claimsMilestone(receipt.events)
-    return milestone || receipt.deauthorizes
-      ? insertWithAccount(receipt, milestone)
-      : Effect.withFiberRuntime((fiber) => insertBy(receipt, wayOf(fiber)))
-  }
 
   return {
     /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */
@@ -213,33 +174,18 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   }
 })
 
-/** Starts a hand-off of deliveries, if there is one: once for each statement. */
-type Begin = () => HandOff | null
-
-/** How a statement runs: batched with others that arrive now; alone, if the request is traced; or in a transaction. */
-type Way = "gathered" | "alone" | "inTransaction"
-
-const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
-  if (isInTransaction(fiber)) return "inTransaction"
-  return fiber.getFiberRef(FiberRef.currentTracerEnabled) ? "alone" : "gathered"
-}
-
 /** Hands over the deliveries stored under the lease, and releases the places reserved for the others, possibly all. */
 const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
   if (row === undefined) handOff?.cancel()
   else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
-/** The result for each receipt; undefined if its tenant has changed. */
-const inOrder = (
-  receipts: ReadonlyArray<VersionedReceipt>,
-  [row]: ReadonlyArray<ReceiptsRow>
-): ReadonlyArray<StoredReceipt | undefined> => {
-  const stored = new Map<string, StoredReceipt>()
+/** Adds the receipts that a statement stored, by their keys. */
+const addStored = (stored: Map<string, StoredReceipt>, [row]: ReadonlyArray<ReceiptsRow>) => {
   for (const [environment, providerEventId, first, outcome] of row?.receipts ?? []) {
     stored.set(receiptKey({ environment, providerEventId }), { first, outcome, waits: row?.waits === true })
   }
-  return receipts.map((receipt) => stored.get(receiptKey(receipt)))
+  return stored
 }
 
 /** Key of a receipt's notification: copies share it. */

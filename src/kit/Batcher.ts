@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks"
-import { Cause, Effect, Either, Exit, Runtime } from "effect"
+import { Cause, Chunk, Effect, Either, Exit, FiberRef, Runtime, type Tracer } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import { suspend } from "../fibers/Suspend.ts"
+import { recordedSpanOf } from "../telemetry/Spans.ts"
 
 export interface BatcherOptions<Input, Output, E> {
   /** Does the work of a batch; returns the results in its order. */
@@ -29,6 +30,8 @@ interface Waiting<Input, Output, E> {
   readonly input: Input
   /** The start of the wait, by `performance.now()`. */
   readonly since: number
+  /** The caller's span, if it is recorded. */
+  readonly span: Tracer.AnySpan | null
   readonly resume: (exit: Exit.Exit<Output, E>) => void
 }
 
@@ -36,6 +39,9 @@ interface Waiting<Input, Output, E> {
  * Runs single inputs in batches. While a lane is free and batches are not spaced, nothing waits: a batch of one begins
  * at once. Otherwise inputs wait for the next batch, or fail after `patience`. If a batch fails with an error that one
  * input may have caused, each input is retried alone, so that none fails because of another.
+ *
+ * Tracing changes no batch. The spans of a batch's work are under the first caller's span that is recorded, and link to
+ * those of the others.
  *
  * Effect's own batching (`RequestResolver`) collects the requests of one fiber, and its data loader uses a time window,
  * in which a single request would wait.
@@ -66,16 +72,19 @@ export class Batcher<Input, Output, E> {
 
   /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
-    suspend((resume) => {
-      const { maxWaiting = Number.POSITIVE_INFINITY, patience } = this.#options
-      if (this.#waiting.length >= maxWaiting) {
-        resume(Exit.fail(patience.error()))
-        return
-      }
-      this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
-      if (this.#running < this.#options.concurrency) this.#beginSpaced()
-      else this.#limitWait()
-    })
+    Effect.withFiberRuntime((fiber) =>
+      suspend((resume) => {
+        const { maxWaiting = Number.POSITIVE_INFINITY, patience } = this.#options
+        if (this.#waiting.length >= maxWaiting) {
+          resume(Exit.fail(patience.error()))
+          return
+        }
+        const span = recordedSpanOf(fiber)
+        this.#waiting.push({ input, since: performance.now(), span, resume: (exit) => resume(exit) })
+        if (this.#running < this.#options.concurrency) this.#beginSpaced()
+        else this.#limitWait()
+      })
+    )
 
   /** One timer for all waiting inputs, set for the oldest. */
   #limitWait(): void {
@@ -169,6 +178,14 @@ export class Batcher<Input, Output, E> {
 
   #run(batch: NonEmptyReadonlyArray<Waiting<Input, Output, E>>): Effect.Effect<ReadonlyArray<Output>, E> {
     const [first, ...others] = batch
-    return this.#options.run([first.input, ...others.map(({ input }) => input)])
+    const running = this.#options.run([first.input, ...others.map(({ input }) => input)])
+    const [parent, ...linked] = batch.flatMap(({ span }) => span ?? [])
+    if (parent === undefined) return Effect.withTracerEnabled(running, false)
+    const links = linked.map((span) => ({ _tag: "SpanLink" as const, span, attributes: {} }))
+    return running.pipe(
+      Effect.locally(FiberRef.currentTracerSpanLinks, Chunk.fromIterable(links)),
+      Effect.withParentSpan(parent),
+      Effect.withTracerEnabled(true)
+    )
   }
 }

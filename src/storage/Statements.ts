@@ -1,4 +1,5 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
+import { PgClient } from "@effect/sql-pg"
 import { Effect, FiberRef, Option } from "effect"
 import { suspend } from "../fibers/Suspend.ts"
 import type { Tenant } from "../kit/Tenant.ts"
@@ -29,13 +30,22 @@ type Execute = <Row extends object>(
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
 /**
- * Runs straight on the pool if that is ours, the fiber is not traced and not inside a transaction: this saves two
- * thirds of the CPU time of a `SqlClient` statement. Otherwise like any other statement. An interrupted statement is
- * left to finish: statements are short, and bounded by the statement timeout.
+ * Runs straight on the pool if that is ours and the fiber is not inside a transaction: this saves two thirds of the CPU
+ * time of a `SqlClient` statement. Otherwise like any other statement. A traced one has the same span either way. An
+ * interrupted statement is left to finish: statements are short, and bounded by the statement timeout.
  */
 const makeExecute: Effect.Effect<Execute, never, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const pool = yield* Effect.serviceOption(DatabasePool)
+  const attributes = Option.match(yield* Effect.serviceOption(PgClient.PgClient), {
+    onNone: () => ({}),
+    onSome: ({ config: { database, host, port, username } }) => ({
+      "db.system.name": "postgresql",
+      "db.namespace": database ?? username ?? "postgres",
+      "server.address": host ?? "localhost",
+      "server.port": port ?? 5432
+    })
+  })
   const asUsual: Execute = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
     sql.unsafe<Row>(text, values)
   return Option.match(pool, {
@@ -43,11 +53,17 @@ const makeExecute: Effect.Effect<Execute, never, SqlClient.SqlClient> = Effect.g
     onSome:
       (pool): Execute =>
       <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
-        Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) =>
-          fiber.getFiberRef(FiberRef.currentTracerEnabled) || isInTransaction(fiber)
-            ? asUsual<Row>(text, values)
-            : direct<Row>(pool, text, values)
-        )
+        Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) => {
+          if (isInTransaction(fiber)) return asUsual<Row>(text, values)
+          const statement = direct<Row>(pool, text, values)
+          return fiber.getFiberRef(FiberRef.currentTracerEnabled)
+            ? Effect.withSpan(statement, "sql.execute", {
+                kind: "client",
+                captureStackTrace: false,
+                attributes: { ...attributes, "db.query.text": text }
+              })
+            : statement
+        })
   })
 })
 

@@ -19,11 +19,8 @@ import { eventLoopMetrics } from "./ProcessMetrics.ts"
 /** Timeout of the observations before an export; beyond it, the previous values are exported again. */
 const lookWithin = "5 seconds"
 
-/**
- * Whether a metric is one of Effect's own that are not exported: those about fibers are registered but not updated,
- * since that costs every fiber, and one of ours covers those of the cluster.
- */
-const isEffects = (name: string): boolean => /^effect_(fiber|cluster)_/.test(name)
+/** Whether a metric is one of Effect's about fibers: they are registered but not updated, since that costs every fiber. */
+const isOfFibers = (name: string): boolean => name.startsWith("effect_fiber_")
 
 /** Attributes that are numbers; Effect's registry stores all of them as text. */
 const numbers = ["http.response.status_code"]
@@ -51,7 +48,7 @@ const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): M
     for (const scope of collected.resourceMetrics.scopeMetrics) {
       scope.scope = { name: "connected-payments", version }
       scope.metrics = scope.metrics
-        .filter(({ descriptor }) => !isEffects(descriptor.name))
+        .filter(({ descriptor }) => !isOfFibers(descriptor.name))
         .map(withValues)
         .filter(({ dataPoints }) => dataPoints.length > 0)
       for (const { dataPoints } of scope.metrics) {

@@ -68,6 +68,10 @@ export const annotateRequest = (attributes: Readonly<Record<string, unknown>>): 
     return Effect.void
   })
 
+/** A fiber's current span; null if it is not recorded. */
+export const recordedSpanOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Tracer.AnySpan | null =>
+  fiber.currentSpan?.sampled === true && fiber.getFiberRef(FiberRef.currentTracerEnabled) ? fiber.currentSpan : null
+
 /**
  * `Effect.fn` for functions that every request runs: an untraced request runs it without a span, which would only be
  * created and discarded.

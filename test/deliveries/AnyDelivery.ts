@@ -10,7 +10,7 @@ export const anyDelivery = (): ClaimedDelivery => ({
   lease: randomUUID(),
   ctid: "(0,1)",
   attempt: 1,
-  abandoned: 0,
+  interrupted: 0,
   trigger: "automatic",
   endpointId: EndpointId.make(randomUUID()),
   eventId: `svc_evt_${"0".repeat(64)}`,

@@ -1,19 +1,13 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
-import {
-  automaticDelays,
-  jitter,
-  maxAbandoned,
-  maxAttempts,
-  maxAutomaticAttempts
-} from "../../src/deliveries/RetryPolicy.ts"
+import { automaticDelays, jitter, maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
 import type { Cipher } from "../../src/kit/Cipher.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { claimFrom, finished, idle, QueueBench } from "./QueueBench.ts"
+import { claimFrom, finished, idle, QueueBench, unconfirm } from "./QueueBench.ts"
 import { queueAgain } from "./StoredDeliveries.ts"
 
 const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
@@ -526,29 +520,39 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a delivery", (it) => {
-  it.effect("rests longer after each worker that died at it but the first, and ends failed after six", () =>
-    Effect.gen(function* () {
-      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+  it.effect.each([
+    { diedAt: "its attempt", numbers: [1, 2, 3, 4, 5, 6] },
+    { diedAt: "its claim", numbers: [1] }
+  ])(
+    "rests longer after each worker that died at $diedAt but the first, and ends failed after six",
+    Effect.fnUntraced(function* ({ numbers }) {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed, sql } = yield* emptyBench
       const ids = yield* seed(yield* makeEndpoint)
       const [id] = ids
       if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
       for (const [index, delay] of automaticDelays.entries()) {
         if (index > 1) {
           expect(yield* claimFrom(queues[0], idle)).toEqual([])
-          expect(yield* delivery(id)).toMatchObject({ state: "queued", leased: false, attemptCount: index })
+          expect(yield* delivery(id)).toMatchObject({
+            state: "queued",
+            leased: false,
+            attemptCount: (numbers[index] ?? 1) - 1
+          })
           const { dueIn } = yield* delivery(id)
           const rests = Duration.toSeconds(automaticDelays[index - 1] ?? delay)
           expect(dueIn).toBeGreaterThan(rests * jitter.min - 5)
           expect(dueIn).toBeLessThan(rests * jitter.max + 5)
           yield* elapse(ids)
         }
-        expect((yield* claimOne(queues[index % 2 === 0 ? 0 : 1])).attempt).toBe(index + 1)
+        const claimed = yield* claimOne(queues[index % 2 === 0 ? 0 : 1])
+        expect(claimed.attempt).toBe(numbers[index] ?? 1)
+        if (numbers.length === 1) yield* unconfirm(sql, [claimed])
         yield* elapse(ids)
       }
       expect(yield* claimFrom(queues[0], idle)).toEqual([])
       expect(yield* delivery(id)).toMatchObject({
         state: "failed",
-        attemptCount: maxAbandoned,
+        attemptCount: numbers.length,
         leased: false,
         dueIn: null,
         finished: true,
@@ -556,7 +560,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
         lastErrorCode: "interrupted"
       })
       expect((yield* attempts(id)).map(({ errorCode, number }) => [number, errorCode])).toEqual(
-        [1, 2, 3, 4, 5, 6].map((number) => [number, "interrupted"])
+        numbers.map((number) => [number, "interrupted"])
       )
       yield* elapse(ids)
       expect(yield* claimFrom(queues[0], idle)).toEqual([])
@@ -565,13 +569,13 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 
   it.effect("is sent by itself after two minutes in which every worker died as it claimed", () =>
     Effect.gen(function* () {
-      const { delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const { attempts, delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
       const ids = yield* seed(yield* makeEndpoint, { count: 3 })
       const second = sql`
         UPDATE payments.delivery_queue SET next_attempt_at = next_attempt_at - interval '1 second',
           leased_until = leased_until - interval '1 second'`
       for (let passed = 0; passed < 120; passed += 1) {
-        yield* queues[0].claim(idle)
+        yield* unconfirm(sql, yield* claimFrom(queues[0], idle))
         yield* second
       }
       const claimed: Array<ClaimedDelivery> = []
@@ -581,7 +585,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
         yield* second
       }
       yield* queues[1].finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
-      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "delivered" })
+      for (const id of ids) {
+        expect(yield* delivery(id)).toMatchObject({ state: "delivered", attemptCount: 1 })
+        expect(yield* attempts(id)).toMatchObject([{ number: 1, errorCode: null }])
+      }
     })
   )
 
@@ -621,7 +628,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       expect(claimed).toMatchObject({ attempt: 3, trigger: "manual" })
       yield* elapse(ids)
       const again = yield* claimOne(queues[1])
-      expect(again).toMatchObject({ attempt: 4, trigger: "manual", abandoned: 1 })
+      expect(again).toMatchObject({ attempt: 4, trigger: "manual", interrupted: 1 })
       const outcome = { httpStatus: 503, errorCode: "http_error", durationMs: 1, retryAfter: null } as const
       expect(yield* nextStep(again, outcome)).toEqual({ state: "failed" })
       yield* queues[1].finish([finished(again, 503, { state: "failed" })])

@@ -175,6 +175,12 @@ const makeBench = Effect.gen(function* () {
 export const claimFrom = (queue: Queue["Type"], options: ClaimOptions) =>
   Effect.map(queue.claim(options), ({ deliveries }) => deliveries)
 
+/** As if the worker that claimed these had died of the answer, without confirming it. */
+export const unconfirm = (sql: SqlClient.SqlClient, claimed: ReadonlyArray<ClaimedDelivery>) =>
+  sql`
+    INSERT INTO payments.unconfirmed_claims
+    SELECT DISTINCT unnest(${claimed.map(({ lease }) => lease)}::uuid[])`
+
 /** A claim of an idle worker. */
 export const idle = {
   limit: 128,

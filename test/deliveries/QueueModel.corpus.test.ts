@@ -6,7 +6,7 @@ import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
 import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
+import { claimFrom, idle, QueueBench, unconfirm } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
 const answers = {
@@ -18,7 +18,11 @@ const answers = {
 
 /** What happens to a queue. `of` and `claim` are indexes into what there is then, taken modulo its number. */
 type Happening =
-  | { readonly do: "claim"; readonly worker: 0 | 1 }
+  | {
+      readonly do: "claim"
+      readonly worker: 0 | 1 /** Of the answer, before it confirms it. */
+      readonly dies: boolean
+    }
   | { readonly do: "elapse"; readonly of: number }
   | { readonly do: "finish"; readonly claim: number; readonly answer: keyof typeof answers }
   | { readonly do: "release"; readonly claim: number }
@@ -26,7 +30,7 @@ type Happening =
 
 const worker = fc.constantFrom(0 as const, 1 as const)
 const happening: fc.Arbitrary<Happening> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant("claim" as const), worker }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("claim" as const), worker, dies: fc.boolean() }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("elapse" as const), of: fc.nat(5) }) },
   {
     weight: 6,
@@ -46,6 +50,8 @@ interface Modelled {
   count: number
   abandoned: number
   lease: string | null
+  /** Whether the worker that holds the lease has confirmed its claim. */
+  confirmed: boolean
   due: boolean
   /** By number: who asked for it, and its error code, null for a success. */
   readonly attempts: Map<number, readonly [trigger: string, errorCode: string | null]>
@@ -57,6 +63,7 @@ const queued = (): Modelled => ({
   count: 0,
   abandoned: 0,
   lease: null,
+  confirmed: true,
   due: true,
   attempts: new Map()
 })
@@ -66,18 +73,16 @@ const queued = (): Modelled => ({
  * it, so that it rests for now, or none that is left.
  */
 const claimInModel = (delivery: Modelled): boolean => {
-  const wasCutOff = delivery.lease !== null
-  if (wasCutOff && !delivery.attempts.has(delivery.count)) {
-    delivery.attempts.set(delivery.count, [delivery.trigger, "interrupted"])
-  }
   delivery.due = false
-  if (wasCutOff) {
+  if (delivery.lease !== null) {
     delivery.abandoned += 1
-    if (delivery.abandoned > 1) delivery.lease = null
-    if (delivery.abandoned === 6 || delivery.count === 12) {
-      delivery.state = "failed"
-      delivery.lease = null
+    const isUsedUp = delivery.abandoned === 6 || (delivery.confirmed && delivery.count === 12)
+    if (!delivery.confirmed && !isUsedUp) delivery.count -= 1
+    else if (!delivery.attempts.has(delivery.count)) {
+      delivery.attempts.set(delivery.count, [delivery.trigger, "interrupted"])
     }
+    if (isUsedUp) delivery.state = "failed"
+    if (isUsedUp || delivery.abandoned > 1) delivery.lease = null
     if (delivery.lease === null) return false
   }
   delivery.count += 1
@@ -103,7 +108,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             held = held.filter((one) => one !== claim)
           }
 
-          const claim = Effect.fnUntraced(function* (index: 0 | 1) {
+          const claim = Effect.fnUntraced(function* (index: 0 | 1, dies: boolean) {
             const claimed = yield* claimFrom(queues[index], idle)
             const expected = [...model].filter(([, delivery]) => delivery.due && claimInModel(delivery))
             expect(claimed.map(({ attempt, id, trigger }) => [id, attempt, trigger]).sort()).toEqual(
@@ -111,9 +116,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             )
             for (const one of claimed) {
               const delivery = model.get(one.id)
-              if (delivery !== undefined) delivery.lease = one.lease
+              if (delivery !== undefined) Object.assign(delivery, { lease: one.lease, confirmed: !dies })
             }
-            held = [...held, ...claimed]
+            if (dies) yield* unconfirm(sql, claimed)
+            else held = [...held, ...claimed]
           })
 
           const finish = Effect.fnUntraced(function* (one: ClaimedDelivery, answer: keyof typeof answers) {
@@ -176,7 +182,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
           const perform = (what: Happening): Effect.Effect<void, unknown> => {
             switch (what.do) {
               case "claim":
-                return claim(what.worker)
+                return claim(what.worker, what.dies)
               case "elapse":
               case "resend": {
                 const id = pick(ids, what.of)

@@ -87,7 +87,7 @@ describe("a worker that can't record its attempts", () => {
       recording.add(finished(delivered, 204, { state: "delivered" }))
       yield* eventuallyTrue("a try that failed", () => database.tries > 0)
       recording.add(finished(retried, 503, { state: "queued", delay: Duration.seconds(30) }))
-      const again = [delivered, retried, other].map((one) => ({ ...one, attempt: 2, abandoned: 1 }))
+      const again = [delivered, retried, other].map((one) => ({ ...one, attempt: 2, interrupted: 1 }))
       yield* begin(again)
       expect(begun).toEqual(again.slice(2))
       expect(released).toEqual([

@@ -120,7 +120,7 @@ describe("the state machine", () => {
     fc.assert(
       fc.property(lives, (happenings) => {
         const contract = new Contract()
-        let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, abandoned: 0, trigger: "automatic" }
+        let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, interrupted: 0, trigger: "automatic" }
         // A worker's death and a deletion are the queue's to judge: see below. After each step; there are tens of thousands: one assertion for each would take a second
         const is: Array<readonly [state: string, attempts: number]> = []
         const shouldBe: typeof is = []
@@ -133,7 +133,7 @@ describe("the state machine", () => {
               break
             case "crash":
               if (!contract.crash()) break
-              delivery = { ...delivery, attemptCount: delivery.attemptCount + 1, abandoned: delivery.abandoned + 1 }
+              delivery = { ...delivery, attemptCount: delivery.attemptCount + 1, interrupted: delivery.interrupted + 1 }
               delivery = { ...delivery, state: contract.state }
               break
             case "resend": {
@@ -143,7 +143,7 @@ describe("the state machine", () => {
                 endpointDeleted: contract.deleted
               })
               expect(refusalCode(refusal)).toBe(contract.resend())
-              if (Option.isNone(refusal)) delivery = { ...delivery, state: "queued", abandoned: 0, trigger: "manual" }
+              if (Option.isNone(refusal)) delivery = { ...delivery, state: "queued", interrupted: 0, trigger: "manual" }
               break
             }
             case "hours":
@@ -167,7 +167,7 @@ describe("the state machine", () => {
 
   it("ends after six automatic attempts that may pass, and lets six more be asked for", () => {
     const stateAfter = (attemptCount: number, trigger: "automatic" | "manual") =>
-      afterAttempt({ attemptCount, abandoned: 0, trigger }, answers.busy)
+      afterAttempt({ attemptCount, interrupted: 0, trigger }, answers.busy)
     expect([1, 2, 3, 4, 5, 6].map((number) => stateAfter(number, "automatic"))).toEqual([
       ...Array.from({ length: 5 }, () => "queued"),
       "failed"
@@ -195,8 +195,8 @@ describe("the state machine", () => {
         [12, "manual", "accepted"]
       ] as const) {
         const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
-        const next = yield* nextStep({ attempt, abandoned: 0, trigger }, outcome)
-        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, abandoned: 0, trigger }, outcome))
+        const next = yield* nextStep({ attempt, interrupted: 0, trigger }, outcome)
+        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, interrupted: 0, trigger }, outcome))
         expect("delay" in next).toBe(next.state === "queued")
       }
     })

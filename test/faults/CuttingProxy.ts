@@ -19,6 +19,8 @@ export interface CuttingProxy {
     options: { readonly probability: number; readonly random: Randomness },
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
+  /** While the effect runs, answers that hold this text don't arrive. */
+  readonly holdingBack: <A, E, R>(text: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Cuts all connections, and accepts none until `restore`. */
   readonly sever: () => void
   readonly restore: () => void
@@ -33,6 +35,7 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
       const open = new Set<Socket>()
       let cuts = 0
       let isSevered = false
+      let heldBack: string | undefined
       let chance: { readonly probability: number; readonly random: Randomness } | undefined
       let awaited: { readonly text: string; readonly cut: Cut } | undefined
 
@@ -72,7 +75,7 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
         })
         database.on("data", (answer) => {
           if (isCut) end()
-          else client.write(answer)
+          else if (heldBack === undefined || !answer.includes(heldBack)) client.write(answer)
         })
       })
       server.listen(0, "127.0.0.1", () => {
@@ -90,6 +93,17 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
                 () =>
                   Effect.sync(() => {
                     chance = undefined
+                  })
+              ),
+            holdingBack: (text, effect) =>
+              Effect.acquireUseRelease(
+                Effect.sync(() => {
+                  heldBack = text
+                }),
+                () => effect,
+                () =>
+                  Effect.sync(() => {
+                    heldBack = undefined
                   })
               ),
             sever: () => {

@@ -24,22 +24,24 @@ const makeTenant = Effect.gen(function* () {
 })
 
 /** A subscription of twelve prices, of which the provider's notifications name ten. */
+const settled = (providerEventId: string) =>
+  eventually("the receipt", Effect.map(outcomeOf(providerEventId), Option.fromNullable))
+
 const makeSubscription = Effect.gen(function* () {
   const { emulator } = yield* TestService
   const tenant = yield* makeTenant
-  const { object: id } = yield* emulator.trigger({
+  const { events, object: id } = yield* emulator.trigger({
     type: "customer.subscription.created",
     account: tenant.accountId,
     items: 12
   })
+  // An endpoint that is created later gets none of them
+  yield* Effect.forEach(events, (event) => settled(event.id))
   const items = dataOf(yield* tenant.atProvider(`/subscription_items?subscription=${id}&limit=100`))
   expect(items).toHaveLength(12)
   const price = part(items.at(-1), "price")
   return { tenant, id, priceId: String(price["id"]), productId: String(price["product"]) }
 })
-
-const settled = (providerEventId: string) =>
-  eventually("the receipt", Effect.map(outcomeOf(providerEventId), Option.fromNullable))
 
 const cut = (first: unknown) => ({ object: "list", data: [first], has_more: true })
 

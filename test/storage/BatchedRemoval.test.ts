@@ -161,6 +161,13 @@ const tables: ReadonlyArray<Removed> = [
     clean: (services) => Context.get(services, Retention).clean
   },
   {
+    table: "unconfirmed_claims",
+    values: { lease: "payments.id_at(now() - age - n * interval '1 millisecond')" },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
     table: "audit_log",
     values: {
       organization_id: "$1::uuid",

@@ -76,7 +76,7 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "housekeeping removes what is old, whosever it is",
-    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts_undated|audit_log|skipped_events|published_events|endpoint_secrets|payment_counts|delivery_counts|refunded_in_part|failed_refunds|idempotency_keys|recoveries|event_replays|checkout_pages|account_authorizations|invitations|sold_items) .* DELETE FROM payments\.\1 \w USING old/
+    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts_undated|audit_log|skipped_events|published_events|unconfirmed_claims|endpoint_secrets|payment_counts|delivery_counts|refunded_in_part|failed_refunds|idempotency_keys|recoveries|event_replays|checkout_pages|account_authorizations|invitations|sold_items) .* DELETE FROM payments\.\1 \w USING old/
   ],
   [
     "housekeeping looks for failed refunds that nobody has been told of, whosever they are",

@@ -41,7 +41,7 @@ const anAttempt = (more: {
     lease: "0190a6f0-0000-7000-8000-000000000002",
     ctid: "(0,1)",
     attempt: 1,
-    abandoned: 0,
+    interrupted: 0,
     trigger: "automatic",
     endpointId: EndpointId.make("0190a6f0-0000-7000-8000-000000000003"),
     eventId: "svc_evt_1",

@@ -55,6 +55,12 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
       Effect.provideService(removeDays(keepFor), SqlClient.SqlClient, session),
       removeRecords("skipped_events", "endpoint_id", "event_id"),
       removeRecords("published_events", "id"),
+      removeOld(sql, {
+        table: "unconfirmed_claims",
+        key: ["lease"],
+        old: sql`r.lease < payments.id_at(now() - ${keepForMillis} * interval '1 millisecond')`,
+        by: "lease"
+      }),
       recoveries.removeOlderThan(keepForMillis),
       replays.removeOlderThan(keepForMillis)
     ]).pipe(

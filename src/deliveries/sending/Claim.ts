@@ -19,8 +19,8 @@ export interface ClaimedDelivery extends Tenant {
   readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
-  /** How many attempts before it were abandoned since it was queued. */
-  readonly abandoned: number
+  /** How many attempts before it were interrupted since it was queued. */
+  readonly interrupted: number
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
@@ -106,7 +106,7 @@ interface ClaimSummary {
   readonly pages: number
   /** Of the queue. */
   readonly queuePages: number
-  /** How many abandoned attempts were recorded. */
+  /** How many interrupted attempts were recorded. */
   readonly interrupted: number
   readonly more: boolean
   readonly place: QueuePlace
@@ -133,7 +133,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   readonly lease
   readonly ctid
   readonly attempt
-  readonly abandoned
+  readonly interrupted
   readonly trigger
   readonly endpointId
   readonly eventId
@@ -147,11 +147,11 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     of: Omit<LeasedDelivery, "secretIds">,
     secretIds: ReadonlyArray<string>,
     {
-      abandoned,
       attempt,
       createdAt,
+      interrupted,
       trigger
-    }: Pick<ClaimedDelivery, "abandoned" | "attempt" | "createdAt" | "trigger">,
+    }: Pick<ClaimedDelivery, "attempt" | "createdAt" | "interrupted" | "trigger">,
     { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
   ) {
     this.organizationId = of.organizationId
@@ -160,7 +160,7 @@ export class DeliveryUnderLease implements ClaimedDelivery {
     this.lease = lease
     this.ctid = of.ctid
     this.attempt = attempt
-    this.abandoned = abandoned
+    this.interrupted = interrupted
     this.trigger = trigger
     this.endpointId = of.endpointId
     this.eventId = of.eventId

@@ -1,5 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
+import { v7 } from "uuid"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { RunStatement } from "../../storage/Statements.ts"
 import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../RetryPolicy.ts"
@@ -20,6 +21,9 @@ const newestAge = "5 seconds"
 const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
 const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
 const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
+
+/** Whether a delivery's claim was abandoned after its confirmation, so that its attempt counts. */
+const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unconfirmed)))"
 
 const itself = <A>(value: A): A => value
 
@@ -49,10 +53,14 @@ const lookedAt = (
 }
 
 /**
- * The claim statement: leases due deliveries, and returns everything their attempts need. Deliveries of dead workers
- * are claimed again, delayed as long as before the automatic attempt of the same number, or given up after
- * `maxAbandoned` abandoned claims. Abandoned claims use up none of the automatic attempts, and don't end a manual one.
- * Deliveries of deleted endpoints are not claimed.
+ * The claim: a statement that leases due deliveries and returns everything their attempts need, then one that confirms
+ * that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and takes no
+ * attempt. One abandoned later takes an attempt, `interrupted`.
+ *
+ * Deliveries of dead workers are claimed again, delayed as long as before the automatic attempt of the same number, or
+ * given up after `maxAbandoned` abandoned claims, confirmed or not, the last of which is listed as `interrupted`.
+ * Abandoned claims use up none of the automatic attempts, and don't end a manual one. Deliveries of deleted endpoints
+ * are not claimed.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
@@ -62,6 +70,10 @@ const lookedAt = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const interrupted = sql.literal(cutOff)
+    const usedUp = sql.literal(
+      `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
+    )
     const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
@@ -73,8 +85,8 @@ export const makeClaim =
     const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor
     return Effect.suspend(() => {
-      const lease = crypto.randomUUID()
-      return Effect.map(
+      const lease = v7()
+      const claim = Effect.map(
         run(
           sql<ClaimRow>`
       ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
@@ -106,8 +118,7 @@ export const makeClaim =
       ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
         SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
-          lease IS NOT NULL AND (abandoned >= ${sql.literal(String(maxAbandoned - 1))}
-            OR attempt_count >= ${sql.literal(String(maxAttempts))}) AS used_up
+          abandoned
         FROM payments.delivery_queue
         WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
           -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
@@ -120,26 +131,33 @@ export const makeClaim =
           SELECT e.id FROM payments.endpoints e WHERE e.organization_id = l.organization_id
             AND e.environment = l.environment AND e.id = l.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0
         ) e
+      ), unconfirmed AS MATERIALIZED (
+        SELECT lease FROM payments.unconfirmed_claims WHERE lease = ANY (ARRAY(SELECT lease FROM locked))
       ), given_up AS (
-        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
+        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE ${usedUp}))
       ), interrupted AS MATERIALIZED (
         SELECT payments.record_interrupted(organization_id, environment, id, attempt_count, next_trigger, claimed_at,
-          used_up)
-        FROM locked WHERE lease IS NOT NULL
+          ${usedUp})
+        FROM locked WHERE ${interrupted} OR ${usedUp}
       ), claimed AS (
         -- In one update with those that rest: another one would read the whole table while its plan is stale
         UPDATE payments.delivery_queue SET
           lease = CASE WHEN ${rests} THEN NULL ELSE ${lease}::uuid END, claimed_at = now(),
-          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END,
+          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END
+            - CASE WHEN lease IS NULL OR ${interrupted} THEN 0 ELSE 1 END,
           abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
+          interrupted = interrupted + ${interrupted}::int,
           leased_until = CASE WHEN ${rests} THEN NULL
             ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
           next_attempt_at = CASE WHEN ${rests}
             THEN now() + ${sql.literal(`GREATEST(${abandonedFor} * ${jittered}, ${deletedFor})`)} * interval '1 millisecond'
             ELSE next_attempt_at END
-        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
-        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, abandoned, next_trigger, endpoint_id,
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT ${usedUp}))
+        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, interrupted, next_trigger, endpoint_id,
           event_id, secret_ids, created_at, traceparent, lease
+      ), unconfirmed_itself AS (
+        INSERT INTO payments.unconfirmed_claims
+        SELECT ${lease}::uuid WHERE EXISTS (SELECT FROM claimed WHERE lease IS NOT NULL)
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -161,10 +179,10 @@ export const makeClaim =
             WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
           ) - now()) * 1000
         ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
-        NULL::smallint AS abandoned, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+        NULL::smallint AS interrupted, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
         NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
       UNION ALL
-      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.abandoned, d.next_trigger, d.endpoint_id, e.public_id,
+      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.interrupted, d.next_trigger, d.endpoint_id, e.public_id,
         d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
       -- Not a join, for which a plan may read every day's table
       FROM claimed d CROSS JOIN LATERAL (
@@ -178,5 +196,10 @@ export const makeClaim =
           return claimed
         }
       )
+      // Without a wait for the disk: if the database crashes just then, an interrupted attempt is not listed
+      const confirm = run(sql`
+        DELETE FROM payments.unconfirmed_claims
+        WHERE lease = ${lease} AND set_config('synchronous_commit', 'off', true) = 'off'`)
+      return Effect.tap(claim, ({ deliveries }) => (deliveries.length === 0 ? Effect.void : confirm))
     })
   }

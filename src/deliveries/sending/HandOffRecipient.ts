@@ -51,7 +51,7 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
     },
     release,
     take: (deliveries, { id: lease, leasedAt, storedAt }) => {
-      const first = { attempt: 1, abandoned: 0, trigger: "automatic", createdAt: storedAt } as const
+      const first = { attempt: 1, interrupted: 0, trigger: "automatic", createdAt: storedAt } as const
       const claim = { lease, claimedAt: storedAt }
       const claimed = deliveries.map((delivery) => new DeliveryUnderLease(delivery, delivery.secretIds, first, claim))
       // Places stay reserved until the attempts are counted: their destination may have to be loaded first

@@ -74,7 +74,7 @@ export class Recording {
    */
   unrecorded(deliveries: ReadonlyArray<ClaimedDelivery>): ReadonlyMap<DeliveryId, NextStep> {
     const found = new Map<DeliveryId, NextStep>()
-    if (!deliveries.some(({ abandoned }) => abandoned > 0)) return found
+    if (!deliveries.some(({ interrupted }) => interrupted > 0)) return found
     const ids = new Set(deliveries.map(({ id }) => id))
     for (const { delivery, next } of [...this.#flushing, ...this.#finished])
       if (ids.has(delivery.id)) found.set(delivery.id, next)

@@ -157,15 +157,18 @@ export const events = Effect.gen(function* () {
       lease uuid,
       claimed_at timestamptz,
       leased_until timestamptz,
-      -- How many claims were abandoned, because their workers died: they take none of its automatic attempts, and it rests
-      -- for longer after each
+      -- How many claims were abandoned, because their workers died: it rests for longer after each. And how many attempts
+      -- were interrupted thereby: they take none of its automatic attempts
       abandoned smallint NOT NULL DEFAULT 0,
+      interrupted smallint NOT NULL DEFAULT 0,
       traceparent text,
       created_at timestamptz NOT NULL,
       PRIMARY KEY (organization_id, environment, id),
       CHECK ((lease IS NULL) = (leased_until IS NULL)),
       CHECK (lease IS NULL OR claimed_at IS NOT NULL)
     ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2)`
+  // Claims whose workers have not confirmed them: none of their attempts has begun. The ids are UUIDv7
+  yield* sql`CREATE TABLE payments.unconfirmed_claims (lease uuid PRIMARY KEY)`
   yield* sql`CREATE INDEX delivery_queue_due ON payments.delivery_queue (next_attempt_at)`
   // An endpoint's deliveries in due order: those of slow endpoints are claimed separately, however many others wait,
   // and a deleted endpoint's are found at once
