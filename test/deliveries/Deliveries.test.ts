@@ -229,62 +229,6 @@ onSharedService("the history of deliveries", (it) => {
     })
   )
 
-  it.effect("stays readable when the endpoint is deleted, and says so of what was still waiting", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const { endpoint, ids, path, tenant } = yield* endpointWith(1)
-      const endpointPath = `/v2/organizations/${tenant.id}/integrations/endpoints/${endpoint.id}`
-      const deleted = yield* request("DELETE", endpointPath, { key: tenant.key })
-      expect(deleted.status, deleted.text).toBe(204)
-      const ended = { state: "failed", attemptCount: 0, lastErrorCode: "endpoint_deleted", nextAttemptAt: null }
-      expect(dataOf(yield* read(tenant, path))).toMatchObject([ended])
-      expect((yield* read(tenant, `/deliveries/${ids[0]}`)).json).toMatchObject({ ...ended, attempts: [] })
-    })
-  )
-
-  const refusedQueries = {
-    "limit=0": "limit",
-    "limit=101": "limit",
-    "limit=ten": "limit",
-    "limit=1.5": "limit",
-    "starting_after=1": "starting_after",
-    "state=sent": "state",
-    "type=payment.unknown": "type",
-    "created_gte=-1": "created_gte",
-    "created_lte=4102444801": "created_lte",
-    "created_lte=soon": "created_lte",
-    "colour=red": "colour"
-  }
-  for (const [query, field] of Object.entries(refusedQueries)) {
-    it.effect(`refuses ${query} and names the field`, () =>
-      Effect.gen(function* () {
-        const { path, tenant } = yield* endpointWith(0)
-        const answer = yield* read(tenant, `${path}?${query}`)
-        expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([422, "validation_failed", [field]])
-      })
-    )
-  }
-
-  it.effect("is nobody else's: not another organization's, not the other environment's", () =>
-    Effect.gen(function* () {
-      const { makeKey } = yield* TestService
-      const { ids, path, tenant } = yield* endpointWith(1)
-      const stranger = yield* makeTenant
-      const liveKey = yield* makeKey(tenant.id, ["*", "webhook-endpoints:*"], { mode: "live" })
-      for (const caller of [stranger, { id: tenant.id, key: liveKey }]) {
-        for (const hidden of [path, `/deliveries/${ids[0]}`]) {
-          const answer = yield* read(caller, hidden)
-          expect([answer.status, answer.json["code"]]).toEqual([404, "resource_not_found"])
-        }
-      }
-      const unknown = "01900000-0000-7000-8000-000000000000"
-      for (const missing of [`/endpoints/${unknown}/deliveries`, `/deliveries/${unknown}`]) {
-        expect((yield* read(tenant, missing)).status).toBe(404)
-      }
-      expect((yield* read(tenant, "/deliveries/no-uuid")).status).toBe(422)
-    })
-  )
-
   it.effect("does not take another endpoint's delivery for a place in it", () =>
     Effect.gen(function* () {
       const { path, tenant } = yield* endpointWith(2)

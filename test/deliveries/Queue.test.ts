@@ -38,32 +38,6 @@ const openCipher: Cipher["Type"] = {
 const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("claim", (it) => {
-  it.effect("takes what is due, with all that the attempt needs", () =>
-    Effect.gen(function* () {
-      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
-      const endpoint = yield* makeEndpoint
-      const [due] = yield* seed(endpoint)
-      yield* seed(endpoint, { dueInSeconds: 60 })
-      const claimed = yield* claimOne(queues[0])
-      expect(claimed).toMatchObject({
-        organizationId: endpoint.organizationId,
-        environment: "sandbox",
-        id: due,
-        attempt: 1,
-        trigger: "automatic",
-        endpointId: endpoint.id,
-        eventId: `svc_evt_${due}`,
-        payload: `{"of":"${due}"}`,
-        secretIds: [endpoint.secretId],
-        traceparent: null
-      })
-      const row = yield* delivery(claimed.id)
-      expect(row).toMatchObject({ state: "queued", attemptCount: 1, leased: true, due: false })
-      expect(row.dueIn).toBeGreaterThan(10)
-      expect(row.dueIn).toBeLessThanOrEqual(15)
-    })
-  )
-
   it.effect("never takes more than its limit, also by a plan from when the queue was empty", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed, sql } = yield* emptyBench
@@ -344,36 +318,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       yield* queues[0].finish([finished({ ...one, ctid: other.ctid }, 204, { state: "delivered" })])
       expect(yield* delivery(one.id)).toMatchObject({ state: "delivered", lastHttpStatus: 204 })
       expect(yield* delivery(other.id)).toMatchObject({ state: "queued", leased: true, lastHttpStatus: null })
-    })
-  )
-
-  it.effect("that has ended makes the delivery due again, and its attempt is in the history", () =>
-    Effect.gen(function* () {
-      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const [id] = yield* seed(yield* makeEndpoint)
-      const first = yield* claimOne(queues[0])
-      expect(yield* claimFrom(queues[1], idle)).toEqual([])
-      yield* elapse([first.id])
-      const second = yield* claimOne(queues[1])
-      expect(second).toMatchObject({ id, attempt: 2, trigger: "automatic" })
-      expect(second.lease).not.toBe(first.lease)
-      expect(yield* attempts(first.id)).toEqual([
-        { number: 1, trigger: "automatic", durationMs: null, httpStatus: null, errorCode: "interrupted" }
-      ])
-      yield* queues[1].finish([finished(second, 204, { state: "delivered" })])
-      expect(yield* delivery(first.id)).toMatchObject({
-        state: "delivered",
-        attemptCount: 2,
-        leased: false,
-        dueIn: null,
-        finished: true,
-        lastHttpStatus: 204,
-        lastErrorCode: null
-      })
-      expect((yield* attempts(first.id)).map(({ number, errorCode }) => [number, errorCode])).toEqual([
-        [1, "interrupted"],
-        [2, null]
-      ])
     })
   )
 
@@ -663,18 +607,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("waits as long as its next step says, from the record of the attempt on", () =>
-    Effect.gen(function* () {
-      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
-      yield* seed(yield* makeEndpoint)
-      const claimed = yield* claimOne(queues[0])
-      yield* queues[0].finish([finished(claimed, 503, retry("3 hours"))])
-      const { dueIn } = yield* delivery(claimed.id)
-      expect(dueIn).toBeGreaterThan(3 * 3600 - 10)
-      expect(dueIn).toBeLessThanOrEqual(3 * 3600)
-    })
-  )
-
   it.effect("is recorded with others in one flush, each by its own outcome", () =>
     Effect.gen(function* () {
       const { attempts, delivery, makeEndpoint, queues, seed } = yield* emptyBench
@@ -706,21 +638,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the secrets of a delivery", (it) => {
-  const hours = (count: number) => Duration.hours(count)
-
-  /** Adds the previous secret of an endpoint, retired this long ago. */
-  const retired = Effect.fnUntraced(function* (ago: Duration.Duration) {
-    const { makeEndpoint, sql } = yield* QueueBench
-    const endpoint = yield* makeEndpoint
-    const previous = crypto.randomUUID()
-    yield* sql`
-      INSERT INTO payments.endpoint_secrets
-        (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at, retired_at)
-      VALUES (${endpoint.organizationId}, 'sandbox', ${previous}, ${endpoint.id}, 'test', ${Buffer.from("old")},
-        now() - interval '90 days', now() - ${Duration.toMillis(ago)} * interval '1 millisecond')`
-    return { endpoint, current: endpoint.secretId, previous }
-  })
-
   /** The texts of the secrets that sign; an error's message where it can't be signed. */
   const signing = Effect.fnUntraced(function* (queue: Queue["Type"], delivery: ClaimedDelivery) {
     const destinations = new Destinations(queue, openCipher)
@@ -730,33 +647,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
       onRight: ({ secrets }) => secrets.map(Redacted.value)
     })
   })
-
-  it.effect("are both within 24 hours of a rotation, the current one first", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { current, endpoint, previous } = yield* retired(hours(23))
-      yield* seed(endpoint, { secretIds: [current, previous], age: hours(1) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["sealed", "old"])
-    })
-  )
-
-  it.effect("lose the previous one when the 24 hours are over", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { current, endpoint, previous } = yield* retired(hours(25))
-      yield* seed(endpoint, { secretIds: [current, previous], age: hours(2) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["sealed"])
-    })
-  )
-
-  it.effect("are the previous one alone where it was queued before the rotation, up to 72 hours", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { endpoint, previous } = yield* retired(hours(48))
-      yield* seed(endpoint, { secretIds: [previous], age: hours(49) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["old"])
-    })
-  )
 
   it.effect("are read once for all deliveries that are bound to one that was erased, which the current one signs", () =>
     Effect.gen(function* () {

@@ -121,39 +121,6 @@ const startWorker = Effect.gen(function* () {
   yield* Layer.build(deliveryLayer(options)).pipe(Effect.provide(services), Effect.provide(storage))
 }).pipe(Effect.orDie)
 
-/** The sessions that listen for announcements: the backends' ids. */
-const listeners = Effect.flatMap(
-  TestService,
-  ({ sql }) => sql<{ pid: number }>`
-    SELECT pid FROM pg_stat_activity
-    WHERE datname = current_database() AND state = 'idle' AND query LIKE 'LISTEN %'`
-)
-
-onService({ delivery: slowPoll })("an event that was just stored", (it) => {
-  it.scoped("wakes its process's worker: the consumer is hit long before the next poll", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
-    })
-  )
-})
-
-onService({ roles: { api: true, worker: false }, delivery: slowPoll })("an event that was just stored", (it) => {
-  it.scoped("wakes the workers of other processes", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      yield* startWorker
-      yield* eventually(
-        "a listening worker",
-        Effect.map(listeners, (found) => (found.length === 2 ? Option.some(true) : Option.none()))
-      )
-      yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
-    })
-  )
-})
-
 /** A worker of its own whose consumer holds its one attempt back. Closing the scope tells it to stop. */
 const heldAttempt = Effect.gen(function* () {
   const consumer = yield* makeConsumer

@@ -163,26 +163,6 @@ onSharedService("an endpoint", (it) => {
     })
   )
 
-  it.scoped("that is deleted ends whatever waits for it or is under way, and nothing of others", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, send, tenant } = yield* makeDestination()
-      const neighbour = yield* makeDestination()
-      const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
-      const theirs = { organizationId: neighbour.tenant.id, endpointId: neighbour.id, state: "queued" } as const
-      yield* storeDeliveries({ ...of, count: 3 })
-      yield* storeDeliveries({ ...theirs, count: 2 })
-      const underWay = yield* storeDeliveries({ ...of, count: 2 })
-      yield* sql`
-        UPDATE payments.delivery_queue SET lease = gen_random_uuid(), claimed_at = now(), leased_until = now()
-        WHERE id = ANY (${underWay}::uuid[])`
-      expect((yield* send("DELETE")).status).toBe(204)
-      expect(yield* statesOf(id)).toEqual({ failed: 5 })
-      expect(yield* statesOf(neighbour.id)).toEqual({ queued: 2 })
-      expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
-    })
-  )
-
   it.scoped(
     "that is deleted with a long queue is gone at once, gets none of it, and leaves the end of it to the housekeeping",
     () =>
@@ -274,23 +254,6 @@ onSharedService("an endpoint", (it) => {
       yield* Context.get(services, Endpoints).endDeleted
       expect(listed(yield* send("GET", "/deliveries"))).toMatchObject([endedByDeletion])
       expect(listed(yield* neighbour.send("GET", "/deliveries"))).toMatchObject([{ state: "delivered" }])
-    })
-  )
-
-  it.scoped("that is deleted is none of another tenant's or environment's", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization, request } = yield* TestService
-      const { base, id, send, tenant } = yield* makeDestination()
-      const live = yield* makeKey(tenant.id, ["webhook-endpoints:*"], { mode: "live" })
-      expectFailure(yield* send("DELETE", "", { key: live }), notFound)
-      const foreign = `/v2/organizations/${organization.id}/integrations/endpoints/${id}`
-      expectFailure(yield* request("DELETE", foreign, { key: organization.testKey }), notFound)
-      const read = yield* makeKey(tenant.id, ["webhook-endpoints:read"])
-      expectFailure(yield* request("DELETE", `${base}/endpoints/${id}`, { key: read }), {
-        status: 403,
-        code: "endpoint_management_forbidden"
-      })
-      expect((yield* send("GET")).status).toBe(200)
     })
   )
 

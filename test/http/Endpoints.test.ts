@@ -158,21 +158,6 @@ onSharedService("endpoints", (it) => {
     })
   )
 
-  it.effect("never change their URL", () =>
-    Effect.gen(function* () {
-      const { create, send } = yield* newCaller
-      const created = yield* create()
-      const answer = yield* send("PATCH", `/${created.json["id"]}`, {
-        body: { name: "Moved", url: "http://localhost:2/hook" }
-      })
-      expectFailure(answer, { status: 422, code: "validation_failed", fields: ["url"] })
-      expect((yield* send("GET", `/${created.json["id"]}`)).json).toMatchObject({
-        name: "Orders",
-        url: created.json["url"]
-      })
-    })
-  )
-
   it.effect("from before subscriptions existed count as subscribed to payment.succeeded", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService
@@ -180,21 +165,6 @@ onSharedService("endpoints", (it) => {
       const id = idOf(yield* create({ events: ["payment.failed"] }))
       yield* sql`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
       expect((yield* send("GET", `/${id}`)).json["events"]).toEqual(["payment.succeeded"])
-    })
-  )
-
-  it.effect("that were deleted, or never existed, are not found", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { create, send } = yield* newCaller
-      const id = idOf(yield* create())
-      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
-      for (const gone of [id, randomUUID()]) {
-        const notFound = { status: 404, code: "resource_not_found", fields: [] }
-        expectFailure(yield* send("GET", `/${gone}`), notFound)
-        expectFailure(yield* send("PATCH", `/${gone}`, { body: { active: true } }), notFound)
-      }
-      expect(listed((yield* send("GET")).json)).toEqual([])
     })
   )
 

@@ -280,20 +280,6 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     })
   )
 
-  it.effect("takes no body, and refuses query parameters and unknown deliveries", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      const stranger = yield* makeTenant
-      expectFailure(yield* retry(stranger, id), { status: 404, code: "resource_not_found" })
-      expectFailure(yield* retry(tenant, randomUUID()), { status: 404, code: "resource_not_found" })
-      expectFailure(yield* retry(tenant, "1"), { status: 422, code: "validation_failed", fields: ["id"] })
-      const withQuery = yield* request("POST", path(tenant, `/deliveries/${id}/retry?force=true`), { key: tenant.key })
-      expectFailure(withQuery, { status: 422, code: "validation_failed", fields: ["force"] })
-      expect(yield* stored(id)).toMatchObject({ state: "failed", queued_count: null })
-    })
-  )
-
   it.effect("asked for twenty times at once is made once", () =>
     Effect.gen(function* () {
       const { id, tenant } = yield* failedDelivery()

@@ -84,20 +84,4 @@ onSharedService("the statistics", (it) => {
       expectFailure(yield* read(tenant, "", stranger.key), { status: 403, code: "organization_access_denied" })
     })
   )
-
-  it.effect("are of 1 to 90 whole days", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      for (const query of ["days=0", "days=91", "days=-1", "days=1.5", "days=", "days=ten", "days=9999999999999999"]) {
-        expectFailure(
-          yield* read(tenant, `?${query}`),
-          { status: 422, code: "validation_failed", fields: ["days"] },
-          query
-        )
-      }
-      const twice = { status: 422, code: "validation_failed", fields: ["days"] }
-      expectFailure(yield* read(tenant, "?days=1&days=2"), twice)
-      expectFailure(yield* read(tenant, "?day=1"), { ...twice, fields: ["day"] })
-    })
-  )
 })
