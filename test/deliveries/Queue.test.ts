@@ -1,12 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
-import {
-  automaticDelays,
-  jitter,
-  maxAbandoned,
-  maxAttempts,
-  maxAutomaticAttempts
-} from "../../src/deliveries/RetryPolicy.ts"
+import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
@@ -529,34 +523,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("has all of its automatic attempts left after workers died at it", () =>
-    Effect.gen(function* () {
-      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const ids = yield* seed(yield* makeEndpoint)
-      const [id] = ids
-      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
-      const claim = Effect.tap(claimOne(queues[0]), () => elapse(ids))
-      yield* claim
-      yield* claim
-      expect(yield* claimFrom(queues[0], idle)).toEqual([])
-      for (let made = 1; made <= maxAutomaticAttempts; made += 1) {
-        yield* elapse(ids)
-        expect(yield* delivery(id)).toMatchObject({ state: "queued", due: true })
-        const claimed = yield* claimOne(queues[0])
-        const outcome = { httpStatus: 503, errorCode: "http_error", durationMs: 1, retryAfter: null } as const
-        const next = yield* nextStep(claimed, outcome)
-        if (next.state === "queued") {
-          // The waits are those before the second attempt, the third and so on
-          const usual = Duration.toMillis(automaticDelays[made] ?? 0)
-          expect(Duration.toMillis(next.delay)).toBeGreaterThanOrEqual(usual * jitter.min)
-          expect(Duration.toMillis(next.delay)).toBeLessThanOrEqual(usual * jitter.max)
-        }
-        yield* queues[0].finish([{ delivery: claimed, startedAt: Date.now(), outcome, next }])
-      }
-      expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 2 + maxAutomaticAttempts })
-    })
-  )
-
   it.effect("that a person sends again sees one attempt, even if the first worker that claims it dies", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
@@ -574,17 +540,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
         { number: 3, trigger: "manual", errorCode: "interrupted" },
         { number: 4, trigger: "manual", errorCode: "http_error" }
       ])
-    })
-  )
-
-  it.effect("may be sent again up to its twelfth attempt, also where that one is cut off", () =>
-    Effect.gen(function* () {
-      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const ids = yield* seed(yield* makeEndpoint, { attemptCount: 11, trigger: "manual" })
-      expect((yield* claimOne(queues[0])).attempt).toBe(12)
-      yield* elapse(ids)
-      expect(yield* claimFrom(queues[0], idle)).toEqual([])
-      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 12 })
     })
   )
 

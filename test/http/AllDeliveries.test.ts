@@ -13,7 +13,6 @@ import {
   subscribe,
   type Tenant
 } from "../inbound/Notifications.ts"
-import { expectFailure } from "./Refusals.ts"
 
 const get = (tenant: Tenant, rest: string) =>
   Effect.flatMap(TestService, ({ request }) =>
@@ -34,8 +33,6 @@ const list = (tenant: Tenant, query: Readonly<Record<string, string | number>> =
     }
   })
 }
-
-const invalid = (...fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
 /** A tenant with deliveries of every state to two endpoints and to one that was deleted; ids, newest first. */
 const history = Effect.gen(function* () {
@@ -146,22 +143,6 @@ onSharedService("the deliveries to all endpoints", (it) => {
       expect((yield* list(yield* makeTenant, { event_id: eventId })).ids).toEqual([])
       expect((yield* list(tenant, { event_id: `svc_evt_${"0".repeat(64)}` })).ids).toEqual([])
       expect((yield* list(tenant, { endpoint_id: randomUUID() })).ids).toEqual([])
-    })
-  )
-
-  it.effect("are each tenant's own in each environment, cursors included", () =>
-    Effect.gen(function* () {
-      const { stored, tenant } = yield* history
-      const { makeKey, request } = yield* TestService
-      const stranger = yield* makeTenant
-      expect((yield* list(stranger)).ids).toEqual([])
-      const live = yield* makeKey(tenant.id, ["webhook-endpoints:read"], { mode: "live" }).pipe(Effect.orDie)
-      const path = `/v2/organizations/${tenant.id}/integrations/deliveries`
-      expect((yield* request("GET", path, { key: live })).json).toEqual({ data: [], has_more: false })
-      const cursor = `starting_after=${stored[2]?.id}`
-      expectFailure(yield* request("GET", `${path}?${cursor}`, { key: live }), invalid("starting_after"))
-      expectFailure(yield* get(stranger, `/deliveries?${cursor}`), invalid("starting_after"))
-      expectFailure(yield* get(tenant, `/deliveries?starting_after=${randomUUID()}`), invalid("starting_after"))
     })
   )
 })

@@ -2,7 +2,6 @@ import { setTimeout } from "node:timers/promises"
 import { SqlClient, type Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { AuditRetention } from "../../src/identity/audit/AuditRetention.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
@@ -492,38 +491,6 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
         WHERE organization_id = ${tenant.id}`
       expect(yield* refusal(paid)).toMatchObject({ _tag: "ReplayRefused", reason: "account_not_linked" })
       expect(yield* deliveriesOf(tenant)).toEqual([])
-    })
-  )
-
-  it.effect("and audit records are removed when their time is over, however many, and no others", () =>
-    Effect.gen(function* () {
-      const { organization, services, sql } = yield* TestService
-      const { clean } = yield* receipts
-      yield* sql`
-        INSERT INTO payments.receipts
-          (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at, month)
-        SELECT environment, 'evt_' || age || '_' || n, 'x', false, 'ignored', now() - age::interval, now() - age::interval, 'infinity'
-        FROM (VALUES ('sandbox', '400 days 1 minute', 2500), ('production', '400 days 1 minute', 3), ('sandbox', '399 days', 2),
-          ('production', '399 days', 2)) AS kind (environment, age, amount), generate_series(1, amount) AS n`
-      yield* sql`
-        INSERT INTO payments.audit_log
-          (organization_id, id, author_kind, author_id, action, target_type, target_id, request_id, at)
-        SELECT ${organization.id}, gen_random_uuid(), 'operator', 'root', 'x', age, n::text, '', now() - age::interval
-        FROM (VALUES ('730 days 1 minute', 2500), ('729 days', 2)) AS kind (age, amount), generate_series(1, amount) AS n`
-      yield* clean
-      yield* Context.get(services, AuditRetention).clean
-      expect(
-        yield* sql`
-          SELECT environment, count(*)::int AS count FROM payments.receipts WHERE type = 'x'
-          GROUP BY environment ORDER BY environment`
-      ).toEqual([
-        { environment: "production", count: 2 },
-        { environment: "sandbox", count: 2 }
-      ])
-      expect(yield* sql`SELECT DISTINCT target_type AS age FROM payments.audit_log WHERE action = 'x'`).toEqual([
-        { age: "729 days" }
-      ])
-      expect((yield* sql`SELECT 1 FROM payments.receipts WHERE type <> 'x'`).length).toBeGreaterThan(0)
     })
   )
 })
