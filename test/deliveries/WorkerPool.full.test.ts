@@ -4,7 +4,7 @@ import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/Service.ts"
 import { tell } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { attempted, deliveriesOf, send } from "./Sending.ts"
@@ -38,11 +38,10 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
       expect(
         yield* sql`SELECT 1 FROM payments.deliveries d, unnest(d.attempts) WHERE d.endpoint_id = ${dying.id}`
       ).toEqual([])
-      yield* eventually(
+      yield* eventuallyIs(
         "the records",
-        Effect.map(deliveriesOf(other, endpoint.id), (all) =>
-          all.length === 10 && all.every(({ state }) => state === "delivered") ? Option.some(true) : Option.none()
-        )
+        deliveriesOf(other, endpoint.id),
+        (all) => all.length === 10 && all.every(({ state }) => state === "delivered")
       )
       release()
     })

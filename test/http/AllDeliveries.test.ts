@@ -3,9 +3,10 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { endDeliveries, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import {
   accepted,
+  asTenant,
   atEndpoints,
   makeTenant,
   notification,
@@ -14,17 +15,12 @@ import {
   type Tenant
 } from "../inbound/Notifications.ts"
 
-const get = (tenant: Tenant, rest: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", `/v2/organizations/${tenant.id}/integrations${rest}`, { key: tenant.key })
-  )
-
 const rowsOf = (json: Record<string, unknown>) =>
   Array.from(Object(json["data"]), (row): Readonly<Record<string, unknown>> => Object(row))
 
 const list = (tenant: Tenant, query: Readonly<Record<string, string | number>> = {}) => {
   const search = Object.entries(query).map(([name, value]) => `${name}=${value}`)
-  return Effect.map(get(tenant, `/deliveries?${search.join("&")}`), (answer) => {
+  return Effect.map(asTenant(tenant, "GET", `/deliveries?${search.join("&")}`), (answer) => {
     expect(answer.status, answer.text).toBe(200)
     return {
       ids: rowsOf(answer.json).map(({ id }) => String(id)),
@@ -77,7 +73,7 @@ onSharedService("the deliveries to all endpoints", (it) => {
       expect(met).toEqual(ids)
       // Each as its endpoint's own history shows it
       for (const row of all.rows) {
-        const own = yield* get(tenant, `/endpoints/${String(row["endpointId"])}/deliveries`)
+        const own = yield* asTenant(tenant, "GET", `/endpoints/${String(row["endpointId"])}/deliveries`)
         expect(rowsOf(own.json).find(({ id }) => id === row["id"])).toEqual(row)
       }
     })
@@ -123,7 +119,7 @@ onSharedService("the deliveries to all endpoints", (it) => {
       const [one, other] = [yield* subscribe(tenant), yield* subscribe(tenant)]
       yield* accepted(notify(notification(tenant.accountId, { object: { ...paymentIntent, id: "pi_looked_for" } })))
       yield* accepted(notify(notification(tenant.accountId, { object: { ...paymentIntent, id: "pi_other" } })))
-      const events = rowsOf((yield* get(tenant, "/events?payment_id=pi_looked_for")).json)
+      const events = rowsOf((yield* asTenant(tenant, "GET", "/events?payment_id=pi_looked_for")).json)
       const eventId = String(events[0]?.["id"])
       const its = yield* list(tenant, { event_id: eventId })
       expect(its.rows.map(({ endpointId }) => endpointId).toSorted()).toEqual([one.id, other.id].toSorted())

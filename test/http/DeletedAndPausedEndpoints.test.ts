@@ -5,8 +5,9 @@ import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { batchSize } from "../../src/storage/Batches.ts"
 import { endQueued, queueAgain, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs } from "../harness/Eventually.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
+import { waitsForLock } from "../storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
 type Json = Record<string, unknown>
@@ -133,23 +134,16 @@ onSharedService("an endpoint", (it) => {
             Effect.gen(function* () {
               yield* sql`SELECT 1 FROM payments.deliveries WHERE id = ${waiting} FOR UPDATE`
               const deletion = yield* Effect.fork(send("DELETE"))
-              yield* eventually(
-                "a deletion that waits",
-                Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted`, (rows) =>
-                  rows.length > 0 ? Option.some(rows) : Option.none()
-                )
-              )
+              yield* waitsForLock(sql, "a deletion that waits", "%")
               release()
               yield* received(consumer, 1)
               yield* payment(neighbour.tenant)
-              yield* eventually(
+              yield* eventuallyIs(
                 "the records of both attempts",
-                Effect.map(
-                  sql`
+                sql`
                     SELECT 1 FROM payments.deliveries WHERE state = 'delivered'
                       AND organization_id IN (${tenant.id}, ${neighbour.tenant.id})`,
-                  (rows) => (rows.length === 2 ? Option.some(rows) : Option.none())
-                )
+                (rows) => rows.length === 2
               )
               return deletion
             })

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
@@ -9,7 +9,7 @@ import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 import { SlowReads } from "../../src/kit/SlowReads.ts"
 import { nameServer } from "../endpoints/DestinationNameServer.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import { onService, onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
@@ -191,10 +191,7 @@ onSharedService("endpoints", (it) => {
               WHERE NOT l.granted AND d.datname = current_database()`,
             ([row]) => row?.count ?? 0
           )
-          yield* eventually(
-            "a count that waits",
-            Effect.map(waits, (count) => (count > 0 ? Option.some(count) : Option.none()))
-          )
+          yield* eventuallyIs("a count that waits", waits, (count) => count > 0)
           // Others are answered meanwhile
           expect((yield* other.send("GET", `/${theirs}`)).status).toBe(200)
           return { answers, waiting: yield* waits }

@@ -6,9 +6,9 @@ import { Deliveries } from "../../src/deliveries/api/Deliveries.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { answering, attempted, attemptsIn, send } from "../deliveries/Sending.ts"
 import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { waitsForLock } from "../storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** A tenant with one delivery that has failed, as an attempt leaves it. */
@@ -24,15 +24,8 @@ const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
   return { tenant, endpoint, id: row?.id ?? "" }
 })
 
-const path = (tenant: Pick<Tenant, "id">, rest: string) => `/v2/organizations/${tenant.id}/integrations${rest}`
-
 const retry = (tenant: Pick<Tenant, "id" | "key">, id: string, key?: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", path(tenant, `/deliveries/${id}/retry`), {
-      key: tenant.key,
-      ...(key === undefined ? {} : { headers: { "idempotency-key": key } })
-    })
-  )
+  asTenant(tenant, "POST", `/deliveries/${id}/retry`, key === undefined ? {} : { headers: { "idempotency-key": key } })
 
 /** As its rows say it: the history's, and the queue's where it waits. */
 const stored = (id: string) =>
@@ -83,7 +76,6 @@ const rotated = Effect.fnUntraced(function* (endpointId: string, ago: string) {
 onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
   it.effect("queues the failed delivery at once for a manual attempt, and answers it", () =>
     Effect.gen(function* () {
-      const { request } = yield* TestService
       const { endpoint, id, tenant } = yield* failedDelivery()
       const answer = yield* retry(tenant, id)
       expect(answer.status, answer.text).toBe(200)
@@ -102,7 +94,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
         lastErrorCode: "http_error"
       })
       expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
-      const read = yield* request("GET", path(tenant, `/deliveries/${id}`), { key: tenant.key })
+      const read = yield* asTenant(tenant, "GET", `/deliveries/${id}`)
       expect(read.json).toMatchObject(answer.json)
     })
   )
@@ -177,14 +169,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
             Effect.zipRight(
               Effect.zipRight(endQueued(sql, sql`id = ${id}`, "failed"), Deferred.succeed(ended, undefined)),
               // Until the re-send stands in line
-              eventually(
-                "a statement that waits for the row",
-                Effect.map(
-                  sql`
-                    SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-                  (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
-                )
-              )
+              waitsForLock(sql, "a statement that waits for the row", "%")
             )
           ),
           Effect.zipRight(Deferred.await(ended), retry(tenant, id))
@@ -269,10 +254,10 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
 
   it.effect("passes just within the limits: after 11 attempts, before 72 hours, of a paused endpoint", () =>
     Effect.gen(function* () {
-      const { request, sql } = yield* TestService
+      const { sql } = yield* TestService
       const { endpoint, id, tenant } = yield* failedDelivery(11)
       yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
-      yield* request("PATCH", path(tenant, `/endpoints/${endpoint.id}`), { key: tenant.key, body: { active: false } })
+      yield* asTenant(tenant, "PATCH", `/endpoints/${endpoint.id}`, { body: { active: false } })
       expect((yield* retry(tenant, id)).status).toBe(200)
     })
   )

@@ -2,14 +2,18 @@ import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import {
+  accepted,
+  asTenant,
+  makeTenant,
+  notification,
+  notify,
+  subscribe,
+  type Tenant
+} from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
-const pathOf = (tenant: Pick<Tenant, "id">, query = "") =>
-  `/v2/organizations/${tenant.id}/integrations/statistics${query}`
-
-const read = (tenant: Tenant, query = "", key = tenant.key) =>
-  Effect.flatMap(TestService, ({ request }) => request("GET", pathOf(tenant, query), { key }))
+const read = (tenant: Tenant, query = "", key = tenant.key) => asTenant(tenant, "GET", `/statistics${query}`, { key })
 
 const millisPerDay = 86_400_000
 

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { checkoutSession, secretMark } from "../events/ProviderEvents.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, notify, signature, subscribe } from "./Notifications.ts"
+import { makeTenant, newEventId, notification, notify, setActive, signature, subscribe } from "./Notifications.ts"
 
 /** What is stored of one provider event. */
 const storedOf = (providerEventId: string) =>
@@ -195,22 +195,16 @@ onSharedService("the provider's entry", (it) => {
     "delivers to the active endpoints of the account's organization that subscribe to the type, to no others",
     () =>
       Effect.gen(function* () {
-        const { request } = yield* TestService
         const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
         const subscribed = yield* subscribe(tenant)
         yield* subscribe(tenant, ["payment.failed", "checkout.completed"])
         yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
         const paused = yield* subscribe(tenant)
-        const pause = (active: boolean) =>
-          request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${paused.id}`, {
-            key: tenant.key,
-            body: { active }
-          })
-        expect((yield* pause(false)).status).toBe(200)
+        yield* setActive(tenant, paused, false)
         const whilePaused = newEventId()
         yield* notify(notification(tenant.accountId, { id: whilePaused }))
         expect((yield* storedOf(whilePaused)).deliveries.map(({ endpointId }) => endpointId)).toEqual([subscribed.id])
-        expect((yield* pause(true)).status).toBe(200)
+        yield* setActive(tenant, paused, true)
         const afterwards = newEventId()
         yield* notify(notification(tenant.accountId, { id: afterwards }))
         expect((yield* storedOf(afterwards)).deliveries.map(({ endpointId }) => endpointId)).toEqual(
