@@ -75,21 +75,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
     })
   )
 
-  it.effect("respects the cap per endpoint, those in flight included", () =>
-    Effect.gen(function* () {
-      const { makeEndpoint, queues, seed } = yield* emptyBench
-      const [busy, saturated, fresh] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
-      for (const endpoint of [busy, saturated, fresh]) yield* seed(endpoint, { count: 20 })
-      const inFlight = new Map([
-        [busy.id, 3],
-        [saturated.id, 5]
-      ])
-      const claimed = yield* claimFrom(queues[0], { ...idle, perEndpoint: 5, inFlight })
-      const counts = [busy, saturated, fresh].map(({ id }) => claimed.filter((one) => one.endpointId === id).length)
-      expect(counts).toEqual([2, 0, 5])
-    })
-  )
-
   it.effect("takes turns: two hundred due of one endpoint leave the other's one in the same claim", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed } = yield* emptyBench

@@ -1,8 +1,8 @@
 import type { Server, Socket } from "node:net"
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 
 /** Has a server of `node:http` or `node:net` listen on loopback, and answers its port. It ends with the scope, open connections included. */
-export const listening = (server: Server) =>
+export const listening = (server: Server, host = "127.0.0.1"): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<{ readonly port: number; readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
@@ -10,7 +10,7 @@ export const listening = (server: Server) =>
         sockets.add(socket)
         socket.on("error", () => {}).on("close", () => sockets.delete(socket))
       })
-      server.listen(0, "127.0.0.1", () => {
+      server.listen(0, host, () => {
         const address = server.address()
         const port = typeof address === "object" && address !== null ? address.port : 0
         const close = () => {

@@ -23,10 +23,10 @@ const makeTenant = Effect.gen(function* () {
   return { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]) }
 })
 
+/** A subscription of twelve prices, of which the provider's notifications name ten. */
 const settled = (providerEventId: string) =>
   eventually("the receipt", Effect.map(outcomeOf(providerEventId), Option.fromNullable))
 
-/** A subscription of twelve prices, of which the provider's notifications name ten. */
 const makeSubscription = Effect.gen(function* () {
   const { emulator } = yield* TestService
   const tenant = yield* makeTenant
@@ -35,8 +35,8 @@ const makeSubscription = Effect.gen(function* () {
     account: tenant.accountId,
     items: 12
   })
-  // The provider's own notifications of it reach no endpoint that is made later
-  for (const event of events) yield* settled(event.id)
+  // An endpoint that is created later gets none of them
+  yield* Effect.forEach(events, (event) => settled(event.id))
   const items = dataOf(yield* tenant.atProvider(`/subscription_items?subscription=${id}&limit=100`))
   expect(items).toHaveLength(12)
   const price = part(items.at(-1), "price")
