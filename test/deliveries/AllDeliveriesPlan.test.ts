@@ -1,11 +1,12 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
 import { makeAllDeliveriesRepo } from "../../src/deliveries/api/AllDeliveriesRepo.ts"
 import { EndpointId, firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
 import { alongIndex } from "../../src/storage/BoundedReads.ts"
-import { databaseLayer, transaction } from "../../src/storage/Database.ts"
+import { transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { connect } from "../storage/PartitionBed.ts"
 import { readBy } from "../storage/PlanRows.ts"
 
 const tenant = {
@@ -21,9 +22,7 @@ const perDay = 3_000
 describe("the deliveries to all endpoints", () => {
   it.scopedLive("are found along an index, however many there are", () =>
     Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "60 seconds" })
-      const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
+      const sql = yield* connect(yield* createMigratedDatabase, "60 seconds", 2)
       const today = Math.floor(Date.now() / 86_400_000) * 86_400_000
       for (let ago = 0; ago < days; ago += 1) {
         const day = new Date(today - ago * 86_400_000)

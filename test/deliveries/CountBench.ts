@@ -113,6 +113,24 @@ export const makeEndpoint = Effect.fnUntraced(function* ({ environment, organiza
   return id
 })
 
+/** A shop with an endpoint beside which nothing is stored, and whose counts begin so long ago. */
+export const countedShop = Effect.fnUntraced(function* (ago: number) {
+  yield* empty
+  const { sandbox } = yield* makeShop
+  const endpoint = yield* makeEndpoint(sandbox)
+  const now = yield* timeNow
+  yield* beginAt(now - ago)
+  return { sandbox, endpoint, now }
+})
+
+/** Sets the clock forward, and counts what is stored from a minute before on, and what may have changed. */
+export const countAfter = (millis: number) =>
+  Effect.gen(function* () {
+    yield* forward(millis)
+    yield* beginAt((yield* timeNow) - minute)
+    yield* count
+  })
+
 export const deliver = Effect.fnUntraced(function* (
   { environment, organizationId }: Shop,
   endpointId: EndpointId,

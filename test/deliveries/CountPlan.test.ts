@@ -6,6 +6,7 @@ import { slotMillis, slotOf } from "../../src/deliveries/statistics/Slots.ts"
 import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { connect } from "../storage/PartitionBed.ts"
 import { readBy } from "../storage/PlanRows.ts"
 
 /** How many tenants there are, each with two workspaces, and how many events each of them has in a day. */
@@ -15,9 +16,7 @@ const perDay = 2_880
 describe("a count", () => {
   it.scopedLive("reads what is stored in its time, and nothing else of a long day", () =>
     Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "60 seconds" })
-      const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
+      const sql = yield* connect(yield* createMigratedDatabase, "60 seconds", 2)
       const day = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 86_400_000
       yield* sql`SELECT payments.add_day(${new Date(day).toISOString().slice(0, 10)}::date)`
       const tenant = sql`('0199c0de-0000-7000-8000-' || lpad(t::text, 12, '0'))::uuid`

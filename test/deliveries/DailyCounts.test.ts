@@ -8,6 +8,8 @@ import {
   Bench,
   beginAt,
   count,
+  countAfter,
+  countedShop,
   dateOf,
   deliver,
   empty,
@@ -109,11 +111,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("count nothing twice while several processes count at once", () =>
     Effect.gen(function* () {
-      yield* empty
-      const now = yield* timeNow
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      yield* beginAt(now - 3 * hour)
+      const { endpoint, now, sandbox } = yield* countedShop(3 * hour)
       for (let at = now - 3 * hour + 20 * minute; at < now - minute; at += 3 * minute) {
         yield* deliver(sandbox, endpoint, {
           at,
@@ -135,12 +133,8 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what is committed late, and repeat nothing of a step that fails", () =>
     Effect.gen(function* () {
-      yield* empty
       const { sql } = yield* Bench
-      const now = yield* timeNow
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      yield* beginAt(now - 10 * minute)
+      const { endpoint, now, sandbox } = yield* countedShop(10 * minute)
       const at = now - 5 * minute
       yield* deliver(sandbox, endpoint, { at, count: 2 })
       yield* report(sandbox, at, "payment.succeeded", paid(10))
@@ -165,11 +159,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a delivery from waiting to failed, and to delivered by a re-send, until its time is over", () =>
     Effect.gen(function* () {
-      yield* empty
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      const now = yield* timeNow
-      yield* beginAt(now - hour)
+      const { endpoint, now, sandbox } = yield* countedShop(hour)
       const at = slotOf(now - 40 * minute) + 1000
       const waits = yield* deliver(sandbox, endpoint, { at, state: "queued", count: 3 })
       yield* deliver(sandbox, endpoint, { at, count: 5 })
@@ -191,19 +181,13 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       yield* beginAt(later - hour)
       yield* count
       expect(yield* unsettled(sandbox)).toBe(1)
-      yield* forward(70 * hour)
-      yield* beginAt((yield* timeNow) - minute)
-      yield* count
+      yield* countAfter(70 * hour)
       expect(yield* unsettled(sandbox)).toBe(1)
       yield* setState([failing], "queued")
-      yield* forward(20 * hour)
-      yield* beginAt((yield* timeNow) - minute)
-      yield* count
+      yield* countAfter(20 * hour)
       expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 1 })
       yield* setState([failing], "failed")
-      yield* forward(20 * hour)
-      yield* beginAt((yield* timeNow) - minute)
-      yield* count
+      yield* countAfter(20 * hour)
       expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 1, queued: 0 })
       expect(yield* unsettled(sandbox)).toBe(0)
     })
@@ -211,19 +195,13 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a re-send soon, however old the delivery is", () =>
     Effect.gen(function* () {
-      yield* empty
       const { sql } = yield* Bench
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      const now = yield* timeNow
-      yield* beginAt(now - hour)
+      const { endpoint, now, sandbox } = yield* countedShop(hour)
       const at = slotOf(now - 40 * minute)
       const [failed = ""] = yield* deliver(sandbox, endpoint, { at, state: "failed" })
       yield* deliver(sandbox, endpoint, { at: at - 10 * minute, state: "failed" })
       yield* count
-      yield* forward(20 * hour)
-      yield* beginAt((yield* timeNow) - minute)
-      yield* count
+      yield* countAfter(20 * hour)
       yield* setState([failed], "delivered")
       yield* sql`
         WITH requeued AS (SELECT * FROM payments.deliveries WHERE id = ${failed}::uuid), soon AS (${countSoon(sql, "requeued")})
@@ -238,12 +216,8 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what a replay adds, however long it takes", () =>
     Effect.gen(function* () {
-      yield* empty
       const { sql } = yield* Bench
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      const now = yield* timeNow
-      yield* beginAt(now - hour)
+      const { endpoint, now, sandbox } = yield* countedShop(hour)
       const at = slotOf(now - 40 * minute) + 1000
       const replayId = v7({ msecs: at })
       yield* sql`SELECT payments.add_day(payments.day_of(${replayId}::uuid))`
@@ -269,12 +243,8 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("are made in parts of what one endpoint got very much of", () =>
     Effect.gen(function* () {
-      yield* empty
       const { sql } = yield* Bench
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      const now = yield* timeNow
-      yield* beginAt(now - hour)
+      const { endpoint, now, sandbox } = yield* countedShop(hour)
       const ids = yield* deliver(sandbox, endpoint, { at: slotOf(now - 40 * minute), state: "failed", count: 10 })
       yield* count
       yield* forward(12 * hour)
@@ -445,12 +415,8 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("end with their time, and stay when the deliveries of a day are removed", () =>
     Effect.gen(function* () {
-      yield* empty
       const { processes, sql } = yield* Bench
-      const { sandbox } = yield* makeShop
-      const endpoint = yield* makeEndpoint(sandbox)
-      const now = yield* timeNow
-      yield* beginAt(now - hour)
+      const { endpoint, now, sandbox } = yield* countedShop(hour)
       const at = now - 40 * minute
       yield* deliver(sandbox, endpoint, { at, state: "failed" })
       yield* count
@@ -458,9 +424,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       // As if retention had removed the day
       yield* sql`DELETE FROM payments.deliveries WHERE organization_id = ${sandbox.organizationId}`
       const removed = yield* sql`DELETE FROM payments.days RETURNING day::text`
-      yield* forward(24 * hour)
-      yield* beginAt((yield* timeNow) - minute)
-      yield* count
+      yield* countAfter(24 * hour)
       expect(yield* unsettled(sandbox)).toBe(0)
       expect(yield* sums(sandbox)).toMatchObject({ failed: 1 })
       yield* sql`INSERT INTO payments.days (day) SELECT unnest(${removed.map((row) => String(Object(row).day))}::date[])`

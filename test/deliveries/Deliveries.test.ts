@@ -6,16 +6,11 @@ import { EndpointId } from "../../src/kit/Ids.ts"
 import { failedPaymentIntent } from "../events/ProviderEvents.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
-import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { asTenant, makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { finished, idle } from "./QueueBench.ts"
 import { endDeliveries } from "./StoredDeliveries.ts"
 
 type Json = Record<string, unknown>
-
-const read = (tenant: Pick<Tenant, "id" | "key">, path: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", `/v2/organizations/${tenant.id}/integrations${path}`, { key: tenant.key })
-  )
 
 const dataOf = (answer: Answer) => {
   expect(answer.status, answer.text).toBe(200)
@@ -53,9 +48,9 @@ onSharedService("the history of deliveries", (it) => {
         lastHttpStatus: null,
         lastErrorCode: null
       }
-      const list = yield* read(tenant, path)
+      const list = yield* asTenant(tenant, "GET", path)
       expect(list.json).toEqual({ data: [record], has_more: false })
-      const detail = yield* read(tenant, `/deliveries/${ids[0]}`)
+      const detail = yield* asTenant(tenant, "GET", `/deliveries/${ids[0]}`)
       expect(detail.json).toEqual({
         ...record,
         attempts: [],
@@ -93,7 +88,7 @@ onSharedService("the history of deliveries", (it) => {
       yield* makeDue
       const third = yield* claim
       yield* queue.finish([finished(third, 410, { state: "failed" })])
-      const { json } = yield* read(tenant, `/deliveries/${ids[0]}`)
+      const { json } = yield* asTenant(tenant, "GET", `/deliveries/${ids[0]}`)
       expect(json).toMatchObject({
         state: "failed",
         attemptCount: 3,
@@ -134,7 +129,7 @@ onSharedService("the history of deliveries", (it) => {
   it.effect("comes newest first, in pages that meet without gap or overlap", () =>
     Effect.gen(function* () {
       const { ids, path, tenant } = yield* endpointWith(25)
-      expect(idsIn(yield* read(tenant, path))).toEqual(ids.slice(0, 10))
+      expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids.slice(0, 10))
       const pages: Array<unknown> = []
       let cursor = ""
       for (const [size, hasMore] of [
@@ -142,18 +137,21 @@ onSharedService("the history of deliveries", (it) => {
         [10, true],
         [5, false]
       ] as const) {
-        const page = yield* read(tenant, `${path}?limit=10${cursor}`)
+        const page = yield* asTenant(tenant, "GET", `${path}?limit=10${cursor}`)
         expect(page.json["has_more"]).toBe(hasMore)
         expect(dataOf(page)).toHaveLength(size)
         pages.push(...idsIn(page))
         cursor = `&starting_after=${pages.at(-1)}`
       }
       expect(pages).toEqual(ids)
-      const whole = yield* read(tenant, `${path}?limit=25`)
+      const whole = yield* asTenant(tenant, "GET", `${path}?limit=25`)
       expect([idsIn(whole), whole.json["has_more"]]).toEqual([ids, false])
-      expect((yield* read(tenant, `${path}?limit=100`)).json["has_more"]).toBe(false)
-      expect(idsIn(yield* read(tenant, `${path}?limit=1`))).toEqual(ids.slice(0, 1))
-      expect((yield* read(tenant, `${path}${cursor.replace("&", "?")}`)).json).toEqual({ data: [], has_more: false })
+      expect((yield* asTenant(tenant, "GET", `${path}?limit=100`)).json["has_more"]).toBe(false)
+      expect(idsIn(yield* asTenant(tenant, "GET", `${path}?limit=1`))).toEqual(ids.slice(0, 1))
+      expect((yield* asTenant(tenant, "GET", `${path}${cursor.replace("&", "?")}`)).json).toEqual({
+        data: [],
+        has_more: false
+      })
     })
   )
 
@@ -177,7 +175,7 @@ onSharedService("the history of deliveries", (it) => {
         object: failedPaymentIntent
       })
       yield* notify(body)
-      const found = (query: string) => Effect.map(read(tenant, `${path}?${query}`), idsIn)
+      const found = (query: string) => Effect.map(asTenant(tenant, "GET", `${path}?${query}`), idsIn)
       expect(yield* found("state=delivered")).toEqual([middle])
       expect(yield* found("state=failed")).toEqual([])
       expect(yield* found("state=queued&type=payment.succeeded")).toEqual([newest, oldest])
@@ -199,14 +197,14 @@ onSharedService("the history of deliveries", (it) => {
       const answer = yield* sql.withTransaction(
         Effect.zipRight(
           sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
-          read(tenant, `${path}?type=payout.paid`)
+          asTenant(tenant, "GET", `${path}?type=payout.paid`)
         )
       )
       expectFailure(answer, { status: 503, code: "service_unavailable" })
       expect(answer.headers.get("retry-after")).toBe("2")
       // A statement of the service may take 15 seconds
       expect(performance.now() - startedAt).toBeLessThan(12_000)
-      expect(idsIn(yield* read(tenant, path))).toEqual(ids)
+      expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids)
     })
   )
 
@@ -217,71 +215,15 @@ onSharedService("the history of deliveries", (it) => {
       const failed = ids.filter((_, index) => index % 2 === 0)
       yield* endDeliveries(failed, "failed")
       const query = "?state=failed&type=payment.succeeded&created_gte=0&created_lte=4102444800&limit=2"
-      const first = yield* read(tenant, `${path}${query}`)
+      const first = yield* asTenant(tenant, "GET", `${path}${query}`)
       expect([idsIn(first), first.json["has_more"]]).toEqual([failed.slice(0, 2), true])
       // A new delivery stands before the first page, and the cursor's own state is of no matter
       yield* notify(notification(tenant.accountId))
       yield* sql`UPDATE payments.deliveries SET state = 'delivered' WHERE id = ${failed[1] ?? ""}`
-      const second = yield* read(tenant, `${path}${query}&starting_after=${failed[1]}`)
+      const second = yield* asTenant(tenant, "GET", `${path}${query}&starting_after=${failed[1]}`)
       expect([idsIn(second), second.json["has_more"]]).toEqual([failed.slice(2, 4), true])
-      const third = yield* read(tenant, `${path}${query}&starting_after=${failed[3]}`)
+      const third = yield* asTenant(tenant, "GET", `${path}${query}&starting_after=${failed[3]}`)
       expect([idsIn(third), third.json["has_more"]]).toEqual([failed.slice(4), false])
-    })
-  )
-
-  it.effect("stays readable when the endpoint is deleted, and says so of what was still waiting", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const { endpoint, ids, path, tenant } = yield* endpointWith(1)
-      const endpointPath = `/v2/organizations/${tenant.id}/integrations/endpoints/${endpoint.id}`
-      const deleted = yield* request("DELETE", endpointPath, { key: tenant.key })
-      expect(deleted.status, deleted.text).toBe(204)
-      const ended = { state: "failed", attemptCount: 0, lastErrorCode: "endpoint_deleted", nextAttemptAt: null }
-      expect(dataOf(yield* read(tenant, path))).toMatchObject([ended])
-      expect((yield* read(tenant, `/deliveries/${ids[0]}`)).json).toMatchObject({ ...ended, attempts: [] })
-    })
-  )
-
-  const refusedQueries = {
-    "limit=0": "limit",
-    "limit=101": "limit",
-    "limit=ten": "limit",
-    "limit=1.5": "limit",
-    "starting_after=1": "starting_after",
-    "state=sent": "state",
-    "type=payment.unknown": "type",
-    "created_gte=-1": "created_gte",
-    "created_lte=4102444801": "created_lte",
-    "created_lte=soon": "created_lte",
-    "colour=red": "colour"
-  }
-  for (const [query, field] of Object.entries(refusedQueries)) {
-    it.effect(`refuses ${query} and names the field`, () =>
-      Effect.gen(function* () {
-        const { path, tenant } = yield* endpointWith(0)
-        const answer = yield* read(tenant, `${path}?${query}`)
-        expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([422, "validation_failed", [field]])
-      })
-    )
-  }
-
-  it.effect("is nobody else's: not another organization's, not the other environment's", () =>
-    Effect.gen(function* () {
-      const { makeKey } = yield* TestService
-      const { ids, path, tenant } = yield* endpointWith(1)
-      const stranger = yield* makeTenant
-      const liveKey = yield* makeKey(tenant.id, ["*", "webhook-endpoints:*"], { mode: "live" })
-      for (const caller of [stranger, { id: tenant.id, key: liveKey }]) {
-        for (const hidden of [path, `/deliveries/${ids[0]}`]) {
-          const answer = yield* read(caller, hidden)
-          expect([answer.status, answer.json["code"]]).toEqual([404, "resource_not_found"])
-        }
-      }
-      const unknown = "01900000-0000-7000-8000-000000000000"
-      for (const missing of [`/endpoints/${unknown}/deliveries`, `/deliveries/${unknown}`]) {
-        expect((yield* read(tenant, missing)).status).toBe(404)
-      }
-      expect((yield* read(tenant, "/deliveries/no-uuid")).status).toBe(422)
     })
   )
 
@@ -289,7 +231,7 @@ onSharedService("the history of deliveries", (it) => {
     Effect.gen(function* () {
       const { path, tenant } = yield* endpointWith(2)
       const other = yield* endpointWith(1)
-      const answer = yield* read(tenant, `${path}?starting_after=${other.ids[0]}`)
+      const answer = yield* asTenant(tenant, "GET", `${path}?starting_after=${other.ids[0]}`)
       expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([
         422,
         "validation_failed",
@@ -302,7 +244,7 @@ onSharedService("the history of deliveries", (it) => {
     Effect.gen(function* () {
       const { endpoint, ids, path, tenant } = yield* endpointWith(1)
       for (const shown of [path, `/deliveries/${ids[0]}`]) {
-        const { text } = yield* read(tenant, shown)
+        const { text } = yield* asTenant(tenant, "GET", shown)
         expect(text).not.toContain(endpoint.secret)
         expect(text).not.toMatch(/whsec_|ciphertext|secret|lease|traceparent/i)
       }

@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
 import { makeEventsRepo } from "../../src/deliveries/events/EventsRepo.ts"
 import { firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
-import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { connect } from "../storage/PartitionBed.ts"
 
 const tenant = {
   organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000001"),
@@ -18,9 +18,7 @@ const perDay = 2_000
 describe("the events of a payment", () => {
   it.scopedLive("are found by the index of each day, however many events there are", () =>
     Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "15 seconds" })
-      const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
+      const sql = yield* connect(yield* createMigratedDatabase, "15 seconds", 2)
       const today = Math.floor(Date.now() / 86_400_000) * 86_400_000
       for (let ago = 0; ago < days; ago += 1) {
         const day = new Date(today - ago * 86_400_000)

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { deliveriesOf } from "./Sending.ts"
@@ -44,11 +44,8 @@ onService(settings)("a new delivery", (it) => {
       yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
       expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
       release()
-      const [delivery] = yield* eventually(
-        "the record",
-        Effect.map(deliveriesOf(tenant, endpoint.id), (all) =>
-          all.every(({ state }) => state === "delivered") ? Option.some(all) : Option.none()
-        )
+      const [delivery] = yield* eventuallyIs("the record", deliveriesOf(tenant, endpoint.id), (all) =>
+        all.every(({ state }) => state === "delivered")
       )
       expect(delivery).toMatchObject({ attemptCount: 1, attempts: [{ number: 1, trigger: "automatic" }] })
       expect(yield* leases(endpoint.id)).toEqual([])
@@ -78,21 +75,17 @@ onService(settings)("a new delivery", (it) => {
       const consumer = yield* makeConsumer
       const { endpoint, tenant } = yield* subscribed(consumer.url)
       const five = () => Array.from({ length: 5 }, () => notify(notification(tenant.accountId)))
-      const none = eventually(
-        "the records",
-        Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
-      )
+      const none = eventuallyIs("the records", leases(endpoint.id), (left) => left.length === 0)
       /** Stores five while the consumer does not answer; returns how many of them the worker has. */
       const handedOver = Effect.gen(function* () {
         yield* Effect.forEach(five(), (one) => Effect.zipRight(one, none))
         const release = consumer.hold()
         yield* Effect.all(five(), { concurrency: "unbounded" })
         const own = (yield* leases(endpoint.id)).filter(({ sinceItWasStored }) => sinceItWasStored === true)
-        yield* eventually(
+        yield* eventuallyIs(
           "what waited to be given back",
-          Effect.map(leases(endpoint.id), (all) =>
-            all.filter(({ leased }) => leased).length <= 2 ? Option.some(true) : Option.none()
-          )
+          leases(endpoint.id),
+          (all) => all.filter(({ leased }) => leased).length <= 2
         )
         release()
         yield* none
@@ -115,10 +108,7 @@ onService(settings)("a new delivery", (it) => {
         yield* sql`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
         yield* notify(notification(tenant.accountId))
         yield* eventuallyTrue("the delivery", () => consumer.received.length === n)
-        yield* eventually(
-          "the record",
-          Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
-        )
+        yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
       }
       const release = consumer.hold()
       yield* notify(notification(tenant.accountId))
@@ -134,10 +124,7 @@ onService(settings)("a new delivery", (it) => {
       const { endpoint, tenant } = yield* subscribed(consumer.url)
       const payment = notification(tenant.accountId)
       yield* Effect.all([notify(payment), notify(payment), notify(payment)], { concurrency: "unbounded" })
-      yield* eventually(
-        "the record",
-        Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
-      )
+      yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
       expect(consumer.received).toHaveLength(1)
     })
   )

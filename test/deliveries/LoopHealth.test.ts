@@ -1,7 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { LoopHealth, patience, WorkerLife } from "../../src/deliveries/sending/WorkerLife.ts"
+import { LoopHealth, patience } from "../../src/deliveries/sending/WorkerLife.ts"
 
 describe("a loop's health", () => {
   it("is stuck if a step has not ended long after its limit, a wait included, and goes on with the next step", () => {
@@ -22,22 +21,4 @@ describe("a loop's health", () => {
     health.begin("records")
     expect(health.isResting).toBe(false)
   })
-})
-
-describe("the life of a worker", () => {
-  it.scoped("is known from its registration to its end, and told by the worker at each question", () =>
-    Effect.gen(function* () {
-      const life = Context.get(yield* Layer.build(WorkerLife.layer), WorkerLife)
-      expect(life.state()).toBeUndefined()
-      let asked = 0
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* life.register(() => ({ doing: `claims ${++asked}`, isStuck: false, isStopping: false }))
-          expect(life.state()?.doing).toBe("claims 1")
-          expect(life.state()?.doing).toBe("claims 2")
-        })
-      )
-      expect(life.state()).toBeUndefined()
-    })
-  )
 })

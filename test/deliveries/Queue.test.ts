@@ -1,6 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
-import { automaticDelays, jitter, maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
+import { automaticDelays, jitter, maxAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { Destinations } from "../../src/deliveries/sending/Destinations.ts"
@@ -32,32 +32,6 @@ const openCipher: Cipher["Type"] = {
 const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("claim", (it) => {
-  it.effect("takes what is due, with all that the attempt needs", () =>
-    Effect.gen(function* () {
-      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
-      const endpoint = yield* makeEndpoint
-      const [due] = yield* seed(endpoint)
-      yield* seed(endpoint, { dueInSeconds: 60 })
-      const claimed = yield* claimOne(queues[0])
-      expect(claimed).toMatchObject({
-        organizationId: endpoint.organizationId,
-        environment: "sandbox",
-        id: due,
-        attempt: 1,
-        trigger: "automatic",
-        endpointId: endpoint.id,
-        eventId: `svc_evt_${due}`,
-        payload: `{"of":"${due}"}`,
-        secretIds: [endpoint.secretId],
-        traceparent: null
-      })
-      const row = yield* delivery(claimed.id)
-      expect(row).toMatchObject({ state: "queued", attemptCount: 1, leased: true, due: false })
-      expect(row.dueIn).toBeGreaterThan(10)
-      expect(row.dueIn).toBeLessThanOrEqual(15)
-    })
-  )
-
   it.effect("never takes more than its limit, also by a plan from when the queue was empty", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed, sql } = yield* emptyBench
@@ -98,21 +72,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
       yield* Effect.forEach([queues[0], queues[1], queues[0], queues[1]], drain, { concurrency: 4 })
       expect(claimed).toHaveLength(500)
       expect(claimed.sort()).toEqual(seeded.flat().sort())
-    })
-  )
-
-  it.effect("respects the cap per endpoint, those in flight included", () =>
-    Effect.gen(function* () {
-      const { makeEndpoint, queues, seed } = yield* emptyBench
-      const [busy, saturated, fresh] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
-      for (const endpoint of [busy, saturated, fresh]) yield* seed(endpoint, { count: 20 })
-      const inFlight = new Map([
-        [busy.id, 3],
-        [saturated.id, 5]
-      ])
-      const claimed = yield* claimFrom(queues[0], { ...idle, perEndpoint: 5, inFlight })
-      const counts = [busy, saturated, fresh].map(({ id }) => claimed.filter((one) => one.endpointId === id).length)
-      expect(counts).toEqual([2, 0, 5])
     })
   )
 
@@ -341,36 +300,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("that has ended makes the delivery due again, and its attempt is in the history", () =>
-    Effect.gen(function* () {
-      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const [id] = yield* seed(yield* makeEndpoint)
-      const first = yield* claimOne(queues[0])
-      expect(yield* claimFrom(queues[1], idle)).toEqual([])
-      yield* elapse([first.id])
-      const second = yield* claimOne(queues[1])
-      expect(second).toMatchObject({ id, attempt: 2, trigger: "automatic" })
-      expect(second.lease).not.toBe(first.lease)
-      expect(yield* attempts(first.id)).toEqual([
-        { number: 1, trigger: "automatic", durationMs: null, httpStatus: null, errorCode: "interrupted" }
-      ])
-      yield* queues[1].finish([finished(second, 204, { state: "delivered" })])
-      expect(yield* delivery(first.id)).toMatchObject({
-        state: "delivered",
-        attemptCount: 2,
-        leased: false,
-        dueIn: null,
-        finished: true,
-        lastHttpStatus: 204,
-        lastErrorCode: null
-      })
-      expect((yield* attempts(first.id)).map(({ number, errorCode }) => [number, errorCode])).toEqual([
-        [1, "interrupted"],
-        [2, null]
-      ])
-    })
-  )
-
   it.effect("that was lost to another worker no longer moves the delivery, but its attempt is recorded", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
@@ -592,34 +521,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("has all of its automatic attempts left after workers died at it", () =>
-    Effect.gen(function* () {
-      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const ids = yield* seed(yield* makeEndpoint)
-      const [id] = ids
-      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
-      const claim = Effect.tap(claimOne(queues[0]), () => elapse(ids))
-      yield* claim
-      yield* claim
-      expect(yield* claimFrom(queues[0], idle)).toEqual([])
-      for (let made = 1; made <= maxAutomaticAttempts; made += 1) {
-        yield* elapse(ids)
-        expect(yield* delivery(id)).toMatchObject({ state: "queued", due: true })
-        const claimed = yield* claimOne(queues[0])
-        const outcome = { httpStatus: 503, errorCode: "http_error", durationMs: 1, retryAfter: null } as const
-        const next = yield* nextStep(claimed, outcome)
-        if (next.state === "queued") {
-          // The waits are those before the second attempt, the third and so on
-          const usual = Duration.toMillis(automaticDelays[made] ?? 0)
-          expect(Duration.toMillis(next.delay)).toBeGreaterThanOrEqual(usual * jitter.min)
-          expect(Duration.toMillis(next.delay)).toBeLessThanOrEqual(usual * jitter.max)
-        }
-        yield* queues[0].finish([{ delivery: claimed, startedAt: Date.now(), outcome, next }])
-      }
-      expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 2 + maxAutomaticAttempts })
-    })
-  )
-
   it.effect("that a person sends again sees one attempt, even if the first worker that claims it dies", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
@@ -640,17 +541,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
-  it.effect("may be sent again up to its twelfth attempt, also where that one is cut off", () =>
-    Effect.gen(function* () {
-      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const ids = yield* seed(yield* makeEndpoint, { attemptCount: 11, trigger: "manual" })
-      expect((yield* claimOne(queues[0])).attempt).toBe(12)
-      yield* elapse(ids)
-      expect(yield* claimFrom(queues[0], idle)).toEqual([])
-      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 12 })
-    })
-  )
-
   it.effect("that is released has its attempt back, and comes due after the delay", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
@@ -667,18 +557,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       // Its lease is gone: a second release takes nothing from the new owner
       yield* queues[0].release([claimed], Duration.zero)
       expect(yield* delivery(claimed.id)).toMatchObject({ attemptCount: 1, leased: true })
-    })
-  )
-
-  it.effect("waits as long as its next step says, from the record of the attempt on", () =>
-    Effect.gen(function* () {
-      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
-      yield* seed(yield* makeEndpoint)
-      const claimed = yield* claimOne(queues[0])
-      yield* queues[0].finish([finished(claimed, 503, retry("3 hours"))])
-      const { dueIn } = yield* delivery(claimed.id)
-      expect(dueIn).toBeGreaterThan(3 * 3600 - 10)
-      expect(dueIn).toBeLessThanOrEqual(3 * 3600)
     })
   )
 
@@ -713,21 +591,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the secrets of a delivery", (it) => {
-  const hours = (count: number) => Duration.hours(count)
-
-  /** Adds the previous secret of an endpoint, retired this long ago. */
-  const retired = Effect.fnUntraced(function* (ago: Duration.Duration) {
-    const { makeEndpoint, sql } = yield* QueueBench
-    const endpoint = yield* makeEndpoint
-    const previous = crypto.randomUUID()
-    yield* sql`
-      INSERT INTO payments.endpoint_secrets
-        (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at, retired_at)
-      VALUES (${endpoint.organizationId}, 'sandbox', ${previous}, ${endpoint.id}, 'test', ${Buffer.from("old")},
-        now() - interval '90 days', now() - ${Duration.toMillis(ago)} * interval '1 millisecond')`
-    return { endpoint, current: endpoint.secretId, previous }
-  })
-
   /** The texts of the secrets that sign; an error's message where it can't be signed. */
   const signing = Effect.fnUntraced(function* (queue: Queue["Type"], delivery: ClaimedDelivery) {
     const destinations = new Destinations(queue, openCipher)
@@ -737,33 +600,6 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
       onRight: ({ secrets }) => secrets.map(Redacted.value)
     })
   })
-
-  it.effect("are both within 24 hours of a rotation, the current one first", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { current, endpoint, previous } = yield* retired(hours(23))
-      yield* seed(endpoint, { secretIds: [current, previous], age: hours(1) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["sealed", "old"])
-    })
-  )
-
-  it.effect("lose the previous one when the 24 hours are over", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { current, endpoint, previous } = yield* retired(hours(25))
-      yield* seed(endpoint, { secretIds: [current, previous], age: hours(2) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["sealed"])
-    })
-  )
-
-  it.effect("are the previous one alone where it was queued before the rotation, up to 72 hours", () =>
-    Effect.gen(function* () {
-      const { queues, seed } = yield* emptyBench
-      const { endpoint, previous } = yield* retired(hours(48))
-      yield* seed(endpoint, { secretIds: [previous], age: hours(49) })
-      expect(yield* signing(queues[0], yield* claimOne(queues[0]))).toEqual(["old"])
-    })
-  )
 
   it.effect("are read once for all deliveries that are bound to one that was erased, which the current one signs", () =>
     Effect.gen(function* () {

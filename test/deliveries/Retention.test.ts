@@ -74,26 +74,6 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
     })
   )
 
-  it.effect("removes finished recoveries after their 30 days", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpointId, tenant } = yield* makeEndpoint
-      const recovery = (state: string, ago: number) => sql`
-        INSERT INTO payments.recoveries (organization_id, environment, id, endpoint_id, since, total, reached_at,
-          reached_id, state, created_at, finished_at)
-        VALUES (${tenant.id}, 'sandbox', gen_random_uuid(), ${endpointId}, now(), ${ago}, now(), gen_random_uuid(),
-          ${state}, now() - ${ago} * interval '1 second',
-          CASE WHEN ${state === "finished"} THEN now() - ${ago} * interval '1 second' END)`
-      yield* sql`ALTER TABLE payments.recoveries DROP CONSTRAINT recoveries_check1`
-      yield* recovery("finished", 31 * day)
-      yield* recovery("finished", 29 * day)
-      yield* clean
-      expect(yield* sql`SELECT total FROM payments.recoveries WHERE endpoint_id = ${endpointId}`).toEqual([
-        { total: 29 * day }
-      ])
-    })
-  )
-
   it.effect("follows the setting", () =>
     Effect.gen(function* () {
       const { services, sql } = yield* TestService

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Exit, FastCheck, Fiber, Option, Random, Ref, Schema, TestClock } from "effect"
+import { Duration, Effect, FastCheck, Option, Random } from "effect"
 import { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import * as RetryPolicy from "../../src/deliveries/RetryPolicy.ts"
 
@@ -17,28 +17,7 @@ const delayMillis = (input: RetryPolicy.AttemptsSoFar, random: Random.Random): n
 const at = (point: number) => Random.fixed([point])
 const middle = at(0.5)
 
-describe("the limits", () => {
-  it("are 6 automatic attempts, 12 in all, within 72 hours", () => {
-    expect(RetryPolicy.maxAutomaticAttempts).toBe(6)
-    expect(RetryPolicy.maxAttempts).toBe(12)
-    expect(Duration.toHours(RetryPolicy.deliveryWindow)).toBe(72)
-  })
-})
-
 describe("nextDelay", () => {
-  it("makes attempts after 0 s, 30 s, 5 min, 30 min, 3 h and 12 h", () => {
-    expect(seconds.map((_, attemptNumber) => delayMillis({ attemptNumber }, middle))).toEqual(
-      seconds.map((delay) => delay * 1000)
-    )
-  })
-
-  it("has none left after the sixth attempt", () => {
-    for (const attemptNumber of [6, 7, 12, 1000, Number.POSITIVE_INFINITY]) {
-      expect(delayMillis({ attemptNumber }, middle)).toBeNull()
-      expect(delayMillis({ attemptNumber, retryAfter: Duration.seconds(5) }, middle)).toBeNull()
-    }
-  })
-
   it("jitters every delay uniformly within 20 % to either side, in whole milliseconds", () => {
     FastCheck.assert(
       FastCheck.property(FastCheck.integer({ min: 1, max: 5 }), FastCheck.integer(), (attemptNumber, seed) => {
@@ -63,17 +42,6 @@ describe("nextDelay", () => {
       expect(share).toBeGreaterThan(0.2)
       expect(share).toBeLessThan(0.3)
     }
-  })
-
-  it("is lengthened by Retry-After, up to the next step's delay", () => {
-    const retryAfter = (wanted: Duration.DurationInput, attemptNumber = 1) =>
-      delayMillis({ attemptNumber, retryAfter: Duration.decode(wanted) }, middle)
-    expect(retryAfter("2 minutes")).toBe(120_000)
-    expect(retryAfter("5 minutes")).toBe(300_000)
-    expect(retryAfter("6 minutes")).toBe(300_000)
-    expect(retryAfter(Duration.infinity)).toBe(300_000)
-    expect(retryAfter("1 day", 4)).toBe(12 * 3_600_000)
-    expect(retryAfter("1 day", 5)).toBe(12 * 3_600_000)
   })
 
   it("is never shortened by Retry-After", () => {
@@ -103,30 +71,6 @@ describe("nextDelay", () => {
       Duration.toMillis(RetryPolicy.deliveryWindow)
     )
   })
-})
-
-describe("automaticAttempts", () => {
-  it.effect("recurs six times at the policy's delays", () =>
-    Effect.gen(function* () {
-      const runs = yield* Ref.make(0)
-      const failing = Ref.update(runs, (count) => count + 1).pipe(Effect.zipRight(Effect.fail("down")))
-      const fiber = yield* failing.pipe(
-        Effect.retry(RetryPolicy.automaticAttempts),
-        Effect.withRandom(middle),
-        Effect.fork
-      )
-      // The first run is the caller's own; each recurrence is one automatic attempt
-      yield* TestClock.adjust(0)
-      expect(yield* Ref.get(runs)).toBe(2)
-      for (const [index, delay] of seconds.slice(1).entries()) {
-        yield* TestClock.adjust(delay * 1000 - 1)
-        expect(yield* Ref.get(runs)).toBe(2 + index)
-        yield* TestClock.adjust(1)
-        expect(yield* Ref.get(runs)).toBe(3 + index)
-      }
-      expect(yield* Fiber.await(fiber)).toEqual(Exit.fail("down"))
-    })
-  )
 })
 
 describe("classify", () => {
@@ -171,33 +115,6 @@ describe("classify", () => {
 
   it("does not take an outcome without status or error for a delivery", () => {
     expect(RetryPolicy.classify({ httpStatus: null, errorCode: null })).toBe("failed")
-  })
-})
-
-describe("AttemptErrorCode", () => {
-  it("is the documented codes", () => {
-    expect([...AttemptErrorCode.literals].sort()).toEqual(
-      [
-        "timeout",
-        "connection_refused",
-        "connection_reset",
-        "dns_failure",
-        "tls_failure",
-        "destination_blocked",
-        "redirect_refused",
-        "http_error",
-        "response_too_large",
-        "network_error",
-        "interrupted",
-        "endpoint_deleted",
-        "consumer_refused_signature",
-        "consumer_refused_time",
-        "consumer_refused_version",
-        "consumer_refused_organization",
-        "consumer_refused_environment"
-      ].sort()
-    )
-    expect(Schema.is(AttemptErrorCode)("other")).toBe(false)
   })
 })
 

@@ -1,20 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import {
-  EndpointPace,
-  firstAttempts,
-  mostToSlow,
-  newestRoom,
-  placesAside,
-  type SlowEndpoint,
-  slowRooms,
-  usualMost
-} from "../../src/deliveries/sending/Limits.ts"
+import { EndpointPace, type SlowEndpoint, usualMost } from "../../src/deliveries/sending/Limits.ts"
+import { placesAside, slowRooms } from "../../src/deliveries/sending/Shares.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())
 const organization = () => OrganizationId.make(crypto.randomUUID())
 const caps = { concurrency: 256, concurrencyPerEndpoint: 16 }
-const minutes = 60_000
 
 describe("the pace of an endpoint", () => {
   it("begins with few attempts at once, and every quick answer allows one more, up to the cap", () => {
@@ -40,15 +31,6 @@ describe("the pace of an endpoint", () => {
     expect(pace.allowed(prompt)).toBe(usualMost)
   })
 
-  it("never allows more than a cap below the usual number", () => {
-    const pace = new EndpointPace({ cap: 2, first: 4 })
-    const id = endpoint()
-    for (const took of [1, 200, 1, 200]) {
-      pace.noteQuick(id, took)
-      expect(pace.allowed(id)).toBe(2)
-    }
-  })
-
   it("begins again with one where the endpoint was slow: quick and slow by turns never gives it much", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     const id = endpoint()
@@ -61,37 +43,6 @@ describe("the pace of an endpoint", () => {
     }
   })
 
-  it("is taken to hang until an attempt has ended, and again after one that took very long or timed out", () => {
-    const pace = new EndpointPace({ cap: 16, first: 4 })
-    const id = endpoint()
-    const hangs = () => pace.slow.get(id)?.hangs
-    pace.noteSlow(id, organization(), 0)
-    expect(hangs()).toBe(true)
-    pace.noteEnded(id, 300, false)
-    expect(hangs()).toBe(false)
-    // Another overdue attempt says nothing new before it has ended
-    pace.noteSlow(id, organization(), 1)
-    expect(hangs()).toBe(false)
-    pace.noteEnded(id, 10_000, false)
-    expect(hangs()).toBe(true)
-    pace.noteEnded(id, 300, false)
-    expect(hangs()).toBe(false)
-    // The time-out may be set to less than what is long
-    pace.noteEnded(id, 1000, true)
-    expect(hangs()).toBe(true)
-  })
-
-  it("is forgotten after ten minutes without news, unless attempts are under way", () => {
-    const pace = new EndpointPace({ cap: 16, first: 4 })
-    const [idle, busy] = [endpoint(), endpoint()]
-    for (const id of [idle, busy]) pace.noteSlow(id, organization(), 0)
-    pace.forgetOld(9 * minutes, () => false)
-    expect(pace.slow.size).toBe(2)
-    pace.forgetOld(11 * minutes, (id) => id === busy)
-    expect([...pace.slow.keys()]).toEqual([busy])
-    expect(pace.allowed(idle)).toBe(1)
-  })
-
   it("is kept of a bounded number of endpoints", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     for (let number = 0; number < 12_000; number += 1) pace.noteSlow(endpoint(), organization(), number)
@@ -100,14 +51,6 @@ describe("the pace of an endpoint", () => {
 })
 
 describe("the shares of the places", () => {
-  it("give an endpoint that is not known few attempts, and fewer where there are few places", () => {
-    const of = (concurrency: number, concurrencyPerEndpoint: number) =>
-      firstAttempts({ concurrency, concurrencyPerEndpoint })
-    expect([of(256, 16), of(64, 16), of(32, 16), of(8, 4), of(1, 1), of(10_000, 2)]).toEqual([4, 4, 2, 1, 1, 2])
-    expect(mostToSlow({ concurrency: 2, concurrencyPerEndpoint: 16 })).toBe(2)
-    expect(mostToSlow({ concurrency: 256, concurrencyPerEndpoint: 64 })).toBe(usualMost)
-  })
-
   it("give a lone slow endpoint its cap", () => {
     const id = endpoint()
     const organizationId = organization()
@@ -195,11 +138,5 @@ describe("the shares of the places", () => {
     const all = new Map([...hanging, [late, { organizationId: organization(), hangs: false }]])
     expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: late, room: 1 }])
     expect(slowRooms(all, [], 0, caps)[0]).toMatchObject({ endpointId: late, room: 16 })
-  })
-
-  it("always keep some for what comes due now, until every place is taken", () => {
-    expect(newestRoom(0)).toBe(256)
-    expect(newestRoom(placesAside - 1)).toBe(1)
-    expect(newestRoom(placesAside)).toBe(0)
   })
 })

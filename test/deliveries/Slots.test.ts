@@ -88,17 +88,4 @@ describe("slots", () => {
     const near = base + skippedFrom / 2
     expect(firstStretch(at(0), at(5 * minute), near, slotMillis)?.from).toBe(base + 5 * minute)
   })
-
-  it("are not counted before their time", () => {
-    expect(firstStretch(at(0), at(-minute), base + firstAfter, slotMillis)).toBeUndefined()
-    const slot = slotOf(base)
-    const position = { since: slot, until: slot }
-    expect(secondStretch(position, slot + slotMillis + settledAfter - 1, slotMillis)).toBeUndefined()
-    expect(secondStretch(position, slot + slotMillis + settledAfter, slotMillis)).toEqual({
-      slot,
-      from: slot,
-      until: slot + slotMillis,
-      since: slot
-    })
-  })
 })

@@ -164,43 +164,6 @@ describe("the state machine", () => {
       { numRuns: casesOf(1000) }
     )
   })
-
-  it("ends after six automatic attempts that may pass, and lets six more be asked for", () => {
-    const stateAfter = (attemptCount: number, trigger: "automatic" | "manual") =>
-      afterAttempt({ attemptCount, interrupted: 0, trigger }, answers.busy)
-    expect([1, 2, 3, 4, 5, 6].map((number) => stateAfter(number, "automatic"))).toEqual([
-      ...Array.from({ length: 5 }, () => "queued"),
-      "failed"
-    ])
-    expect([7, 12].map((number) => stateAfter(number, "manual"))).toEqual(["failed", "failed"])
-    const failed = { state: "failed", ageMillis: 0, endpointDeleted: false } as const
-    expect(refusalCode(resendRefusal({ ...failed, attemptCount: 11 }))).toBeNull()
-    expect(refusalCode(resendRefusal({ ...failed, attemptCount: 12 }))).toBe("delivery_retry_limit_reached")
-  })
-
-  it("lets a re-send happen up to 72 hours, that included", () => {
-    const aged = (ageMillis: number) =>
-      refusalCode(resendRefusal({ state: "failed", attemptCount: 1, endpointDeleted: false, ageMillis }))
-    expect([aged(72 * hourMillis), aged(72 * hourMillis + 0.001)]).toEqual([null, "delivery_window_expired"])
-  })
-
-  it.effect("gives a wait with every further attempt, and with nothing else", () =>
-    Effect.gen(function* () {
-      for (const [attempt, trigger, answer] of [
-        [1, "automatic", "busy"],
-        [5, "automatic", "silent"],
-        [6, "automatic", "busy"],
-        [3, "manual", "busy"],
-        [1, "automatic", "refused"],
-        [12, "manual", "accepted"]
-      ] as const) {
-        const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
-        const next = yield* nextStep({ attempt, interrupted: 0, trigger }, outcome)
-        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, interrupted: 0, trigger }, outcome))
-        expect("delay" in next).toBe(next.state === "queued")
-      }
-    })
-  )
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the queue and the re-send", (it) => {

@@ -20,22 +20,6 @@ const withOneApart = () => {
 }
 
 describe("turns", () => {
-  it("leave nobody out while no endpoint stays at its cap", () => {
-    const turns = new Turns(64)
-    const busy = endpoint()
-    for (const [count, now] of [
-      [16, 0],
-      [3, 100],
-      [16, 200],
-      [15, 400],
-      [16, 500]
-    ] as const) {
-      const turn = turns.next(new Map([[busy, count]]), now, known)
-      expect(turn).toMatchObject({ leftOut: [], askedFor: [] })
-      turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
-    }
-  })
-
   it("go on from where the claim before found the first, and look from the start again within a second", () => {
     const turns = new Turns(64)
     const first = turns.next(nothingInFlight, 0, known)
@@ -71,30 +55,6 @@ describe("turns", () => {
     expect(take(40_600, 2)).toBe(true)
   })
 
-  it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {
-    const { dead, full, turns } = withOneApart()
-    expect(turns.next(full, 400, known)).toEqual({ from: "2026-01-01 00:00:05+00", leftOut: [dead], askedFor: [] })
-  })
-
-  it("ask for what is set apart as soon as it has room, from where its own begins", () => {
-    const { dead, turns } = withOneApart()
-    const first = turns.next(new Map([[dead, 14]]), 500, known)
-    expect(first.askedFor).toEqual([{ endpointId: dead, from: queueStart, room: 2 }])
-    turns.learn(first, { askedFor: new Map([[dead, "2026-01-01 00:00:01+00"]]), place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 10]]), 600, known)).toEqual({
-      from: "2026-01-01 00:00:07+00",
-      leftOut: [dead],
-      askedFor: [{ endpointId: dead, from: "2026-01-01 00:00:01+00", room: 6 }]
-    })
-  })
-
-  it("take an endpoint back of which nothing is due any more", () => {
-    const { dead, turns } = withOneApart()
-    const asked = turns.next(new Map([[dead, 1]]), 500, known)
-    turns.learn(asked, { askedFor: nothing, place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 1]]), 600, known)).toMatchObject({ leftOut: [], askedFor: [] })
-  })
-
   it("never lose sight of an endpoint that is at its cap but not set apart", () => {
     const { dead, turns } = withOneApart()
     const fast = endpoint()
@@ -107,13 +67,6 @@ describe("turns", () => {
     // The claim stepped over the fast one's rows, so where the rest begins is not where the fast one's do
     turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:59+00" })
     expect(turns.next(new Map([[dead, 16]]), 550, known).from).toBe("2026-01-01 00:00:05+00")
-  })
-
-  it("look through the queue from its start again every half minute", () => {
-    const { full, turns } = withOneApart()
-    turns.learn(turns.next(full, 400, known), { askedFor: nothing, place: "2026-01-01 00:00:08+00" })
-    expect(turns.next(full, 29_000, known).from).toBe("2026-01-01 00:00:08+00")
-    expect(turns.next(full, 31_000, known).from).toBe(queueStart)
   })
 
   it("then look for what is set apart from the start too: a worker that died may have left some there", () => {

@@ -7,19 +7,15 @@ import { TestMailbox } from "../harness/Mailbox.ts"
 import { membersOf } from "../harness/Members.ts"
 import { onServiceWithMail } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
-import { makeTenant, subscribe } from "../inbound/Notifications.ts"
+import { atEndpoints, makeTenant, subscribe } from "../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
 /** An organization with a member of every role, and an endpoint. */
 const makeShop = Effect.gen(function* () {
-  const { request } = yield* TestService
   const tenant = yield* makeTenant
   const people = yield* membersOf(tenant)
   const { id } = yield* subscribe(tenant, ["payment.succeeded"], "http://localhost:9/secret-path")
-  yield* request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
-    key: tenant.key,
-    body: { name: "Orders of the shop" }
-  })
+  yield* atEndpoints(tenant, "PATCH", `/${id}`, { name: "Orders of the shop" })
   return { tenant, people, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
 }).pipe(Effect.orDie)
 

@@ -5,6 +5,7 @@ import { version } from "../../src/settings/Version.ts"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { listening } from "../harness/Listening.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { answering, attempted, attemptsIn, send } from "./Sending.ts"
 
@@ -33,30 +34,9 @@ const dueNow = (endpointId: string) =>
 
 /** A destination that treats connections as it is told, on loopback. */
 const rawDestination = (onRequest: (socket: Socket) => void) =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
-      const sockets = new Set<Socket>()
-      const server = createServer((socket) => {
-        sockets.add(socket)
-        socket.on("error", () => {}).on("close", () => sockets.delete(socket))
-        socket.once("data", () => onRequest(socket))
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            url: `http://127.0.0.1:${port}/hook`,
-            close: () => {
-              server.close()
-              for (const socket of sockets) socket.destroy()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+  Effect.map(listening(createServer((socket) => socket.once("data", () => onRequest(socket)))), (port) => ({
+    url: `http://127.0.0.1:${port}/hook`
+  }))
 
 const quickAttempts = { delivery: { ...testSettings.delivery, timeout: testSettings.delivery.leaseMargin } }
 

@@ -4,7 +4,7 @@ import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/Service.ts"
 import { tell } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { attempted, deliveriesOf, send } from "./Sending.ts"
@@ -38,11 +38,10 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
       expect(
         yield* sql`SELECT 1 FROM payments.deliveries d, unnest(d.attempts) WHERE d.endpoint_id = ${dying.id}`
       ).toEqual([])
-      yield* eventually(
+      yield* eventuallyIs(
         "the records",
-        Effect.map(deliveriesOf(other, endpoint.id), (all) =>
-          all.length === 10 && all.every(({ state }) => state === "delivered") ? Option.some(true) : Option.none()
-        )
+        deliveriesOf(other, endpoint.id),
+        (all) => all.length === 10 && all.every(({ state }) => state === "delivered")
       )
       release()
     })
@@ -120,39 +119,6 @@ const startWorker = Effect.gen(function* () {
   const services = yield* Layer.build(servicesLayer(options)).pipe(Effect.provide(storage))
   yield* Layer.build(deliveryLayer(options)).pipe(Effect.provide(services), Effect.provide(storage))
 }).pipe(Effect.orDie)
-
-/** The sessions that listen for announcements: the backends' ids. */
-const listeners = Effect.flatMap(
-  TestService,
-  ({ sql }) => sql<{ pid: number }>`
-    SELECT pid FROM pg_stat_activity
-    WHERE datname = current_database() AND state = 'idle' AND query LIKE 'LISTEN %'`
-)
-
-onService({ delivery: slowPoll })("an event that was just stored", (it) => {
-  it.scoped("wakes its process's worker: the consumer is hit long before the next poll", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
-    })
-  )
-})
-
-onService({ roles: { api: true, worker: false }, delivery: slowPoll })("an event that was just stored", (it) => {
-  it.scoped("wakes the workers of other processes", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      yield* startWorker
-      yield* eventually(
-        "a listening worker",
-        Effect.map(listeners, (found) => (found.length === 2 ? Option.some(true) : Option.none()))
-      )
-      yield* send(consumer.url)
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
-    })
-  )
-})
 
 /** A worker of its own whose consumer holds its one attempt back. Closing the scope tells it to stop. */
 const heldAttempt = Effect.gen(function* () {

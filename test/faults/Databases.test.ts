@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Option, Redacted } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { delivered, integrator, payOn } from "../process/Integrator.ts"
@@ -38,17 +38,15 @@ const ordinaryRole = Effect.gen(function* () {
 
 /** What waits for its retry comes due. */
 const retryNow = (admin: Client) =>
-  eventually(
+  eventuallyIs(
     "a delivery that waits for its retry",
-    Effect.map(
-      Effect.promise(() =>
-        admin.query(
-          `UPDATE payments.delivery_queue SET next_attempt_at = now()
+    Effect.promise(() =>
+      admin.query(
+        `UPDATE payments.delivery_queue SET next_attempt_at = now()
            WHERE leased_until IS NULL AND next_attempt_at > now() RETURNING 1`
-        )
-      ),
-      ({ rowCount }) => (rowCount === 1 ? Option.some(true) : Option.none())
-    )
+      )
+    ),
+    ({ rowCount }) => rowCount === 1
   )
 
 /** A payment whose event is refused once, and delivered by the second attempt. */

@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { listening } from "../harness/Listening.ts"
 import { cuttingProxy } from "./CuttingProxy.ts"
 import { allDelivered, expectTrueHistory, storedDeliveries } from "./History.ts"
 import { installation } from "./Installation.ts"
@@ -30,50 +31,30 @@ const severable = Effect.gen(function* () {
 })
 
 /** A consumer that leaves what it gets unanswered, until it is told to confirm it, and answers what comes again as it is told. */
-const holding = (again: (nth: number) => number) =>
-  Effect.acquireRelease(
-    Effect.async<{
-      readonly url: string
-      readonly held: () => number
-      readonly confirm: () => void
-      readonly again: () => number
-      readonly close: () => void
-    }>((resume) => {
-      const seen = new Set<string>()
-      const held: Array<ServerResponse> = []
-      let repeated = 0
-      const server = createServer((request, response) => {
-        request.resume().on("end", () => {
-          const id = String(request.headers["service-delivery-id"])
-          if (!seen.has(id)) {
-            seen.add(id)
-            return void held.push(response)
-          }
-          repeated += 1
-          response.writeHead(again(repeated)).end()
-        })
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            url: `http://127.0.0.1:${port}/hook`,
-            held: () => held.length,
-            confirm: () => {
-              for (const response of held.splice(0)) response.writeHead(204).end()
-            },
-            again: () => repeated,
-            close: () => {
-              server.closeAllConnections()
-              server.close()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+const holding = Effect.fnUntraced(function* (again: (nth: number) => number) {
+  const seen = new Set<string>()
+  const held: Array<ServerResponse> = []
+  let repeated = 0
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => {
+      const id = String(request.headers["service-delivery-id"])
+      if (!seen.has(id)) {
+        seen.add(id)
+        return void held.push(response)
+      }
+      repeated += 1
+      response.writeHead(again(repeated)).end()
+    })
+  })
+  return {
+    url: `http://127.0.0.1:${yield* listening(server)}/hook`,
+    held: () => held.length,
+    confirm: () => {
+      for (const response of held.splice(0)) response.writeHead(204).end()
+    },
+    again: () => repeated
+  }
+})
 
 /** A worker all of whose attempts are confirmed once its database is away; `again` as in `holding`. */
 const confirmedWhileAway = Effect.fnUntraced(function* (again: (nth: number) => number) {

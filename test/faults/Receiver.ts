@@ -1,5 +1,6 @@
 import { createServer } from "node:http"
 import { Effect, type Scope } from "effect"
+import { listening } from "../harness/Listening.ts"
 import type { Randomness } from "./Randomness.ts"
 
 /** One request to a consumer, in milliseconds of a monotonic clock. */
@@ -22,53 +23,38 @@ export interface Receiver {
 
 /** Answers 204 after so many milliseconds at most. It ends with the scope. */
 export const makeReceiver = (random: Randomness, slowest: number): Effect.Effect<Receiver, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.async<Receiver & { readonly close: () => void }>((resume) => {
-      const exchanges: Array<Exchange> = []
-      const server = createServer((request, response) => {
-        const startedAt = performance.now()
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const body: Record<string, unknown> = JSON.parse(Buffer.concat(chunks).toString())
-          const exchange: Exchange = {
-            deliveryId: String(request.headers["service-delivery-id"]),
-            eventId: String(body["id"]),
-            path: request.url ?? "",
-            startedAt,
-            endedAt: Number.POSITIVE_INFINITY,
-            answered: false
-          }
-          exchanges.push(exchange)
-          response.on("close", () => {
-            exchange.endedAt = Math.min(exchange.endedAt, performance.now())
-          })
-          setTimeout(
-            () => {
-              if (response.destroyed) return
-              // What is in the hands of the network counts as answered, whether the worker lives to read it or not
-              exchange.answered = true
-              exchange.endedAt = performance.now()
-              response.writeHead(204).end()
-            },
-            random.between(0, slowest)
-          )
+  Effect.gen(function* () {
+    const exchanges: Array<Exchange> = []
+    const server = createServer((request, response) => {
+      const startedAt = performance.now()
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        const body: Record<string, unknown> = JSON.parse(Buffer.concat(chunks).toString())
+        const exchange: Exchange = {
+          deliveryId: String(request.headers["service-delivery-id"]),
+          eventId: String(body["id"]),
+          path: request.url ?? "",
+          startedAt,
+          endedAt: Number.POSITIVE_INFINITY,
+          answered: false
+        }
+        exchanges.push(exchange)
+        response.on("close", () => {
+          exchange.endedAt = Math.min(exchange.endedAt, performance.now())
         })
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            url: (path) => `http://127.0.0.1:${port}/${path}`,
-            exchanges,
-            close: () => {
-              server.closeAllConnections()
-              server.close()
-            }
-          })
+        setTimeout(
+          () => {
+            if (response.destroyed) return
+            // What is in the hands of the network counts as answered, whether the worker lives to read it or not
+            exchange.answered = true
+            exchange.endedAt = performance.now()
+            response.writeHead(204).end()
+          },
+          random.between(0, slowest)
         )
       })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+    })
+    const port = yield* listening(server)
+    return { url: (path) => `http://127.0.0.1:${port}/${path}`, exchanges }
+  })

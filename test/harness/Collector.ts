@@ -1,6 +1,7 @@
 import { createServer } from "node:http"
 import { gunzipSync } from "node:zlib"
 import { Effect, Schema, type Scope } from "effect"
+import { listening } from "./Listening.ts"
 import { otlpJson } from "./OtlpProtobuf.ts"
 
 /** An OTLP collector over real HTTP, which takes the protocol's binary and JSON forms and keeps what it is sent as JSON. */
@@ -213,57 +214,44 @@ const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
   )
 
 /** Starts a collector; it ends with the scope. */
-export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<Collector & { readonly close: () => void }>((resume) => {
-    const received: Array<{
-      readonly path: string
-      readonly contentType: string
-      readonly body: string
-      readonly text: string
-    }> = []
-    const bodies = (path: string) => received.filter((one) => one.path === path).map(({ body }) => body)
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const bytes = Buffer.concat(chunks)
-        const sent = request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes
-        const path = request.url ?? ""
-        const contentType = request.headers["content-type"] ?? ""
-        const text = sent.toString()
-        received.push({
-          path,
-          contentType,
-          text,
-          body: contentType === "application/json" ? text : otlpJson(path, sent)
-        })
-        // An empty answer is the protocol's in both forms
-        response.writeHead(200, { "content-type": contentType }).end(contentType === "application/json" ? "{}" : "")
+export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
+  const received: Array<{
+    readonly path: string
+    readonly contentType: string
+    readonly body: string
+    readonly text: string
+  }> = []
+  const bodies = (path: string) => received.filter((one) => one.path === path).map(({ body }) => body)
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const bytes = Buffer.concat(chunks)
+      const sent = request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes
+      const path = request.url ?? ""
+      const contentType = request.headers["content-type"] ?? ""
+      const text = sent.toString()
+      received.push({
+        path,
+        contentType,
+        text,
+        body: contentType === "application/json" ? text : otlpJson(path, sent)
       })
+      // An empty answer is the protocol's in both forms
+      response.writeHead(200, { "content-type": contentType }).end(contentType === "application/json" ? "{}" : "")
     })
-    const points = () => bodies("/v1/metrics").map(pointsOf)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      resume(
-        Effect.succeed({
-          url: `http://127.0.0.1:${port}`,
-          spans: () => bodies("/v1/traces").flatMap(spansOf),
-          metric: (name) =>
-            points()
-              .findLast((found) => found.has(name))
-              ?.get(name) ?? [],
-          metricNames: () => new Set(points().flatMap((found) => [...found.keys()])),
-          logs: () => bodies("/v1/logs").flatMap(logsOf),
-          contentTypes: () => received.map(({ contentType }) => contentType),
-          text: () => received.map(({ text }) => text).join("\n"),
-          close: () => {
-            server.closeAllConnections()
-            server.close()
-          }
-        })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-)
+  })
+  const points = () => bodies("/v1/metrics").map(pointsOf)
+  return {
+    url: `http://127.0.0.1:${yield* listening(server)}`,
+    spans: () => bodies("/v1/traces").flatMap(spansOf),
+    metric: (name) =>
+      points()
+        .findLast((found) => found.has(name))
+        ?.get(name) ?? [],
+    metricNames: () => new Set(points().flatMap((found) => [...found.keys()])),
+    logs: () => bodies("/v1/logs").flatMap(logsOf),
+    contentTypes: () => received.map(({ contentType }) => contentType),
+    text: () => received.map(({ text }) => text).join("\n")
+  }
+})

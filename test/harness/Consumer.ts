@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { Effect, type Scope } from "effect"
+import { listening } from "./Listening.ts"
 
 /** A request that a consumer received, with its exact bytes. */
 export interface ReceivedRequest {
@@ -20,49 +21,33 @@ export interface Consumer {
 }
 
 /** Starts a consumer; it ends with the scope, open connections included. */
-export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<{ readonly consumer: Consumer; readonly close: () => void }>((resume) => {
-    const received: Array<ReceivedRequest> = []
-    let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {
-      status: 204,
-      headers: {}
-    }
-    let gate: Promise<void> = Promise.resolve()
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        received.push({ path: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks) })
-        void gate.then(() => response.writeHead(reply.status, reply.headers).end())
+export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.gen(function* () {
+  const received: Array<ReceivedRequest> = []
+  let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {
+    status: 204,
+    headers: {}
+  }
+  let gate: Promise<void> = Promise.resolve()
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      received.push({ path: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks) })
+      void gate.then(() => response.writeHead(reply.status, reply.headers).end())
+    })
+  })
+  return {
+    url: `http://127.0.0.1:${yield* listening(server)}/hook`,
+    received,
+    answer: (status, headers = {}) => {
+      reply = { status, headers }
+    },
+    hold: () => {
+      let release = () => {}
+      gate = new Promise((open) => {
+        release = open
       })
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      const consumer: Consumer = {
-        url: `http://127.0.0.1:${port}/hook`,
-        received,
-        answer: (status, headers = {}) => {
-          reply = { status, headers }
-        },
-        hold: () => {
-          let release = () => {}
-          gate = new Promise((open) => {
-            release = open
-          })
-          return release
-        }
-      }
-      resume(
-        Effect.succeed({
-          consumer,
-          close: () => {
-            server.closeAllConnections()
-            server.close()
-          }
-        })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-).pipe(Effect.map(({ consumer }) => consumer))
+      return release
+    }
+  }
+})

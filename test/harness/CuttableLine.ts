@@ -1,5 +1,6 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
+import { listening } from "./Listening.ts"
 
 /** A network between a client and a server, which can be cut. */
 export interface CuttableLine {
@@ -15,64 +16,49 @@ export interface CuttableLine {
 
 /** Listens on loopback and passes everything on to the server; it ends with the scope. */
 export const cuttableLine = (target: string): Effect.Effect<CuttableLine, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.async<CuttableLine & { readonly close: () => void }>((resume) => {
-      const sockets = new Set<Socket>()
-      const stalls = new Set<() => void>()
-      let isCut = false
-      let isStalled = false
-      const server = createServer((client) => {
-        if (isCut) {
-          client.destroy()
-          return
-        }
-        const { hostname, port } = new URL(target)
-        const onward = connect({ host: hostname, port: Number(port) })
-        sockets.add(client)
-        const end = () => {
-          sockets.delete(client)
-          stalls.delete(stall)
-          client.destroy()
-          onward.destroy()
-        }
-        client.on("error", end).on("close", end)
-        onward.on("error", end).on("close", end)
-        const stall = () => {
-          client.unpipe(onward).pause()
-          onward.unpipe(client).pause()
-        }
-        client.pipe(onward)
-        onward.pipe(client)
-        stalls.add(stall)
-        if (isStalled) stall()
-      })
-      const cutAll = () => {
-        for (const socket of sockets) socket.destroy()
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    const stalls = new Set<() => void>()
+    let isCut = false
+    let isStalled = false
+    const server = createServer((client) => {
+      if (isCut) {
+        client.destroy()
+        return
       }
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        resume(
-          Effect.succeed({
-            url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
-            open: () => sockets.size,
-            cut: () => {
-              isCut = true
-              cutAll()
-            },
-            mend: () => {
-              isCut = false
-            },
-            stall: () => {
-              isStalled = true
-              for (const stall of stalls) stall()
-            },
-            close: () => {
-              server.close()
-              cutAll()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+      const { hostname, port } = new URL(target)
+      const onward = connect({ host: hostname, port: Number(port) })
+      sockets.add(client)
+      const end = () => {
+        sockets.delete(client)
+        stalls.delete(stall)
+        client.destroy()
+        onward.destroy()
+      }
+      client.on("error", end).on("close", end)
+      onward.on("error", end).on("close", end)
+      const stall = () => {
+        client.unpipe(onward).pause()
+        onward.unpipe(client).pause()
+      }
+      client.pipe(onward)
+      onward.pipe(client)
+      stalls.add(stall)
+      if (isStalled) stall()
+    })
+    return {
+      url: `http://127.0.0.1:${yield* listening(server)}`,
+      open: () => sockets.size,
+      cut: () => {
+        isCut = true
+        for (const socket of sockets) socket.destroy()
+      },
+      mend: () => {
+        isCut = false
+      },
+      stall: () => {
+        isStalled = true
+        for (const stall of stalls) stall()
+      }
+    }
+  })

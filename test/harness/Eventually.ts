@@ -29,13 +29,17 @@ export const eventually = <A, E, R>(
     return yield* new NeverHappened({ message: `${what}: not within ${limitMillis} ms` })
   }).pipe(Effect.withClock(Clock.make()))
 
-/** `eventually` for a condition on values that others change. */
+/** Looks again, as `eventually` does, until what a look finds is as expected. */
+export const eventuallyIs = <A, E, R>(
+  what: string,
+  look: Effect.Effect<A, E, R>,
+  isExpected: (found: A) => boolean,
+  limitMillis?: number
+) => eventually(what, Effect.map(look, Option.liftPredicate(isExpected)), limitMillis)
+
+/** `eventuallyIs` for a condition on values that others change. */
 export const eventuallyTrue = (what: string, condition: () => boolean, limitMillis?: number) =>
-  eventually(
-    what,
-    Effect.sync(() => (condition() ? Option.some(true) : Option.none())),
-    limitMillis
-  )
+  eventuallyIs(what, Effect.sync(condition), (holds) => holds, limitMillis)
 
 /** Does something ten times a second for as long as a fiber runs, and returns what that ends with. */
 export const whileRunning = <A, E, E1, R>(fiber: Fiber.Fiber<A, E>, work: Effect.Effect<unknown, E1, R>) =>

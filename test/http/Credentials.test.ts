@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import { Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either, FastCheck } from "effect"
@@ -67,23 +67,6 @@ onSharedService("a credential", (it) => {
         expect(answer.text).not.toContain(key)
       }
       expectFailure(yield* raw(`cookie: __Host-svc_session=${key}`), sessionInvalid)
-    })
-  )
-
-  it.effect("is not taken from a body, wherever it stands in it", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const key = yield* testKey
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints`
-      const headers = { "idempotency-key": randomUUID() }
-      for (const body of [{ "x-api-key": key }, { headers: { "x-api-key": key } }, key]) {
-        expectFailure(yield* request("POST", path, { headers, body }), authenticationRequired)
-      }
-      const form = yield* request("POST", path, {
-        headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
-        raw: `x-api-key=${key}`
-      })
-      expectFailure(form, authenticationRequired)
     })
   )
 

@@ -5,8 +5,9 @@ import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { batchSize } from "../../src/storage/Batches.ts"
 import { endQueued, queueAgain, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs } from "../harness/Eventually.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
+import { waitsForLock } from "../storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
 type Json = Record<string, unknown>
@@ -133,23 +134,16 @@ onSharedService("an endpoint", (it) => {
             Effect.gen(function* () {
               yield* sql`SELECT 1 FROM payments.deliveries WHERE id = ${waiting} FOR UPDATE`
               const deletion = yield* Effect.fork(send("DELETE"))
-              yield* eventually(
-                "a deletion that waits",
-                Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted`, (rows) =>
-                  rows.length > 0 ? Option.some(rows) : Option.none()
-                )
-              )
+              yield* waitsForLock(sql, "a deletion that waits", "%")
               release()
               yield* received(consumer, 1)
               yield* payment(neighbour.tenant)
-              yield* eventually(
+              yield* eventuallyIs(
                 "the records of both attempts",
-                Effect.map(
-                  sql`
+                sql`
                     SELECT 1 FROM payments.deliveries WHERE state = 'delivered'
                       AND organization_id IN (${tenant.id}, ${neighbour.tenant.id})`,
-                  (rows) => (rows.length === 2 ? Option.some(rows) : Option.none())
-                )
+                (rows) => rows.length === 2
               )
               return deletion
             })
@@ -160,26 +154,6 @@ onSharedService("an endpoint", (it) => {
       expect(listed(yield* send("GET", "/deliveries?state=failed"))).toMatchObject([
         { ...endedByDeletion, id: waiting }
       ])
-    })
-  )
-
-  it.scoped("that is deleted ends whatever waits for it or is under way, and nothing of others", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, send, tenant } = yield* makeDestination()
-      const neighbour = yield* makeDestination()
-      const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
-      const theirs = { organizationId: neighbour.tenant.id, endpointId: neighbour.id, state: "queued" } as const
-      yield* storeDeliveries({ ...of, count: 3 })
-      yield* storeDeliveries({ ...theirs, count: 2 })
-      const underWay = yield* storeDeliveries({ ...of, count: 2 })
-      yield* sql`
-        UPDATE payments.delivery_queue SET lease = gen_random_uuid(), claimed_at = now(), leased_until = now()
-        WHERE id = ANY (${underWay}::uuid[])`
-      expect((yield* send("DELETE")).status).toBe(204)
-      expect(yield* statesOf(id)).toEqual({ failed: 5 })
-      expect(yield* statesOf(neighbour.id)).toEqual({ queued: 2 })
-      expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
     })
   )
 
@@ -274,23 +248,6 @@ onSharedService("an endpoint", (it) => {
       yield* Context.get(services, Endpoints).endDeleted
       expect(listed(yield* send("GET", "/deliveries"))).toMatchObject([endedByDeletion])
       expect(listed(yield* neighbour.send("GET", "/deliveries"))).toMatchObject([{ state: "delivered" }])
-    })
-  )
-
-  it.scoped("that is deleted is none of another tenant's or environment's", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization, request } = yield* TestService
-      const { base, id, send, tenant } = yield* makeDestination()
-      const live = yield* makeKey(tenant.id, ["webhook-endpoints:*"], { mode: "live" })
-      expectFailure(yield* send("DELETE", "", { key: live }), notFound)
-      const foreign = `/v2/organizations/${organization.id}/integrations/endpoints/${id}`
-      expectFailure(yield* request("DELETE", foreign, { key: organization.testKey }), notFound)
-      const read = yield* makeKey(tenant.id, ["webhook-endpoints:read"])
-      expectFailure(yield* request("DELETE", `${base}/endpoints/${id}`, { key: read }), {
-        status: 403,
-        code: "endpoint_management_forbidden"
-      })
-      expect((yield* send("GET")).status).toBe(200)
     })
   )
 

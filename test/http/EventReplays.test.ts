@@ -9,10 +9,11 @@ import { endQueued, statesOf } from "../deliveries/StoredDeliveries.ts"
 import { received, withWorker } from "../endpoints/Delivering.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs } from "../harness/Eventually.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
+  asTenant,
   atEndpoints,
   makeTenant,
   type NotificationOptions,
@@ -23,8 +24,6 @@ import {
 } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
-const path = (tenant: Pick<Tenant, "id">, rest: string) => `/v2/organizations/${tenant.id}/integrations${rest}`
-
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
 
 const call = (
@@ -33,13 +32,7 @@ const call = (
   rest: string,
   body?: unknown,
   key: string = randomUUID()
-) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request(method, path(tenant, rest), {
-      key: tenant.key,
-      ...(body === undefined ? {} : { body, headers: { "idempotency-key": key } })
-    })
-  )
+) => asTenant(tenant, method, rest, body === undefined ? {} : { body, headers: { "idempotency-key": key } })
 
 const replay = (tenant: Pick<Tenant, "id" | "key">, endpointId: string, body: object = {}, key?: string) =>
   call(tenant, "POST", `/endpoints/${endpointId}/replay`, { since: minutesAgo(10), ...body }, key)
@@ -321,11 +314,7 @@ onSharedService("a replay", (it) => {
       expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
       expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
       yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
-      yield* eventually(
-        "the replay goes on",
-        Effect.map(readReplay(tenant, started), (json) => (json["queued"] === 200 ? Option.some(json) : Option.none())),
-        60_000
-      )
+      yield* eventuallyIs("the replay goes on", readReplay(tenant, started), (json) => json["queued"] === 200, 60_000)
       yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
       expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_deleted" })
       expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "canceled", queued: 200 })

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Redacted, Scope } from "effect"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -92,11 +92,10 @@ describe("without its database the service", () => {
         const again = yield* start
         yield* Effect.addFinalizer(() => again.stop)
         expect(again.port).toBe(database.port)
-        const list = yield* eventually(
+        const list = yield* eventuallyIs(
           "the service serves again",
-          Effect.map(request("GET", endpoints, { key }), (answer) =>
-            answer.status === 200 ? Option.some(answer) : Option.none()
-          )
+          request("GET", endpoints, { key }),
+          (answer) => answer.status === 200
         )
         expect(list.json["data"]).toEqual([])
         expect((yield* request("POST", "/webhooks/provider", signedNotification())).status).toBe(200)
@@ -122,10 +121,7 @@ describe("without its database the service", () => {
         for (const { status } of answers) statuses.add(status)
       }
       expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([])
-      yield* eventually(
-        "all is well again",
-        Effect.map(get, ({ status }) => (status === 200 ? Option.some(status) : Option.none()))
-      )
+      yield* eventuallyIs("all is well again", get, ({ status }) => status === 200)
     })
   )
 })

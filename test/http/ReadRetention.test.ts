@@ -3,18 +3,13 @@ import { Effect } from "effect"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
+  asTenant,
   atEndpoints,
   makeTenant,
   notification,
   notify,
-  subscribe,
-  type Tenant
+  subscribe
 } from "../inbound/Notifications.ts"
-
-const at = (tenant: Tenant, path: string, method = "GET") =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request(method, `/v2/organizations/${tenant.id}/integrations${path}`, { key: tenant.key })
-  )
 
 interface Stored {
   readonly id: string
@@ -73,7 +68,7 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
         const { eventId, id, tenant } = stored
         yield* end(stored, state, 30.01)
         for (const path of [...listsOf(stored, state), ...eventLists]) {
-          const { json, status } = yield* at(tenant, path)
+          const { json, status } = yield* asTenant(tenant, "GET", path)
           expect([path, status, json]).toEqual([path, 200, { data: [], has_more: false }])
         }
         for (const [path, method] of [
@@ -81,7 +76,7 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
           [`/deliveries/${id}/retry`, "POST"],
           [`/events/${eventId}`, "GET"]
         ] as const) {
-          const answer = yield* at(tenant, path, method)
+          const answer = yield* asTenant(tenant, method, path)
           expect([path, answer.status, answer.json["code"]]).toEqual([path, 404, "resource_not_found"])
         }
       })
@@ -93,10 +88,13 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
         const { eventId, id, tenant } = stored
         yield* end(stored, state, 29.99)
         for (const path of listsOf(stored, state)) {
-          expect((yield* at(tenant, path)).json, path).toMatchObject({ data: [{ id, state }] })
+          expect((yield* asTenant(tenant, "GET", path)).json, path).toMatchObject({ data: [{ id, state }] })
         }
-        expect((yield* at(tenant, `/deliveries/${id}`)).json).toMatchObject({ id, event: { id: eventId } })
-        expect((yield* at(tenant, `/events/${eventId}`)).json).toMatchObject({ id: eventId, deliveries: [{ id }] })
+        expect((yield* asTenant(tenant, "GET", `/deliveries/${id}`)).json).toMatchObject({ id, event: { id: eventId } })
+        expect((yield* asTenant(tenant, "GET", `/events/${eventId}`)).json).toMatchObject({
+          id: eventId,
+          deliveries: [{ id }]
+        })
       })
     )
   }
@@ -105,9 +103,9 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
     Effect.gen(function* () {
       const stored = yield* makeWithEvent(40)
       for (const path of listsOf(stored, "queued")) {
-        expect((yield* at(stored.tenant, path)).json, path).toMatchObject({ data: [{ id: stored.id }] })
+        expect((yield* asTenant(stored.tenant, "GET", path)).json, path).toMatchObject({ data: [{ id: stored.id }] })
       }
-      expect((yield* at(stored.tenant, `/events/${stored.eventId}`)).status).toBe(200)
+      expect((yield* asTenant(stored.tenant, "GET", `/events/${stored.eventId}`)).status).toBe(200)
     })
   )
 
@@ -118,10 +116,10 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
       const { id } = yield* subscribe(tenant)
       yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
       yield* accepted(notify(notification(tenant.accountId)))
-      expect((yield* at(tenant, `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)
+      expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)
       yield* sql`
         UPDATE payments.skipped_events SET created_at = now() - interval '30.01 days' WHERE organization_id = ${tenant.id}`
-      expect((yield* at(tenant, `/endpoints/${id}/skipped`)).json).toEqual({ data: [], has_more: false })
+      expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json).toEqual({ data: [], has_more: false })
     })
   )
 })

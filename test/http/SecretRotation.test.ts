@@ -274,29 +274,6 @@ onSharedService("rotating a secret", (it) => {
     })
   )
 
-  it.scoped("of no endpoint, a deleted one or one of production by a sandbox key is not found", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const { base, rotate, send, tenant } = yield* makeDestination()
-      yield* send("DELETE")
-      const production = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-        key: organization.liveKey,
-        headers: { "idempotency-key": randomUUID() },
-        body: { name: "Live", url: "https://93.184.215.14/hook", events: ["payment.failed"] }
-      })
-      const answers = [
-        yield* rotate(),
-        yield* request("POST", `${base}/endpoints/${randomUUID()}/rotate-secret`, { key: tenant.key }),
-        yield* request(
-          "POST",
-          `/v2/organizations/${organization.id}/integrations/endpoints/${production.json["id"]}/rotate-secret`,
-          { key: organization.testKey }
-        )
-      ]
-      for (const answer of answers) expectFailure(answer, { status: 404, code: "resource_not_found", fields: [] })
-    })
-  )
-
   it.scoped(
     "erases the previous one after 24 hours where nothing can need it any more, and no sooner; the current one never",
     () =>

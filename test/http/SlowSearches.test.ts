@@ -1,10 +1,18 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { eventually, whileRunning } from "../harness/Eventually.ts"
+import { eventuallyIs, whileRunning } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import {
+  accepted,
+  asTenant,
+  atEndpoints,
+  makeTenant,
+  notification,
+  notify,
+  subscribe
+} from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** Tables that searches read and nothing else does: while they are locked, a search takes as long as it may. */
@@ -32,11 +40,6 @@ const waiting = Effect.flatMap(TestService, ({ sql }) =>
     ([row]) => row?.count ?? 0
   )
 )
-
-const at = (tenant: Tenant, method: string, path: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request(method, `/v2/organizations/${tenant.id}/integrations${path}`, { key: tenant.key })
-  )
 
 /** Every read that goes through a history, or counts. */
 const searches = ({ endpointId, eventId }: { readonly endpointId: string; readonly eventId: string }) => [
@@ -66,12 +69,8 @@ const makeActive = Effect.gen(function* () {
 
 /** What nobody's searches may hold up: a read by id, a change, and notifications with deliveries and without. */
 const othersWork = Effect.fnUntraced(function* ({ endpointId, tenant }: Effect.Effect.Success<typeof makeActive>) {
-  const { request } = yield* TestService
-  const endpoint = `/v2/organizations/${tenant.id}/integrations/endpoints/${endpointId}`
-  const read = yield* request("GET", endpoint, { key: tenant.key })
-  expect(read.status, read.text).toBe(200)
-  const changed = yield* request("PATCH", endpoint, { key: tenant.key, body: { name: "Orders" } })
-  expect(changed.status, changed.text).toBe(200)
+  yield* atEndpoints(tenant, "GET", `/${endpointId}`)
+  yield* atEndpoints(tenant, "PATCH", `/${endpointId}`, { name: "Orders" })
   yield* accepted(notify(notification(tenant.accountId)))
   yield* accepted(notify(notification("acct_unlinked")))
 })
@@ -86,12 +85,9 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
         Effect.gen(function* () {
           const paths = searches(loud).flatMap((path) => [path, path, path, path])
           const asking = yield* Effect.fork(
-            Effect.forEach(paths, (path) => at(loud.tenant, "GET", path), { concurrency: "unbounded" })
+            Effect.forEach(paths, (path) => asTenant(loud.tenant, "GET", path), { concurrency: "unbounded" })
           )
-          yield* eventually(
-            "searches that wait",
-            Effect.map(waiting, (count) => (count > 0 ? Option.some(count) : Option.none()))
-          )
+          yield* eventuallyIs("searches that wait", waiting, (count) => count > 0)
           const answers = yield* whileRunning(asking, othersWork(quiet))
           const refused = answers.filter(({ status }) => status === 429)
           expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
@@ -104,7 +100,7 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
         })
       )
       for (const path of searches(loud)) {
-        const answer = yield* at(loud.tenant, "GET", path)
+        const answer = yield* asTenant(loud.tenant, "GET", path)
         expect(answer.status, answer.text).toBe(200)
       }
     })
@@ -120,14 +116,11 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
           const asking = yield* Effect.fork(
             Effect.forEach(
               loud.flatMap(({ tenant }) => Array.from({ length: 10 }, () => tenant)),
-              (tenant) => at(tenant, "GET", "/deliveries?type=payout.canceled"),
+              (tenant) => asTenant(tenant, "GET", "/deliveries?type=payout.canceled"),
               { concurrency: "unbounded" }
             )
           )
-          yield* eventually(
-            "searches of several organizations that wait",
-            Effect.map(waiting, (count) => (count > 2 ? Option.some(count) : Option.none()))
-          )
+          yield* eventuallyIs("searches of several organizations that wait", waiting, (count) => count > 2)
           for (const answer of yield* whileRunning(asking, othersWork(quiet))) {
             expect([429, 503]).toContain(answer.status)
             expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
@@ -145,12 +138,12 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
         ["audit_log"],
         Effect.gen(function* () {
           const asking = yield* Effect.fork(
-            Effect.replicateEffect(at(loud.tenant, "GET", "/audit-log?action=endpoint.created"), 40, {
+            Effect.replicateEffect(asTenant(loud.tenant, "GET", "/audit-log?action=endpoint.created"), 40, {
               concurrency: "unbounded"
             })
           )
           const read = Effect.gen(function* () {
-            const answer = yield* at(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
+            const answer = yield* asTenant(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
             expect(answer.status, answer.text).toBe(200)
             yield* accepted(notify(notification(quiet.tenant.accountId)))
           })

@@ -4,7 +4,6 @@ import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
-import { paymentIntent } from "../events/ProviderEvents.ts"
 import { eventually, whileRunning } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
@@ -529,47 +528,6 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
         yield* givenBack(Date.now())
         expect(yield* connection(tenant)).toBe("disconnected")
       })
-  )
-
-  const unparseable: Readonly<Record<string, string>> = {
-    "a snapshot": notification("acct_1", { object: paymentIntent }),
-    "no JSON": "not JSON at all",
-    "JSON that is no object": "null",
-    "no id": JSON.stringify({ object: "v2.core.event", type: "v1.account.updated", created: 1, livemode: false }),
-    "an id with a line break": thinNotification("acct_1", { id: "evt_1\nx" }),
-    "a time that is none": thinNotification("acct_1", { created: "yesterday" }),
-    "a time before all time": thinNotification("acct_1", { created: "-271821-04-20T00:00:00.000Z" }),
-    "an object that is none": thinNotification("acct_1")
-      .replace(/"related_object":\{/, '"related_object":{"id":1,"x":{')
-      .replace(/\}\}$/, "}}}")
-  }
-  for (const [what, body] of Object.entries(unparseable)) {
-    it.effect(`is not reported by ${what} at the thin entry, however well signed: 400, and nothing stored`, () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const count = sql`SELECT count(*)::int AS count FROM payments.receipts`
-        const before = yield* count
-        const answer = yield* notifyThin(body)
-        expect([answer.status, answer.json["code"]]).toEqual([400, "signature_invalid"])
-        expect(yield* count).toEqual(before)
-      })
-    )
-  }
-
-  it.effect("is not reported by what is not signed, by what is too large, or at the other entry", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* change(tenant, { charges_enabled: false })
-      const id = newEventId()
-      const body = thinNotification(tenant.accountId, { id })
-      const forged = [null, "", "t=1,v1=00", signature(`${body} `), signature(body, { secret: "whsec_other" })]
-      for (const header of [...forged, ...[-305, 305].map((secondsFromNow) => signature(body, { secondsFromNow }))]) {
-        expect((yield* notifyThin(body, header)).status).toBe(400)
-      }
-      expect((yield* notify(body)).status).toBe(400)
-      expect((yield* notifyThin(`${body}${" ".repeat(1024 * 1024)}`)).status).toBe(413)
-      expect([yield* outcomeOf(id), yield* eventsOf(tenant)]).toEqual([undefined, []])
-    })
   )
 
   it.effect("is told by the provider's own notifications, snapshot and thin, once a change", () =>

@@ -95,7 +95,18 @@ const refused: Readonly<Record<string, Make>> = {
     body: bytesOf(text),
     header: `t=${Math.floor(Date.now() / 1000)}${",v1=00".repeat(Math.floor(position * 500))}`
   }),
-  "no header": (text) => ({ body: bytesOf(text), header: undefined })
+  "no header": (text) => ({ body: bytesOf(text), header: undefined }),
+  "an empty header": (text) => ({ body: bytesOf(text), header: "" }),
+  "a header without a time": (text) => ({ body: bytesOf(text), header: signature(text).replace(/t=\d+,/, "") }),
+  "a header without a signature": (text) => ({ body: bytesOf(text), header: signature(text).replace(/,v1=.*/, "") }),
+  "another scheme": (text) => ({ body: bytesOf(text), header: signature(text).replace("v1=", "v0=") }),
+  "two times, the signed one first": (text) => ({ body: bytesOf(text), header: `${signature(text)},t=1` }),
+  "two times, the signed one last": (text) => ({ body: bytesOf(text), header: `t=1,${signature(text)}` }),
+  "the same time twice": (text) => ({
+    body: bytesOf(text),
+    header: `${signature(text).split(",")[0]},${signature(text)}`
+  }),
+  "reformatted JSON": (text) => ({ body: bytesOf(JSON.stringify(JSON.parse(text), null, 1)), header: signature(text) })
 }
 
 const genuineBody = (entry: Arrival["entry"], account: string, id: string): string =>
@@ -236,6 +247,9 @@ onSharedService("bad notifications", (it) => {
       .flatMap((levels) =>
         ["id", "type", "created", "livemode"].map((field) => [`${levels} lists`, field, deep(levels)] as const)
       ),
+    ["a line break", "id", '"evt_1\\npayment.succeeded"'],
+    ["no time", "created", '"yesterday"'],
+    ["a time before all time", "created", '"-271821-04-20T00:00:00.000Z"'],
     ["a number beyond all", "created", "1e400"],
     ["a number below all", "created", "-1e400"],
     ["a fraction", "created", "1.5"],
@@ -266,6 +280,16 @@ onSharedService("bad notifications", (it) => {
         const bodies: ReadonlyArray<readonly [what: string, body: string]> = [
           ...Object.entries(noEvents),
           ...badFields.map(([what, field, json]) => [`${what} as ${field}`, withField(field, json)] as const),
+          [
+            "the other entry's event",
+            genuineBody(entry === "thin" ? "snapshot" : "thin", tenant.accountId, newEventId())
+          ],
+          [
+            "an object that is none",
+            entry === "thin" ? withField("related_object", '{"id":1}') : withField("data", '{"object":[]}')
+          ],
+          ["nothing", ""],
+          ["text after the JSON", `${genuineBody(entry, tenant.accountId, newEventId())}{}`],
           // The last of two of one name is what is read
           ["an id twice", withField("id", `"evt_good","id":7`)]
         ]

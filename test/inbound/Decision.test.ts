@@ -4,6 +4,7 @@ import { paymentIntent } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
+  asTenant,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -11,6 +12,7 @@ import {
   notify,
   notifyThin,
   outcomeOf,
+  setActive,
   subscribe,
   thinNotification,
   typesTo
@@ -58,7 +60,6 @@ onService()("what a notification leads to", (it) => {
 
   it.scoped("respects each endpoint's filters, for the milestone too, and changes of them count from then on", () =>
     Effect.gen(function* () {
-      const { request } = yield* TestService
       const tenant = yield* makeNewTenant
       const types = ["payment.succeeded", "milestone.first_payment"]
       const large = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
@@ -69,8 +70,9 @@ onService()("what a notification leads to", (it) => {
       expect(yield* typesTo(product.id)).toEqual([])
       expect(yield* typesTo(brl.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
 
-      const path = `/v2/organizations/${tenant.id}/integrations/endpoints/${large.id}`
-      const change = yield* request("PATCH", path, { key: tenant.key, body: { filters: { amountMin: 1500 } } })
+      const change = yield* asTenant(tenant, "PATCH", `/endpoints/${large.id}`, {
+        body: { filters: { amountMin: 1500 } }
+      })
       expect(change.json["filters"]).toEqual({ amountMin: 1500 })
       yield* received(notification(tenant.accountId))
       expect(yield* typesTo(large.id)).toEqual(["payment.succeeded"])
@@ -162,18 +164,13 @@ onService()("what a notification leads to", (it) => {
     "is recorded as skipped by the paused endpoints that it matches, with the event, and delivered to none",
     () =>
       Effect.gen(function* () {
-        const { request, sql } = yield* TestService
+        const { sql } = yield* TestService
         const tenant = yield* makeNewTenant
         const types = ["payment.succeeded", "milestone.first_payment"]
         const matching = yield* subscribe(tenant, types)
         const filtered = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
         const other = yield* subscribe(tenant, ["payment.failed"])
-        const setActive = ({ id }: { readonly id: string }, active: boolean) =>
-          request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
-            key: tenant.key,
-            body: { active }
-          })
-        for (const endpoint of [matching, filtered, other]) yield* setActive(endpoint, false)
+        for (const endpoint of [matching, filtered, other]) yield* setActive(tenant, endpoint, false)
         const skipped = sql`
         SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
           s.created_at > now() - interval '1 minute' AS "isRecent"
@@ -199,7 +196,7 @@ onService()("what a notification leads to", (it) => {
         expect(yield* typesTo(active.id)).toEqual(["payment.succeeded"])
         expect(yield* skipped).toHaveLength(3)
 
-        yield* setActive(matching, true)
+        yield* setActive(tenant, matching, true)
         yield* received(notification(tenant.accountId))
         expect(yield* skipped).toHaveLength(3)
         expect(yield* typesTo(matching.id)).toEqual(["payment.succeeded"])

@@ -220,19 +220,4 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a refund that fails 
       expect(yield* sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toHaveLength(1)
     })
   )
-
-  it.effect("is forgotten once no statistics can ask for it", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      const shop = yield* makeShop
-      for (const id of ["re_1", "re_2"]) yield* accepted(news(shop, { id }))
-      yield* sql`
-        UPDATE payments.failed_refunds SET recorded_at = recorded_at - interval '92 days'
-        WHERE organization_id = ${shop.id} AND refund_id = 're_1'`
-      yield* Context.get(services, FailedRefunds).clean
-      expect(
-        yield* sql`SELECT refund_id AS id FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
-      ).toEqual([{ id: "re_2" }])
-    })
-  )
 })

@@ -2,10 +2,11 @@ import { connect } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { type LogLine, LogLines } from "../../src/telemetry/LogLines.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls, testWebhookSecret } from "../harness/TestService.ts"
 import { startService } from "../http/StartedService.ts"
+import { waitsForLock } from "../storage/PartitionBed.ts"
 import { newEventId, notification, signature } from "./Notifications.ts"
 
 const started = (lines: Array<LogLine>) =>
@@ -56,18 +57,14 @@ it.scopedLive("a sender that goes away while its notification is being stored ch
       )
     )
     socket.on("error", () => {})
-    const rowsOf = (rows: Effect.Effect<ReadonlyArray<unknown>, unknown>) =>
-      Effect.map(rows, (found) => (found.length > 0 ? Option.some(found) : Option.none()))
-    yield* eventually(
-      "the look-up that waits",
-      rowsOf(sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-    )
+    yield* waitsForLock(sql, "the look-up that waits", "%")
     socket.resetAndDestroy()
     yield* eventuallyTrue("the end of the connection", () => socket.closed)
     yield* over.open
-    const stored = yield* eventually(
+    const stored = yield* eventuallyIs(
       "the receipt",
-      rowsOf(sql`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${id}`)
+      sql`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${id}`,
+      (rows) => rows.length > 0
     )
     expect(stored).toEqual([{ outcome: "unlinked" }])
     yield* eventuallyTrue("its line", () => lines.length > 0)

@@ -1,12 +1,13 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Option } from "effect"
 import Stripe from "stripe"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { paymentIntent, snapshot } from "../events/ProviderEvents.ts"
-import { type Answer, TestService, testWebhookSecret } from "../harness/TestService.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { type Answer, type RequestOptions, TestService, testWebhookSecret } from "../harness/TestService.ts"
 
 /** An organization of one test's own, with a linked sandbox account. */
 export interface Tenant {
@@ -36,6 +37,17 @@ function makeTenantOf({ hadPaymentsBefore }: { readonly hadPaymentsBefore: boole
   }).pipe(Effect.orDie)
 }
 
+/** A request about what a tenant has, under its key. */
+export const asTenant = (
+  tenant: Pick<Tenant, "id" | "key">,
+  method: string,
+  path: string,
+  options: RequestOptions = {}
+) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    request(method, `/v2/organizations/${tenant.id}/integrations${path}`, { key: tenant.key, ...options })
+  )
+
 /** Registers a destination; by default one that nothing listens at. */
 export const subscribe = Effect.fnUntraced(function* (
   tenant: Tenant,
@@ -43,9 +55,7 @@ export const subscribe = Effect.fnUntraced(function* (
   url = "http://127.0.0.1:9/hook",
   filters: Readonly<Record<string, unknown>> = {}
 ) {
-  const { request } = yield* TestService
-  const answer = yield* request("POST", `/v2/organizations/${tenant.id}/integrations/endpoints`, {
-    key: tenant.key,
+  const answer = yield* asTenant(tenant, "POST", "/endpoints", {
     headers: { "idempotency-key": crypto.randomUUID() },
     body: { name: "Orders", url, events, filters }
   })
@@ -58,16 +68,17 @@ export const operator: Author = { kind: "operator", id: "root" }
 
 /** A request about a tenant's endpoints that succeeds. */
 export const atEndpoints = (tenant: Tenant, method: string, path: string, body?: unknown) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    Effect.map(
-      request(method, `/v2/organizations/${tenant.id}/integrations/endpoints${path}`, {
-        key: tenant.key,
-        ...(body === undefined ? {} : { body }),
-        headers: { "idempotency-key": crypto.randomUUID() }
-      }),
-      ({ status, text }) => expect(status, text).toBeLessThan(300)
-    )
+  Effect.map(
+    asTenant(tenant, method, `/endpoints${path}`, {
+      ...(body === undefined ? {} : { body }),
+      headers: { "idempotency-key": crypto.randomUUID() }
+    }),
+    ({ status, text }) => expect(status, text).toBeLessThan(300)
   )
+
+/** Pauses an endpoint of a tenant's, or activates it again. */
+export const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
+  atEndpoints(tenant, "PATCH", `/${id}`, { active })
 
 /** Unlinks a tenant's account. */
 export const unlink = (tenant: Tenant) =>
@@ -165,6 +176,9 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
       .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults))
   )
 
+/** A receipt of the sandbox's, as it is asked for. */
+export const receiptKey = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
+
 /** What became of a notification: nothing where there is no receipt of it. */
 export const outcomeOf = (providerEventId: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
@@ -173,6 +187,18 @@ export const outcomeOf = (providerEventId: string) =>
       ([row]) => row?.outcome
     )
   )
+
+/** A payment at the provider, whose event the provider keeps: its id, once the receipt of its notification is there. */
+export const paidAtProvider = Effect.fnUntraced(function* (
+  tenant: Tenant,
+  type: "payment_intent.succeeded" | "payment_intent.payment_failed" = "payment_intent.succeeded"
+) {
+  const { emulator } = yield* TestService
+  const { events } = yield* emulator.trigger({ type, account: tenant.accountId })
+  const id = events.find((event) => event.type === type)?.id ?? ""
+  yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+  return id
+})
 
 /** The types of the events that were delivered or are to be delivered to an endpoint, in alphabetical order. */
 export const typesTo = (endpointId: string) =>

@@ -1,30 +1,27 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { Context, Duration, Effect, Layer, Logger, LogLevel } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
-import type { Author } from "../../src/kit/Tenant.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import { Metrics, type MetricsWriter, makeMetrics } from "../../src/telemetry/Metrics.ts"
 import { charge, invoice, paymentIntent, secretMark, subscription } from "../events/ProviderEvents.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeNewTenant,
   makeTenant,
   newEventId,
   notification,
-  outcomeOf,
+  operator,
+  paidAtProvider,
+  receiptKey,
+  setActive,
   signature,
   subscribe,
   type Tenant,
   thinNotification,
   typesTo
 } from "./Notifications.ts"
-
-const operator: Author = { kind: "operator", id: "root" }
-
-const key = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
 
 /** The inbound slice as a version would have it that sees the provider in this way, with what it logs and counts. */
 const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]> = {}) {
@@ -68,10 +65,8 @@ const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]>
 
 /** An event that the provider keeps, as if no notification of it had come. */
 const unheard = Effect.fnUntraced(function* (tenant: Tenant) {
-  const { emulator, sql } = yield* TestService
-  const { events } = yield* emulator.trigger({ type: "payment_intent.succeeded", account: tenant.accountId })
-  const id = events.find(({ type }) => type === "payment_intent.succeeded")?.id ?? ""
-  yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+  const { sql } = yield* TestService
+  const id = yield* paidAtProvider(tenant)
   yield* sql`DELETE FROM payments.receipts WHERE provider_event_id = ${id}`
   yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
   yield* sql`
@@ -101,7 +96,7 @@ onSharedService("a notification that can't be read", (it) => {
       const body = notification(tenant.accountId, { id, object: unknownPayment })
       expect(yield* receive(body)).toBe("malformed")
       expect(yield* receive(body)).toBe("duplicate")
-      expect(yield* receipts.get(key(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
       const { data } = yield* receipts.list({ environment: "sandbox", organizationId: tenant.id, outcome: "malformed" })
       expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
       expect(lines).toEqual([
@@ -153,15 +148,12 @@ onSharedService("a notification that can't be read", (it) => {
 
   it.scoped("is replayed once it can be: event, deliveries, milestone, and what paused endpoints missed", () =>
     Effect.gen(function* () {
-      const { request, sql } = yield* TestService
+      const { sql } = yield* TestService
       const tenant = yield* makeNewTenant
       const id = yield* unheard(tenant)
       const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
       const paused = yield* subscribe(tenant)
-      yield* request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${paused.id}`, {
-        key: tenant.key,
-        body: { active: false }
-      })
+      yield* setActive(tenant, paused, false)
       const { receipts, receive } = yield* versionWith()
       yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
 
@@ -169,20 +161,26 @@ onSharedService("a notification that can't be read", (it) => {
         retrieveEvent: () =>
           Effect.sync(() => JSON.parse(notification(tenant.accountId, { id, object: unknownPayment })))
       })
-      const refused = yield* Effect.flip(stillOld.receipts.replay(key(id), operator))
+      const refused = yield* Effect.flip(stillOld.receipts.replay(receiptKey(id), operator))
       expect(refused).toMatchObject({ _tag: "ReplayRefused", reason: "malformed" })
       expect(refused.message).toContain(fields)
-      expect(yield* receipts.get(key(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
       expect(yield* auditedReplays(tenant)).toEqual([])
 
-      expect(yield* receipts.replay(key(id), operator)).toMatchObject({ outcome: "delivered", deliveriesMade: 2 })
+      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+        outcome: "delivered",
+        deliveriesMade: 2
+      })
       expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
       expect(yield* typesTo(paused.id)).toEqual([])
       expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
         { type: "payment.succeeded" }
       ])
-      expect(yield* receipts.get(key(id))).toMatchObject({ outcome: "delivered", reason: null })
-      expect(yield* receipts.replay(key(id), operator)).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason: null })
+      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+        outcome: "delivered",
+        deliveriesMade: 0
+      })
       expect(yield* auditedReplays(tenant)).toHaveLength(1)
     })
   )
@@ -193,8 +191,11 @@ onSharedService("a notification that can't be read", (it) => {
       const id = yield* unheard(tenant)
       const { receipts, receive } = yield* versionWith()
       yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
-      expect(yield* receipts.replay(key(id), operator)).toMatchObject({ outcome: "no_subscriber", deliveriesMade: 0 })
-      expect(yield* receipts.get(key(id))).toMatchObject({
+      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+        outcome: "no_subscriber",
+        deliveriesMade: 0
+      })
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({
         outcome: "no_subscriber",
         reason: null,
         events: [{ type: "payment.succeeded" }]
@@ -214,9 +215,15 @@ onSharedService("a notification that can't be read", (it) => {
       const id = newEventId()
       expect(yield* receiveThin(thinNotification(tenant.accountId, { id }))).toBe("malformed")
       expect(counted).toEqual([["sandbox", "v1.account.updated", "account"]])
-      expect((yield* receipts.get(key(id))).reason).toContain("account.charges_enabled")
-      expect(yield* receipts.replay(key(id), operator)).toMatchObject({ outcome: "delivered", deliveriesMade: 1 })
-      expect(yield* receipts.replay(key(id), operator)).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
+      expect((yield* receipts.get(receiptKey(id))).reason).toContain("account.charges_enabled")
+      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+        outcome: "delivered",
+        deliveriesMade: 1
+      })
+      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+        outcome: "delivered",
+        deliveriesMade: 0
+      })
       expect(yield* typesTo(endpoint.id)).toEqual(["account.updated"])
     })
   )
@@ -260,7 +267,7 @@ onSharedService("a notification that can't be read", (it) => {
         expect(yield* receive(notification(tenant.accountId, { id, type, object }))).toBe("delivered")
         expect([yield* typesTo(all.id), yield* typesTo(some.id)]).toEqual([[event, event], []])
         const reason = `missing or not as expected: event.data.object.${path}`
-        expect(yield* receipts.get(key(id))).toMatchObject({ outcome: "delivered", reason })
+        expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
         expect(lines).toMatchObject([{ part: "filters", reason }])
         expect(counted).toEqual([["sandbox", type, "filters"]])
       })

@@ -15,7 +15,6 @@ import {
   ResourceNotFound
 } from "../../src/errors/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../src/kit/Idempotency.ts"
-import { RequestId } from "../../src/kit/Request.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 
 /** An operation of the first organization under a new key. */
@@ -83,31 +82,6 @@ const endLease = ({ key }: IdempotentOperation<unknown>) =>
   )
 
 onSharedService("an operation under an idempotency key", (it) => {
-  it.effect("happens once, and its answer is repeated byte for byte", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation({ status: 201 })
-      const [effect, count] = counted(Effect.succeed({ id: "1", b: [1.5, "é ☕"], a: null }))
-      const first = yield* send(operation, effect)
-      const second = yield* send(operation, effect)
-      expect(first).toEqual({ status: 201, text: '{"id":"1","b":[1.5,"é ☕"],"a":null}', replayed: null })
-      expect(second).toEqual({ ...first, replayed: "true" })
-      expect(count.times).toBe(1)
-    })
-  )
-
-  it.effect("is another operation under another key, organization or environment", () =>
-    Effect.gen(function* () {
-      const { stranger } = yield* TestService
-      const operation = yield* newOperation()
-      const [effect, count] = counted(Effect.succeed({}))
-      yield* send(operation, effect)
-      yield* send({ ...operation, key: randomUUID() }, effect)
-      yield* send({ ...operation, tenant: { ...operation.tenant, environment: "production" } }, effect)
-      yield* send({ ...operation, tenant: { ...operation.tenant, organizationId: stranger.id } }, effect)
-      expect(count.times).toBe(4)
-    })
-  )
-
   it.effect("is refused as reused for another operation or other parameters, while running and after", () =>
     Effect.gen(function* () {
       const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2] } })
@@ -162,26 +136,6 @@ onSharedService("an operation under an idempotency key", (it) => {
           { numRuns: 30 }
         )
       )
-    })
-  )
-
-  it.effect("keeps a refusal that came of its own work, and repeats it with the first request's id", () =>
-    Effect.gen(function* () {
-      for (const error of [new ResourceNotFound({ message: "No such thing." }), new ProviderPaymentRefused({})]) {
-        const operation = yield* newOperation()
-        const [effect, count] = counted(Effect.fail(error))
-        const first = yield* Effect.flip(send(operation, effect).pipe(Effect.provideService(RequestId, "req_first")))
-        expect(first).toBe(error)
-        const again = yield* send(operation, effect).pipe(Effect.provideService(RequestId, "req_second"))
-        expect(again).toMatchObject({ status: error.status, replayed: "true" })
-        expect(JSON.parse(again.text)).toEqual({
-          error: error.message,
-          code: error.code,
-          fields: [],
-          requestId: "req_first"
-        })
-        expect(count.times).toBe(1)
-      }
     })
   )
 
@@ -274,20 +228,6 @@ onSharedService("an operation under an idempotency key", (it) => {
     })
   )
 
-  it.effect("that a process of the version before was refused under is taken over as it is", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const operation = yield* newOperation()
-      yield* Effect.flip(send(operation, Effect.fail(new ProviderRequestRefused({}))))
-      // That version takes what has the same parameters, and knows nothing of the other columns
-      yield* sql`
-        UPDATE payments.idempotency_keys SET lease = ${randomUUID()}, locked_until = now() + interval '1 minute'
-        WHERE key = ${operation.key}`
-      const { _tag } = yield* Effect.flip(send(operation, Effect.dieMessage("it ran beside it")))
-      expect(_tag).toBe("IdempotencyRequestInProgress")
-    })
-  )
-
   it.effect("is replayed to those alone who may have its answer", () =>
     Effect.gen(function* () {
       const { run } = yield* idempotency
@@ -351,49 +291,6 @@ onSharedService("an operation under an idempotency key", (it) => {
       const late = yield* Effect.flip(Fiber.join(dead))
       expect(late._tag).toBe("IdempotencyRequestInProgress")
       expect(yield* send(operation, Effect.dieMessage("it ran thrice"))).toMatchObject({ text: '"second"' })
-    })
-  )
-
-  it.effect("is one's own after 24 hours, with whatever parameters", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const operation = yield* newOperation()
-      const age = (interval: string) => sql`
-        UPDATE payments.idempotency_keys SET created_at = now() - ${interval}::interval WHERE key = ${operation.key}`
-      yield* send(operation, Effect.succeed("first"))
-      yield* age("23 hours 59 minutes")
-      expect(yield* send(operation, Effect.dieMessage("it ran twice"))).toMatchObject({ text: '"first"' })
-      yield* age("24 hours 1 second")
-      const anew = { ...operation, parameters: "other", operation: "things.update" }
-      expect(yield* send(anew, Effect.succeed("anew"))).toEqual({ status: 200, text: '"anew"', replayed: null })
-      expect(yield* send(anew, Effect.dieMessage("it ran twice"))).toMatchObject({ text: '"anew"', replayed: "true" })
-    })
-  )
-
-  it.effect("is forgotten after 24 hours", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { clean } = yield* idempotency
-      const [old, young] = [yield* newOperation(), yield* newOperation()]
-      yield* send(old, Effect.succeed({}))
-      yield* send(young, Effect.succeed({}))
-      yield* sql`UPDATE payments.idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = ${old.key}`
-      yield* clean
-      expect(yield* rowOf(old)).toBeUndefined()
-      expect(yield* rowOf(young)).toBeDefined()
-    })
-  )
-
-  it.effect("has its answer kept encrypted", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation()
-      const secret = `whsec_${randomUUID()}`
-      yield* send(operation, Effect.succeed({ signingSecret: secret }))
-      const row = yield* rowOf(operation)
-      expect(row).toMatchObject({ status: 200, locked: false })
-      expect(row?.answer?.includes("whsec_")).toBe(false)
-      expect(row?.dump).not.toContain(Buffer.from("whsec_").toString("hex"))
-      expect(row?.dump).not.toContain(secret.slice(6))
     })
   )
 

@@ -30,46 +30,6 @@ const passedOf = (requests: number, bucket: string, policy = slow) =>
 const pass = (time: Duration.DurationInput) => Effect.flatMap(TestService, ({ passTime }) => passTime(time))
 
 onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
-  it.effect("lets a burst of its limit pass and nothing beyond", () =>
-    Effect.gen(function* () {
-      const bucket = randomUUID()
-      expect(yield* passedOf(20, bucket)).toBe(6)
-    })
-  )
-
-  it.effect("gets its tokens back one by one, steadily", () =>
-    Effect.gen(function* () {
-      const bucket = randomUUID()
-      yield* passedOf(6, bucket)
-      yield* pass("590 seconds")
-      expect(yield* passes(bucket)).toBe(false)
-      yield* pass("11 seconds")
-      expect(yield* passedOf(5, bucket)).toBe(1)
-      yield* pass("31 minutes")
-      expect(yield* passedOf(9, bucket)).toBe(3)
-    })
-  )
-
-  it.effect("takes nothing for a request that it refuses", () =>
-    Effect.gen(function* () {
-      const bucket = randomUUID()
-      yield* passedOf(6, bucket)
-      yield* pass("5 minutes")
-      expect(yield* passedOf(100, bucket)).toBe(0)
-      yield* pass("301 seconds")
-      expect(yield* passes(bucket)).toBe(true)
-    })
-  )
-
-  it.effect("never holds more than its limit, however long it rests", () =>
-    Effect.gen(function* () {
-      const bucket = randomUUID()
-      yield* passedOf(6, bucket)
-      yield* pass("400 days")
-      expect(yield* passedOf(20, bucket)).toBe(6)
-    })
-  )
-
   it.effect("neither gains nor loses by a clock that is set back", () =>
     Effect.gen(function* () {
       const behind = randomUUID()
@@ -91,15 +51,6 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
         { concurrency: "unbounded" }
       )
       expect(answers.filter((passed) => passed)).toHaveLength(25)
-    })
-  )
-
-  it.effect("is no other bucket", () =>
-    Effect.gen(function* () {
-      const [one, other] = [randomUUID(), randomUUID()]
-      yield* passedOf(7, one)
-      expect(yield* passes(one)).toBe(false)
-      expect(yield* passedOf(7, other)).toBe(6)
     })
   )
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer, type ReceivedRequest } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { databaseSession, delivered, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, startService, stop } from "./ServiceProcess.ts"
 
@@ -91,10 +91,7 @@ describe("a process that is killed", () => {
         const endpoint = yield* backend.subscribe(consumer.url, ["checkout.completed", "payment.succeeded"])
         const { productId, sessionId, url } = yield* backend.openCheckout
         yield* payOn(url)
-        yield* eventually(
-          "both deliveries stored",
-          Effect.map(backend.deliveries(endpoint.id), (all) => (all.length === 2 ? Option.some(all) : Option.none()))
-        )
+        yield* eventuallyIs("both deliveries stored", backend.deliveries(endpoint.id), (all) => all.length === 2)
         yield* stop(first, "SIGKILL")
         expect(consumer.received).toEqual([])
 
@@ -103,11 +100,10 @@ describe("a process that is killed", () => {
         expect(new Set(consumer.received.map((received) => eventIn(received)["type"]))).toEqual(
           new Set(["checkout.completed", "payment.succeeded"])
         )
-        const all = yield* eventually(
+        const all = yield* eventuallyIs(
           "both recorded",
-          Effect.map(integrator(second.local).deliveries(endpoint.id), (deliveries) =>
-            deliveries.every(({ state }) => state === "delivered") ? Option.some(deliveries) : Option.none()
-          )
+          integrator(second.local).deliveries(endpoint.id),
+          (deliveries) => deliveries.every(({ state }) => state === "delivered")
         )
         for (const delivery of all) expect(delivery).toMatchObject({ attemptCount: 1, lastErrorCode: null })
 

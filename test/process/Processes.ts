@@ -10,6 +10,7 @@ import { Context, Effect, Layer, Redacted, Schema, type Scope } from "effect"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { listening } from "../harness/Listening.ts"
 import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo, type TestService } from "../harness/TestService.ts"
@@ -60,62 +61,47 @@ const temporaryDirectory = Effect.acquireRelease(
 )
 
 /** An HTTP server between the service and the emulator, which can lose answers. */
-const makeGate = (target: string) =>
-  Effect.acquireRelease(
-    Effect.async<{
-      readonly url: string
-      readonly losingAnswers: Installation["losingAnswers"]
-      readonly close: () => void
-    }>((resume) => {
-      let lost = 0
-      let losing = false
-      const server = createServer((incoming, response) => {
-        const forwarded = forwardRequest(
-          new URL(incoming.url ?? "/", target),
-          { method: incoming.method, headers: incoming.headers },
-          (answer) => {
-            if (losing && incoming.method === "POST") {
-              answer.resume().on("end", () => {
-                lost++
-              })
-              return
-            }
-            response.writeHead(answer.statusCode ?? 502, answer.headers)
-            answer.pipe(response)
+const makeGate = (
+  target: string
+): Effect.Effect<{ readonly url: string; readonly losingAnswers: Installation["losingAnswers"] }, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    let lost = 0
+    let losing = false
+    const server = createServer((incoming, response) => {
+      const forwarded = forwardRequest(
+        new URL(incoming.url ?? "/", target),
+        { method: incoming.method, headers: incoming.headers },
+        (answer) => {
+          if (losing && incoming.method === "POST") {
+            answer.resume().on("end", () => {
+              lost++
+            })
+            return
           }
+          response.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(response)
+        }
+      )
+      forwarded.on("error", () => response.destroy())
+      incoming.pipe(forwarded)
+    })
+    return {
+      url: `http://127.0.0.1:${yield* listening(server)}`,
+      losingAnswers: (use) => {
+        const before = lost
+        return Effect.acquireUseRelease(
+          Effect.sync(() => {
+            losing = true
+          }),
+          () => use({ count: () => lost - before }),
+          () =>
+            Effect.sync(() => {
+              losing = false
+            })
         )
-        forwarded.on("error", () => response.destroy())
-        incoming.pipe(forwarded)
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            url: `http://127.0.0.1:${port}`,
-            losingAnswers: (use) => {
-              const before = lost
-              return Effect.acquireUseRelease(
-                Effect.sync(() => {
-                  losing = true
-                }),
-                () => use({ count: () => lost - before }),
-                () =>
-                  Effect.sync(() => {
-                    losing = false
-                  })
-              )
-            },
-            close: () => {
-              server.closeAllConnections()
-              server.close()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+      }
+    }
+  })
 
 const end = (child: ChildProcess, signal: NodeJS.Signals) =>
   Effect.promise(async () => {

@@ -1,38 +1,15 @@
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:http"
 import { join } from "node:path"
-import { gunzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { standardWebhooksSecret } from "../../src/webhooks/index.ts"
+import { makeCollector } from "../harness/Collector.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { notification, signature } from "../inbound/Notifications.ts"
 import { databaseSession, delivered, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, startService, stop } from "./ServiceProcess.ts"
-
-/** A collector of traces that keeps what it is sent, as text. */
-const collector = Effect.acquireRelease(
-  Effect.async<{ readonly url: string; readonly received: Array<string>; readonly close: () => void }>((resume) => {
-    const received: Array<string> = []
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const body = Buffer.concat(chunks)
-        received.push((request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body).toString())
-        response.writeHead(200, { "content-type": "application/json" }).end("{}")
-      })
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, received, close: () => server.close() }))
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-)
 
 /** The values in a JSON file of the data directory. */
 const jsonIn = (directory: string, file: string) =>
@@ -44,7 +21,7 @@ describe("what a process writes", () => {
     () =>
       Effect.gen(function* () {
         const directory = yield* dataDirectory
-        const traces = yield* collector
+        const traces = yield* makeCollector
         const consumer = yield* makeConsumer
         const service = yield* startService(directory, {
           LOG_LEVEL: "all",
@@ -105,7 +82,7 @@ describe("what a process writes", () => {
         yield* Effect.promise(() => session.end())
 
         yield* stop(service, "SIGTERM")
-        const spans = traces.received.join("\n")
+        const spans = traces.text()
         for (const name of ["deliver", "Inbound.receive", "provider products.create"]) expect(spans).toContain(name)
         expect(service.output.stderr.length).toBeGreaterThan(0)
 

@@ -1,9 +1,9 @@
 import { once } from "node:events"
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { cuttableLine } from "../harness/CuttableLine.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
@@ -20,10 +20,7 @@ const ask = (baseUrl: string, path: string, init: RequestInit = {}): Effect.Effe
   })
 
 const until = (baseUrl: string, path: string, expected: (health: Health) => boolean) =>
-  eventually(
-    path,
-    Effect.map(ask(baseUrl, path), (health) => (expected(health) ? Option.some(health) : Option.none()))
-  )
+  eventuallyIs(path, ask(baseUrl, path), (health) => expected(health))
 
 /**
  * A driver that, from SIGUSR2 on, never answers a claim, not even when its time limit is over; two minutes pass at once.

@@ -8,19 +8,6 @@ const waiting = (signal: Signal) =>
   Effect.tap(Effect.fork(signal.wait()), () => eventuallyTrue("a fiber waits", () => signal.isAwaited))
 
 describe("a signal", () => {
-  it.live("ends a wait, and is forgotten with that", () =>
-    Effect.gen(function* () {
-      const signal = new Signal()
-      const fiber = yield* waiting(signal)
-      signal.raise()
-      signal.raise()
-      yield* Fiber.join(fiber)
-      const next = yield* waiting(signal)
-      expect(next.unsafePoll()).toBeNull()
-      yield* Fiber.interrupt(next)
-    })
-  )
-
   it.live("is remembered once if nobody waits, and can be taken back", () =>
     Effect.gen(function* () {
       const signal = new Signal()

@@ -1,4 +1,4 @@
-import { createServer, type Socket } from "node:net"
+import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -9,6 +9,7 @@ import { Randomness } from "../faults/Randomness.ts"
 import { makeReceiver } from "../faults/Receiver.ts"
 import { startReplicatedServers } from "../faults/ReplicatedServers.ts"
 import { eventuallyDone, timed } from "../faults/Waiting.ts"
+import { listening } from "../harness/Listening.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { serviceOn } from "./ReplicatedBed.ts"
@@ -57,25 +58,7 @@ const pidOf = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`, ([row]) => row?.pid)
 
 /** A host that takes every connection and says nothing. */
-const silentHost = Effect.acquireRelease(
-  Effect.async<{ readonly port: number; readonly close: () => void }>((resume) => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => sockets.add(socket.on("error", () => {})))
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      resume(
-        Effect.succeed({
-          port: typeof address === "object" && address !== null ? address.port : 0,
-          close: () => {
-            server.close()
-            for (const socket of sockets) socket.destroy()
-          }
-        })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-)
+const silentHost = Effect.suspend(() => listening(createServer()))
 
 describe("a pool of connections", () => {
   const connect = (url: string, poolSize = 1) =>
@@ -84,7 +67,7 @@ describe("a pool of connections", () => {
   it.scopedLive("does not wait for hosts that say nothing or are not there", () =>
     Effect.gen(function* () {
       const { url } = yield* createTestDatabase()
-      const { port } = yield* silentHost
+      const port = yield* silentHost
       const { host } = new URL(Redacted.value(url))
       const several = Redacted.value(url).replace(host, `127.0.0.1:${port},127.0.0.1:1,${host}`)
       const lasted = yield* timed(Effect.flatMap(connect(several), pidOf))

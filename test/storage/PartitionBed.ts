@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Deferred, type Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { Context, Deferred, type Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { KeyedHash } from "../../src/kit/KeyedHash.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import type { TestDatabase } from "../harness/TestDatabase.ts"
 
 /** What the tests of tables by day and by month share: a tenant, and who holds them up. */
@@ -60,12 +60,10 @@ export const readOn = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tab
 
 /** Waits until a statement whose text is like this waits for a lock. */
 export const waitsForLock = (sql: SqlClient.SqlClient, what: string, text: string) =>
-  eventually(
+  eventuallyIs(
     what,
-    Effect.map(
-      sql`
-        SELECT 1 FROM pg_stat_activity
-        WHERE datname = current_database() AND query LIKE ${text} AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()`,
-      ([row]) => Option.fromNullable(row)
-    )
+    sql`
+      SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND query LIKE ${text} AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()`,
+    (rows) => rows.length > 0
   )

@@ -1,32 +1,20 @@
 import { createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, TestClock } from "effect"
+import { listening } from "../harness/Listening.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { YieldingAt } from "../harness/YieldingAt.ts"
 import { connected } from "./ReplicatedBed.ts"
 
 /** A replica that ends each connection at once, and how many there have been. */
-const brokenReplica = Effect.acquireRelease(
-  Effect.async<{ readonly url: string; readonly tries: () => number; readonly close: () => void }>((resume) => {
-    let tries = 0
-    const server = createServer((socket) => {
-      tries += 1
-      socket.destroy()
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" ? address?.port : undefined
-      resume(
-        Effect.succeed({
-          url: `postgres://reader@127.0.0.1:${port}/none`,
-          tries: () => tries,
-          close: () => server.close()
-        })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-)
+const brokenReplica = Effect.gen(function* () {
+  let tries = 0
+  const server = createServer((socket) => {
+    tries += 1
+    socket.destroy()
+  })
+  return { url: `postgres://reader@127.0.0.1:${yield* listening(server)}/none`, tries: () => tries }
+})
 
 describe("a read replica that is away", () => {
   it.scoped("is tried again after its rest, wherever the read that tried it before was interrupted", () =>

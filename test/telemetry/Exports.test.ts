@@ -5,22 +5,15 @@ import { BasicTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-tra
 import { Effect, Layer } from "effect"
 import { LogLines } from "../../src/telemetry/LogLines.ts"
 import { openTelemetryLayer } from "../../src/telemetry/OpenTelemetry.ts"
+import { listening } from "../harness/Listening.ts"
 
 /** A collector that answers everything with this body; its address. */
-const answering = (body: string) =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
-      const server = createServer((request, response) => {
-        request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(body)).resume()
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v1/traces`, close: () => void server.close() }))
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+const answering = (body: string) => {
+  const server = createServer((request, response) => {
+    request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(body)).resume()
+  })
+  return Effect.map(listening(server), (port) => `http://127.0.0.1:${port}/v1/traces`)
+}
 
 it.scopedLive("a collector that refuses a part is named in the log, without what it says", () =>
   Effect.gen(function* () {
@@ -39,7 +32,7 @@ it.scopedLive("a collector that refuses a part is named in the log, without what
         ["The collector has refused a part of the telemetry: see its log"]
       ]
     ] as const) {
-      const { url } = yield* answering(body)
+      const url = yield* answering(body)
       const provider = new BasicTracerProvider({
         spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url }))]
       })

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Duration, Effect, Exit, Option, Scope } from "effect"
+import { Duration, Effect, Exit, Scope } from "effect"
 import { streamsPerOrganization } from "../../../src/deliveries/stream/EventStreams.ts"
-import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../../harness/TestService.ts"
 import { expectFailure } from "../../http/Refusals.ts"
 import { startService } from "../../http/StartedService.ts"
@@ -40,10 +40,7 @@ onService(settings)("a process with streams of events", (it) => {
       for (const reader of slow) reader.pause()
       const further = () => request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key })
       // They would stay for ever
-      yield* eventually(
-        "their places are free",
-        Effect.map(further(), ({ status }) => (status === 200 ? Option.some(status) : Option.none()))
-      )
+      yield* eventuallyIs("their places are free", further(), ({ status }) => status === 200)
       expect([quick.ended(), otherwise.ended()]).toEqual([false, false])
       yield* accepted(notify(notification(other.accountId)))
       yield* eventuallyTrue("an event", () => quick.events().length === 1)

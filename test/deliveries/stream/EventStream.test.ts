@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { streamsPerOrganization } from "../../../src/deliveries/stream/EventStreams.ts"
 import { databaseLayer } from "../../../src/storage/Database.ts"
-import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventually, eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../http/Refusals.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
@@ -233,11 +233,10 @@ onSharedService("the stream of events", (it) => {
       expect(refused.headers.get("retry-after")).toBe("5")
       readers[0]?.cut()
       yield* eventuallyTrue("the others still run", () => readers.slice(1).every(({ ended }) => !ended()))
-      yield* eventually(
+      yield* eventuallyIs(
         "a place",
-        Effect.map(request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }), ({ status }) =>
-          status === 200 ? Option.some(status) : Option.none()
-        )
+        request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }),
+        ({ status }) => status === 200
       )
     })
   )
