@@ -300,21 +300,6 @@ onSharedService("the tools for payments", (it) => {
     })
   )
 
-  it.scoped("show customers without personal data, unless the key may read it", () =>
-    Effect.gen(function* () {
-      const { call, service, tenant } = yield* start
-      const owner = { organizationId: tenant.id, key: tenant.key }
-      const priceId = yield* makePrice(service, owner, { recurring: { interval: "month" } })
-      const id = String((yield* pay(service, { ...owner, priceId }, "subscription")).json["customer"])
-      const known = yield* tenant.atProvider(`/customers/${id}`)
-      expect(known).toHaveProperty("email")
-      expect(yield* call("get_customer", { id })).not.toHaveProperty("email")
-      const key = yield* tenant.keyOf(["payments:read", "customers:read"])
-      const reader = succeeding(yield* overHttp(service.baseUrl, key))
-      expect(yield* reader("get_customer", { id })).toEqual(known)
-    })
-  )
-
   it.scoped("run checkout pages as the HTTP API does: created once, read, closed and opened again", () =>
     Effect.gen(function* () {
       const { call, mcp, service, tenant } = yield* start

@@ -1,8 +1,6 @@
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Console, Effect, Schema } from "effect"
-import type { LoadResult } from "../api/Load.ts"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { Console, Effect } from "effect"
+import { load, localOf } from "../api/Processes.ts"
 import { type Bench, figuresOf } from "../Bench.ts"
 import {
   type BenchEndpoint,
@@ -113,8 +111,6 @@ const deliver = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, lo
     )
   }).pipe(Effect.scoped)
 
-const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String }))
-
 /** An API process with data of its own: each says in its file where it listens. */
 const startApi = Effect.fnUntraced(function* (database: Database, name: string) {
   const directory = join(database.directory, name)
@@ -125,24 +121,7 @@ const startApi = Effect.fnUntraced(function* (database: Database, name: string) 
     PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret
   })
-  const { baseUrl } = yield* Effect.flatMap(
-    Effect.promise(() => readFile(join(directory, "local.json"), "utf8")),
-    Schema.decode(LocalFile)
-  )
-  return { pid, baseUrl }
-})
-
-const load = Effect.fnUntraced(function* (url: string, prefix: string, processes: number, millis: number) {
-  const started = yield* startScript("../inbound/Load.ts", {
-    args: [
-      JSON.stringify({ url, prefix, account, secret, connections: connections / processes, warmUpMillis: 0, millis })
-    ]
-  })
-  // Written by our own load generator, in this form
-  const result: LoadResult = JSON.parse(yield* firstLine(started))
-  return result.failures > 0
-    ? yield* new BenchFailed({ message: `${prefix}: ${result.failures} failures: ${result.firstFailure}` })
-    : result.answered
+  return { pid, baseUrl: (yield* localOf(directory)).baseUrl }
 })
 
 const notify = (database: Database, processes: number, round: number) =>
@@ -157,10 +136,14 @@ const notify = (database: Database, processes: number, round: number) =>
       Effect.map(
         Effect.forEach(
           services,
-          ({ baseUrl }, index) => load(baseUrl, `evt_${phase}${round}x${processes}x${index}x`, processes, millis),
+          ({ baseUrl: url }, index) => {
+            const prefix = `evt_${phase}${round}x${processes}x${index}x`
+            const options = { url, prefix, account, secret, connections: connections / processes }
+            return load(prefix, { ...options, warmUpMillis: 0, millis })
+          },
           { concurrency: "unbounded" }
         ),
-        (answered) => answered.reduce((sum, one) => sum + one, 0)
+        (results) => results.reduce((sum, { answered }) => sum + answered, 0)
       )
     // Code that is run for the first time costs several times as much
     yield* all("warm", warmUpMillis)

@@ -1,6 +1,6 @@
 import { Console, Effect } from "effect"
 import { directoryOfItsOwn } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import {
   type BenchEndpoint,
   type Database,
@@ -110,11 +110,9 @@ export const workersBench: Bench = {
     const database = yield* countingDatabase
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
-    const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round}`)
-      results.push(yield* Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one)))
-    }
+    const results = yield* inRounds(rounds, () =>
+      Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one))
+    )
     return cases.flatMap(({ name }, index) => {
       const figure = figuresOf(
         "workers",

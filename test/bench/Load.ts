@@ -1,20 +1,26 @@
+import { createHmac } from "node:crypto"
 import { connect } from "node:net"
+import { percentile } from "./Bench.ts"
+import { notificationOf } from "./inbound/Notification.ts"
 
 /**
  * A load generator: as many connections as it is told, each with one request at a time, over plain sockets, since what
- * it costs is taken from the servers' processors. Prints what it saw as one line of JSON.
+ * it costs is taken from the servers' processors. Prints what it saw as one line of JSON, once all is answered.
  *
- * Arguments, as JSON: `{url, paths, keys, connections, warmUpMillis, millis}`; each connection has a path and a key.
+ * Argument, as JSON: `LoadOptions`.
  */
 
-interface Options {
+/** What each connection asks for: the same read under its own key, or notifications, each of an event of its own. */
+export type LoadOptions = {
   readonly url: string
-  readonly paths: ReadonlyArray<string>
-  readonly keys: ReadonlyArray<string>
   readonly connections: number
   readonly warmUpMillis: number
   readonly millis: number
-}
+} & (
+  | { readonly paths: ReadonlyArray<string>; readonly keys: ReadonlyArray<string> }
+  /** `prefix` is what the ids of the events begin with. */
+  | { readonly secret: string; readonly account: string; readonly prefix: string }
+)
 
 /** What a run saw: latencies in milliseconds, of requests that were answered 200 in the measured time. */
 export interface LoadResult {
@@ -29,7 +35,35 @@ export interface LoadResult {
 }
 
 // Written by the bench that starts this process, in this form
-const options: Options = JSON.parse(process.argv[2] ?? "")
+const options: LoadOptions = JSON.parse(process.argv[2] ?? "")
+const { hostname, port } = new URL(options.url)
+
+let sent = 0
+
+/** The next request of a connection: a read stays the same, a notification is signed as the provider signs. */
+const requestsOf = (index: number): (() => string) => {
+  if ("paths" in options) {
+    const { keys, paths } = options
+    const read = `GET ${paths[index % paths.length]} HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${keys[index % keys.length]}\r\n\r\n`
+    return () => read
+  }
+  const { account, prefix, secret } = options
+  return () => {
+    sent++
+    const body = notificationOf(account, `${prefix}${sent}`)
+    const time = Math.floor(Date.now() / 1000)
+    const signature = createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")
+    return [
+      "POST /webhooks/provider HTTP/1.1",
+      `host: ${hostname}`,
+      "content-type: application/json; charset=utf-8",
+      `content-length: ${Buffer.byteLength(body)}`,
+      `stripe-signature: t=${time},v1=${signature}`,
+      "",
+      body
+    ].join("\r\n")
+  }
+}
 
 const latencies: Array<number> = []
 let answered = 0
@@ -37,6 +71,8 @@ let failures = 0
 let firstFailure = ""
 let measuring = false
 let over = false
+let open = options.connections
+let seconds = 0
 
 const endOfHead = Buffer.from("\r\n\r\n")
 
@@ -50,17 +86,34 @@ const responseLength = (bytes: Buffer): number | undefined => {
   return bytes.length >= total ? total : undefined
 }
 
+const finish = (): void => {
+  const result: LoadResult = {
+    requests: latencies.length,
+    answered,
+    seconds,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    failures,
+    firstFailure
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0))
+}
+
 const run = (index: number): void => {
-  const { hostname, port } = new URL(options.url)
-  const path = options.paths[index % options.paths.length]
-  const key = options.keys[index % options.keys.length]
-  const request = Buffer.from(`GET ${path} HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${key}\r\n\r\n`)
+  const next = requestsOf(index)
   const socket = connect(Number(port), hostname).setNoDelay()
   let sentAt = 0
   let received: Buffer = Buffer.alloc(0)
   const send = () => {
+    const request = next()
     sentAt = performance.now()
     socket.write(request)
+  }
+  const close = () => {
+    socket.destroy()
+    open -= 1
+    // What is under way is awaited, so that all that was sent can be looked for
+    if (open === 0) finish()
   }
   socket.on("connect", send)
   socket.on("data", (chunk) => {
@@ -75,12 +128,13 @@ const run = (index: number): void => {
       latencies.push(performance.now() - sentAt)
     }
     received = received.subarray(length)
-    if (over) socket.destroy()
+    if (over) close()
     else send()
   })
   socket.on("error", (error) => {
     failures++
     firstFailure ||= String(error)
+    close()
   })
 }
 
@@ -92,17 +146,6 @@ setTimeout(() => {
   setTimeout(() => {
     measuring = false
     over = true
-    const sorted = latencies.toSorted((a, b) => a - b)
-    const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
-    const result: LoadResult = {
-      requests: sorted.length,
-      answered,
-      seconds: (performance.now() - startedAt) / 1000,
-      p50: at(0.5),
-      p99: at(0.99),
-      failures,
-      firstFailure
-    }
-    process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0))
+    seconds = (performance.now() - startedAt) / 1000
   }, options.millis)
 }, options.warmUpMillis)
