@@ -115,7 +115,7 @@ onConsole(`who is invited to the console${browserNote}`, (it) => {
           [`/sandbox/products/${product}`, "Coffee"],
           ["/sandbox/promotion-codes", "Promotion codes"],
           ["/sandbox/payment-links", "Payment links"],
-          ["/sandbox/payment-links?tab=pages", "Payment links"],
+          ["/sandbox/payment-links?tab=pages", "Coffee beans"],
           ["/sandbox/payments", "R$45.00"],
           ["/sandbox/payments?tab=sessions", "R$45.00"],
           [`/sandbox/payments/${session.json["payment_intent"]}`, "Payment of R$45.00"],

@@ -2,9 +2,9 @@ import { createHash, randomBytes, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted } from "effect"
-import pg from "pg"
 import { v7 } from "uuid"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
+import { connectionTo } from "../../harness/Connection.ts"
 import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import {
   BenchFailed,
@@ -57,21 +57,22 @@ const startBare = Effect.fnUntraced(function* (databaseUrl: string, withRateLimi
 
 /** Keys of the organization, a delivery with two attempts for each, and their paths. */
 export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
-  Effect.promise(async () => {
-    const client = new pg.Client({ connectionString: databaseUrl })
-    await client.connect()
+  Effect.gen(function* () {
+    const client = yield* connectionTo(databaseUrl)
+    const query = (text: string, values: ReadonlyArray<unknown> = []) =>
+      Effect.promise(() => client.query(text, [...values]))
     const hash = (key: string) => createHash("sha256").update(key).digest()
     const keys: Array<string> = []
     const paths: Array<string> = []
     const endpointId = randomUUID()
     const secretId = randomUUID()
     const of = [organizationId, "sandbox"]
-    await client.query(
+    yield* query(
       `INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events)
        VALUES ($1, $2, $3, 'Bench', 'https://shop.example/hook', ARRAY['payment.succeeded'])`,
       [...of, endpointId]
     )
-    await client.query(
+    yield* query(
       `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
        VALUES ($1, $2, $3, $4, $5, '\\x00')`,
       [...of, secretId, endpointId, masterKey.id]
@@ -79,7 +80,7 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
     for (let n = 0; n < connections; n++) {
       const key = `pk_test_${randomBytes(32).toString("base64url")}`
       keys.push(key)
-      await client.query(
+      yield* query(
         `INSERT INTO payments.api_keys
            (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions)
          SELECT $2, organization_id, environment, 'Bench', $3, key_prefix, 'xxxx', permissions
@@ -98,11 +99,11 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
         source: { provider: "stripe", event_id: `evt_${n}` },
         data: { payment_id: `pi_${n}`, amount_received: 3000, currency: "brl" }
       }
-      await client.query(
+      yield* query(
         `INSERT INTO payments.events (organization_id, environment, id, type, payload) VALUES ($1, $2, $3, $4, $5)`,
         [...of, eventId, payload.type, JSON.stringify(payload)]
       )
-      await client.query(
+      yield* query(
         `INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
            attempts, finished_at, attempt_count, last_http_status)
          VALUES ($1, $2, $3, $4, $5, ARRAY[$6::uuid], 'delivered', ARRAY[
@@ -112,10 +113,9 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
       )
       paths.push(`/v2/organizations/${organizationId}/integrations/deliveries/${id}`)
     }
-    await client.query("VACUUM ANALYZE")
-    await client.end()
+    yield* query("VACUUM ANALYZE")
     return { keys, paths }
-  })
+  }).pipe(Effect.scoped)
 
 interface Server {
   readonly baseUrl: string
