@@ -15,7 +15,8 @@ export type LoadOptions = {
   readonly url: string
   readonly connections: number
   readonly warmUpMillis: number
-  readonly millis: number
+  /** Without it, it goes on until it is told to end, whatever is answered, and its line of JSON is an empty one. */
+  readonly millis?: number
 } & (
   | { readonly paths: ReadonlyArray<string>; readonly keys: ReadonlyArray<string> }
   /** `prefix` is what the ids of the events begin with. */
@@ -140,12 +141,16 @@ const run = (index: number): void => {
 
 for (let index = 0; index < options.connections; index++) run(index)
 
-setTimeout(() => {
+const measure = (millis: number) => {
   measuring = true
   const startedAt = performance.now()
   setTimeout(() => {
     measuring = false
     over = true
     seconds = (performance.now() - startedAt) / 1000
-  }, options.millis)
-}, options.warmUpMillis)
+  }, millis)
+}
+
+const { millis, warmUpMillis } = options
+if (millis === undefined) process.stdout.write("{}\n")
+else setTimeout(() => measure(millis), warmUpMillis)

@@ -5,6 +5,7 @@ import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { TestService } from "../harness/TestService.ts"
 import { pay } from "../http/Payments.ts"
+import { payAt } from "../provider/ConnectedTenant.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
 import { expectAccessiblePages, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { makeDestination } from "./EventPagesData.ts"
@@ -251,13 +252,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
           headers: { "idempotency-key": crypto.randomUUID() },
           body: { mode: "payment", line_items: [{ price, quantity: 1 }] }
         })
-        yield* Effect.promise(() =>
-          fetch(String(created.json["url"]), {
-            method: "POST",
-            body: new URLSearchParams({ action: "pay", email: "payer@example.com" }),
-            redirect: "manual"
-          })
-        )
+        yield* payAt(created.json["url"], { email: "payer@example.com" })
         const path = `/sandbox/payments/${created.json["id"]}`
         const viewer = yield* memberVisit({ role: "viewer" })
         const owner = yield* memberVisit({ role: "owner" })

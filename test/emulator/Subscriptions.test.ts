@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { call, connected, said, somePrice, someSession, submit } from "./Harness.ts"
+import { call, connected, somePrice, someSession, submit } from "./Harness.ts"
 
 /** A session that sells a monthly price of 5.00. */
 const subscriptionSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
@@ -240,31 +240,6 @@ describe("subscriptions", () => {
       }
       const february = new Date(Date.UTC(year, 2, 0)).getUTCDate()
       expect(ends).toEqual([`02-${february}`, "03-31", "04-30", "05-31"])
-    })
-  )
-})
-
-describe("customers", () => {
-  it.scopedLive("are found by their address, and made for single payments where that is asked for", () =>
-    Effect.gen(function* () {
-      const { stripe } = yield* connected()
-      const { subscription } = yield* subscribed(stripe)
-      const session = yield* someSession(stripe, { customer_creation: "always" })
-      yield* submit(session.url, { action: "pay", email: "once@example.com" })
-      const plain = yield* someSession(stripe)
-      yield* submit(plain.url, { action: "pay" })
-      const found = yield* call(() => stripe.customers.list({ email: "payer@example.com" }))
-      expect(found.data.map(({ id }) => id)).toEqual([subscription.customer])
-      const customers = yield* call(() => stripe.customers.list())
-      expect(customers.data.map(({ email }) => email)).toEqual(["once@example.com", "payer@example.com"])
-      const after = yield* call(() =>
-        stripe.checkout.sessions.retrieve(session.id, { expand: ["customer", "payment_intent.latest_charge"] })
-      )
-      expect(after).toMatchObject({
-        customer: { id: customers.data[0]?.id },
-        payment_intent: { customer: customers.data[0]?.id, latest_charge: { customer: customers.data[0]?.id } }
-      })
-      expect(yield* said(() => stripe.customers.retrieve("cus_none"))).toMatchObject({ statusCode: 404 })
     })
   )
 })

@@ -8,7 +8,7 @@ import { KeyedHash } from "../../src/kit/KeyedHash.ts"
 import { derivedKey } from "../../src/mcp/OperationTool.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
-import { dataOf, newTenant, part, type Tenant } from "../provider/ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, type Tenant } from "../provider/ConnectedTenant.ts"
 import { type McpClient, overHttp } from "./McpClient.ts"
 
 /** A tenant with a client of the tool server, whose calls succeed unless a test says otherwise. */
@@ -84,13 +84,7 @@ onSharedService("the tools for payments", (it) => {
       const atProvider = yield* tenant.atProvider(`/checkout/sessions/${session.id}`)
       expect(part(atProvider, "metadata")).toMatchObject({ svc_source: "connected-payments" })
 
-      yield* Effect.promise(() =>
-        fetch(String(session["url"]), {
-          method: "POST",
-          body: new URLSearchParams({ action: "pay" }),
-          redirect: "manual"
-        })
-      )
+      yield* payAt(session["url"])
       const paid = yield* call("get_checkout_session", { id: session.id })
       expect(paid).toMatchObject({ status: "complete", payment_status: "paid", amount_total: 3000 })
       const payment_intent = String(paid["payment_intent"])

@@ -10,7 +10,7 @@ import { type MovableClock, makeMovableClock } from "../harness/MovableClock.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
-import { dataOf, newTenant, part, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
 
 const recurring = (trial_period_days?: number) => ({
   recurring: { interval: "month", ...(trial_period_days === undefined ? {} : { trial_period_days }) }
@@ -28,17 +28,6 @@ const complete = (tenant: Tenant, sessionId: string) =>
       sessionId
     )
   )
-
-/** Pays as a payer does, on the provider's page. */
-const pay = (url: string) =>
-  Effect.promise(async () => {
-    const paid = await fetch(url, {
-      method: "POST",
-      body: new URLSearchParams({ action: "pay" }),
-      redirect: "manual"
-    })
-    if (paid.status !== 303) throw new Error(`The page answers ${paid.status}`)
-  })
 
 const noPages = { successUrl: null, cancelUrl: null }
 
@@ -227,7 +216,7 @@ onSharedService("checkout sessions", (it) => {
       expect(made.status, made.text).toBe(200)
       // Nothing is due in a trial
       expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
-      yield* pay(String(made.json["url"]))
+      yield* payAt(made.json["url"])
       const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
       const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
       const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
@@ -258,7 +247,7 @@ onSharedService("checkout sessions", (it) => {
         prices: [first.price, second.price],
         products: [first.product, second.product]
       })
-      yield* pay(String(made.json["url"]))
+      yield* payAt(made.json["url"])
       const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
       const intent = yield* tenant.atProvider(`/payment_intents/${paid["payment_intent"]}`)
       expect(intent["metadata"]).toEqual({ campaign: "summer" })
@@ -311,7 +300,7 @@ onSharedService("checkout sessions", (it) => {
       const { price } = yield* priceOf(tenant)
       const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
       const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
-      yield* pay(String(paid["url"]))
+      yield* payAt(paid["url"])
       yield* tenant.post(`/checkout/sessions/${expired["id"]}/expire`, undefined)
       const found = (query: string) =>
         Effect.map(tenant.get(`/checkout/sessions?${query}`), ({ json, status, text }) => {
@@ -347,7 +336,7 @@ onSharedService("checkout sessions", (it) => {
       const expired = yield* tenant.post(path, undefined, "let-it-expire")
       expect(expired.status, expired.text).toBe(200)
       expect(expired.json).toEqual({ ...made.json, status: "expired", url: null })
-      expect((yield* Effect.exit(pay(String(made.json["url"]))))._tag).toBe("Failure")
+      expect((yield* Effect.exit(payAt(made.json["url"])))._tag).toBe("Failure")
       const repeated = yield* tenant.post(path, undefined, "let-it-expire")
       expect([repeated.text, repeated.headers.get("idempotent-replayed")]).toEqual([expired.text, "true"])
       const again = yield* tenant.post(path, undefined)
@@ -367,7 +356,7 @@ onSharedService("checkout sessions", (it) => {
       const tenant = yield* newTenant
       const { price } = yield* priceOf(tenant)
       const made = yield* tenant.post("/checkout/sessions", session("payment", price))
-      yield* pay(String(made.json["url"]))
+      yield* payAt(made.json["url"])
       const path = `/checkout/sessions/${idOf(made)}`
       expectFailure(yield* tenant.post(`${path}/expire`, undefined), {
         status: 422,

@@ -97,6 +97,14 @@ export const priceOf = (tenant: Tenant, more: object = {}) =>
     return { product, price }
   })
 
+/** Pays on the provider's page of a session, as a payer does. */
+export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>
+  Effect.promise(async () => {
+    const body = new URLSearchParams({ action: "pay", ...fields })
+    const paid = await fetch(String(url), { method: "POST", body, redirect: "manual" })
+    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
+  })
+
 /** What a session or a link is remembered to sell. */
 export const soldItems = (tenant: Tenant, sourceId: string) =>
   Effect.map(

@@ -4,16 +4,14 @@ import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
-import { dataOf, newTenant, part, priceOf, soldItems } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, priceOf, soldItems } from "./ConnectedTenant.ts"
 
 /** Opens a link and pays, as a payer does. */
 const payThrough = (url: string) =>
-  Effect.promise(async () => {
-    const opened = await fetch(url, { redirect: "manual" })
-    const body = new URLSearchParams({ action: "pay" })
-    const paid = await fetch(opened.headers.get("location") ?? "", { method: "POST", body, redirect: "manual" })
-    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
-  })
+  Effect.flatMap(
+    Effect.promise(() => fetch(url, { redirect: "manual" })),
+    ({ headers }) => payAt(headers.get("location"))
+  )
 
 const monthly = { recurring: { interval: "month", trial_period_days: 14 } }
 

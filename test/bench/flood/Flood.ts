@@ -7,6 +7,7 @@ import { ask } from "../../harness/Connection.ts"
 import { measure, seed, startService } from "../api/Api.ts"
 import { directoryOfItsOwn, firstLine, startScript, traceSink } from "../api/Processes.ts"
 import { type Bench, figuresOf, inRounds } from "../Bench.ts"
+import type { LoadOptions } from "../Load.ts"
 
 /** What good keys notice of 64 connections that send a made-up key, or a key whose limit is used up, as fast as they can. */
 
@@ -40,8 +41,14 @@ export const floodBench: Bench = {
       measure({ name, server: service, keys: good, paths, connections: goodConnections })
     const beside = (name: string, key: string) =>
       Effect.gen(function* () {
-        const flood = { url: service.baseUrl, path: paths[0] ?? "", key, connections: floodConnections }
-        yield* firstLine(yield* startScript("../flood/FloodLoad.ts", { args: [JSON.stringify(flood)] }))
+        const flood: LoadOptions = {
+          url: service.baseUrl,
+          paths: paths.slice(0, 1),
+          keys: [key],
+          connections: floodConnections,
+          warmUpMillis: 0
+        }
+        yield* firstLine(yield* startScript("../Load.ts", { args: [JSON.stringify(flood)] }))
         yield* Effect.promise(() => sleep(500))
         return yield* measured(name)
       }).pipe(Effect.scoped)

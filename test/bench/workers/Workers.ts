@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { directoryOfItsOwn } from "../api/Processes.ts"
 import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import {
+  addDeliveries,
   type BenchEndpoint,
   type Database,
+  emptyQueue,
   makeEndpoints,
   processorTimes,
   startDatabaseIn,
@@ -11,7 +14,6 @@ import {
   startService
 } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
-import { prepareBacklog, queueBacklog, untilReceived } from "./Backlog.ts"
 
 /**
  * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors,
@@ -71,6 +73,36 @@ const claimCosts = (database: Database) =>
   )
 
 type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+
+/** A backlog that stands ready beside the queue. */
+const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, size: number) =>
+  Effect.gen(function* () {
+    yield* emptyQueue(database)
+    yield* addDeliveries(database, endpoints, size)
+    yield* database.query("DROP TABLE IF EXISTS backlog")
+    yield* database.query("CREATE TABLE backlog AS SELECT * FROM payments.delivery_queue")
+    yield* database.query("TRUNCATE payments.delivery_queue")
+    yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+    yield* database.query("CHECKPOINT")
+  })
+
+/** Queues the backlog, and wakes the workers. */
+const queueBacklog = (database: Database) =>
+  Effect.zipRight(
+    database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"),
+    database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+  )
+
+/** Waits until so many were received; answers how many there were then. */
+const untilReceived = (look: Look, least: number): Effect.Effect<number> =>
+  Effect.flatMap(look, ({ received }) =>
+    received >= least
+      ? Effect.succeed(received)
+      : Effect.zipRight(
+          Effect.promise(() => sleep(50)),
+          untilReceived(look, least)
+        )
+  )
 
 const measure = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, { name, workers }: Case) =>
   Effect.gen(function* () {
