@@ -55,8 +55,6 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
   })
 
 const price = replying(200, { id: "price_new", object: "price" })
-const coupon = replying(200, { id: "ignored", object: "coupon" })
-const noCodes = replying(200, { object: "list", data: [], has_more: false })
 
 layer(ScriptedService.layer(), { excludeTestServices: true, timeout: "60 seconds" })("a refused step", (it) => {
   it.effect("of a product's change takes the new price out of sale, and is named after the caller's field", () =>
@@ -128,43 +126,6 @@ layer(ScriptedService.layer(), { excludeTestServices: true, timeout: "60 seconds
       )
       expectFailure(answer, { status: 502, code: "provider_unavailable" })
       expect(calls.filter((call) => call.includes("/v1/prices/price_new"))).toEqual([])
-    })
-  )
-
-  it.effect("of a promotion code deletes the coupon that was made for it, and no other", () =>
-    Effect.gen(function* () {
-      let made = ""
-      const { answer, calls } = yield* writing(
-        "POST",
-        "/promotion-codes",
-        { code: "SUMMER", discount: { percent_off: 5 }, duration: "once", max_redemptions: 5 },
-        (call, response) => {
-          made = call.body.get("id") ?? made
-          return call.method === "DELETE"
-            ? replying(200, { id: made, object: "coupon", deleted: true })(call, response)
-            : answering({
-                "GET /v1/promotion_codes": noCodes,
-                "POST /v1/coupons": coupon,
-                "POST /v1/promotion_codes": refusing({ param: "max_redemptions" })
-              })(call, response)
-        }
-      )
-      expectFailure(answer, { status: 422, code: "provider_invalid_request_error", fields: ["max_redemptions"] })
-      expect(made).not.toBe("")
-      expect(calls.at(-1)?.trim()).toBe(`DELETE /v1/coupons/${made}`)
-    })
-  )
-
-  it.effect("of a promotion code whose outcome is open deletes nothing", () =>
-    Effect.gen(function* () {
-      const { answer, calls } = yield* writing(
-        "POST",
-        "/promotion-codes",
-        { code: "SUMMER", discount: { percent_off: 5 }, duration: "once" },
-        answering({ "GET /v1/promotion_codes": noCodes, "POST /v1/coupons": coupon })
-      )
-      expectFailure(answer, { status: 502, code: "provider_unavailable" })
-      expect(calls.filter((call) => call.startsWith("DELETE"))).toEqual([])
     })
   )
 })

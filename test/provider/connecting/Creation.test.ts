@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import {
   IdempotencyKeyReused,
   type ProviderPermissionDenied,
-  ProviderRequestRefused,
+  ProviderRequestRefused
 } from "../../../src/errors/Errors.ts"
 import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import { RateLimits } from "../../../src/kit/RateLimit.ts"
