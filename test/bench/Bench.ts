@@ -1,4 +1,4 @@
-import type { Effect, Scope } from "effect"
+import { Console, Effect, type Scope } from "effect"
 
 /** One measured number. */
 export interface Figure {
@@ -22,6 +22,17 @@ export interface Bench {
 /** The middle one; of an even number, the lower of the two in the middle. */
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
+
+/** The value below which this share of them is. */
+export const percentile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
+
+/** One round after the other, each by its number. */
+export const inRounds = <Round, E, R>(rounds: number, round: (number: number) => Effect.Effect<Round, E, R>) =>
+  Effect.forEach(
+    Array.from({ length: rounds }, (_, index) => index + 1),
+    (number) => Effect.zipRight(Console.error(`Round ${number} of ${rounds}`), round(number))
+  )
 
 /** Makes a bench's figures of its rounds: each is the median of what a round says. */
 export const figuresOf =

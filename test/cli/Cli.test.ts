@@ -1,35 +1,22 @@
 import { existsSync } from "node:fs"
 import { userInfo } from "node:os"
-import { join } from "node:path"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option, Redacted, Schema } from "effect"
+import { Context, Effect, Redacted, Schema } from "effect"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { migrations } from "../../src/storage/Migrations.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
-import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
-import { cli, cliHere, type Ended } from "./CliProcess.ts"
+import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
 
 const unknownId = "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40"
 
-/** Runs commands with the settings of the service under test, in a data directory of their own. */
-const operator = Effect.gen(function* () {
-  const { emulator, options } = yield* TestService
-  const sandbox = Option.getOrThrow(options.provider.sandbox)
-  const dataDirectory = join(yield* temporaryDirectory, "data")
-  const environment = {
-    DATABASE_URL: Redacted.value(options.databaseUrl),
-    DATA_DIR: dataDirectory,
-    PROVIDER_SANDBOX_SECRET_KEY: Redacted.value(sandbox.secretKey),
-    PROVIDER_SANDBOX_WEBHOOK_SECRETS: sandbox.webhookSecrets.map(Redacted.value).join(","),
-    PROVIDER_API_URL: emulator.url
-  }
-  const run = (...args: ReadonlyArray<string>) => cli(environment, ...args)
-  const runHere = (...args: ReadonlyArray<string>) => cliHere(environment, ...args)
-  return { run, runHere, environment, dataDirectory }
-})
+const operator = Effect.map(operatorSettings, (environment) => ({
+  environment,
+  run: (...args: ReadonlyArray<string>) => cli(environment, ...args),
+  runHere: (...args: ReadonlyArray<string>) => cliHere(environment, ...args)
+}))
 
 const makeOrganization = Effect.gen(function* () {
   const { services } = yield* TestService
@@ -55,30 +42,13 @@ const Made = Schema.Struct({ id: Schema.UUID })
 const MadeKey = Schema.Struct({ id: Schema.UUID, key: Schema.String })
 const madeKey = ({ json }: Ended) => Schema.decodeUnknownSync(MadeKey)(json)
 
-/** Done: exit code 0 and nothing on standard error. */
-const expectDone = (ended: Ended): Ended => {
-  expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: "" })
-  return ended
-}
-
-/** Not done: a sentence on standard error, no trace of the code, and nothing on standard output. */
-const expectRefused = (ended: Ended, code: 1 | 2, words: string | RegExp): void => {
-  expect(ended.code, ended.stderr).toBe(code)
-  expect(ended.stdout).toBe("")
-  expect(ended.stderr).toMatch(words)
-  expect(ended.stderr).not.toMatch(/\n\s+at |This is a bug/)
-}
-
-/** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 240_000 }
-
 onService()("connected-payments", (it) => {
   it.scoped(
     "keys: what is created authenticates, is listed without the key, and is refused once revoked",
     () =>
       Effect.gen(function* () {
         const { request } = yield* TestService
-        const { dataDirectory, run, runHere } = yield* operator
+        const { environment, run, runHere } = yield* operator
         const { id } = yield* makeOrganization
         const create = ["keys", "create", "--organization", id, "--json", "--name", "Shop"]
         const read = (key: string) => request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
@@ -124,7 +94,7 @@ onService()("connected-payments", (it) => {
           `api_key.created ${operatorName}`,
           `api_key.revoked ${operatorName}`
         ])
-        expect(existsSync(dataDirectory)).toBe(false)
+        expect(existsSync(environment.DATA_DIR)).toBe(false)
       }),
     processes
   )

@@ -1,7 +1,41 @@
 import { spawn } from "node:child_process"
-import { ConfigProvider, Effect, type Scope } from "effect"
+import { join } from "node:path"
+import { expect } from "@effect/vitest"
+import { ConfigProvider, Effect, Option, Redacted, type Scope } from "effect"
 import { runCli } from "../../src/cli/Cli.ts"
 import { program } from "../harness/Program.ts"
+import { TestService } from "../harness/TestService.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+
+/** A process starts in a second or two, and in several where the machine is busy. */
+export const processes = { timeout: 240_000 }
+
+/** The settings of the service under test for commands, with a data directory of their own. */
+export const operatorSettings = Effect.gen(function* () {
+  const { emulator, options } = yield* TestService
+  const sandbox = Option.getOrThrow(options.provider.sandbox)
+  return {
+    DATABASE_URL: Redacted.value(options.databaseUrl),
+    DATA_DIR: join(yield* temporaryDirectory, "data"),
+    PROVIDER_SANDBOX_SECRET_KEY: Redacted.value(sandbox.secretKey),
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: sandbox.webhookSecrets.map(Redacted.value).join(","),
+    PROVIDER_API_URL: emulator.url
+  }
+})
+
+/** Done: exit code 0 and nothing on standard error. */
+export const expectDone = (ended: Ended): Ended => {
+  expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: "" })
+  return ended
+}
+
+/** Not done: a sentence on standard error, no trace of the code, and nothing on standard output. */
+export const expectRefused = (ended: Ended, code: 1 | 2, words: string | RegExp): void => {
+  expect(ended.code, ended.stderr).toBe(code)
+  expect(ended.stdout).toBe("")
+  expect(ended.stderr).toMatch(words)
+  expect(ended.stderr).not.toMatch(/\n\s+at |This is a bug/)
+}
 
 /** How a command ended. */
 export interface Ended {

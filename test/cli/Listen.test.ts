@@ -7,12 +7,9 @@ import { cuttableLine } from "../harness/CuttableLine.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../inbound/Notifications.ts"
-import { cliHere, startCli } from "./CliProcess.ts"
+import { cliHere, processes, startCli } from "./CliProcess.ts"
 
 const pay = (tenant: Tenant, id: string) => accepted(notify(notification(tenant.accountId, { id })))
-
-/** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 240_000 }
 
 const variable = "CONNECTED_PAYMENTS_API_KEY"
 

@@ -1,25 +1,16 @@
 import { userInfo } from "node:os"
-import { join } from "node:path"
 import { expect } from "@effect/vitest"
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { eventually } from "../harness/Eventually.ts"
 import { masterKeysSetting, onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
-import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
-import { cli, cliHere, type Ended } from "./CliProcess.ts"
+import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
 
 /** Runs commands with the settings of the service under test; replays alone have its master keys. */
 const operator = Effect.gen(function* () {
-  const { emulator, options } = yield* TestService
-  const sandbox = Option.getOrThrow(options.provider.sandbox)
-  const environment = {
-    DATABASE_URL: Redacted.value(options.databaseUrl),
-    DATA_DIR: join(yield* temporaryDirectory, "data"),
-    PROVIDER_SANDBOX_SECRET_KEY: Redacted.value(sandbox.secretKey),
-    PROVIDER_SANDBOX_WEBHOOK_SECRETS: sandbox.webhookSecrets.map(Redacted.value).join(","),
-    PROVIDER_API_URL: emulator.url
-  }
+  const { options } = yield* TestService
+  const environment = yield* operatorSettings
   const settingsFor = (verb: string | undefined) =>
     verb === "replay" ? { ...environment, MASTER_KEYS: masterKeysSetting(options.masterKeys) } : environment
   return {
@@ -32,18 +23,6 @@ const operator = Effect.gen(function* () {
 const Shown = Schema.Struct({ providerEventId: Schema.String, type: Schema.String, outcome: Schema.String })
 const Page = Schema.Struct({ data: Schema.Array(Shown), has_more: Schema.Boolean })
 const pageOf = ({ json }: Ended) => Schema.decodeUnknownSync(Page)(json)
-
-const expectDone = (ended: Ended): Ended => {
-  expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: "" })
-  return ended
-}
-
-const expectRefused = (ended: Ended, code: 1 | 2, words: string | RegExp): void => {
-  expect(ended.code, ended.stderr).toBe(code)
-  expect(ended.stdout).toBe("")
-  expect(ended.stderr).toMatch(words)
-  expect(ended.stderr).not.toMatch(/\n\s+at |This is a bug/)
-}
 
 const receiptOf = (tenant: Tenant, type: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
@@ -68,9 +47,6 @@ const unheardPayment = Effect.gen(function* () {
 })
 
 const sandbox = ["--environment", "sandbox"]
-
-/** A process starts in a second or two, and in several where the machine is busy. */
-const processes = { timeout: 240_000 }
 
 onSharedService("connected-payments receipts", (it) => {
   it.scoped(

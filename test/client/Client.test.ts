@@ -8,6 +8,7 @@ import { resourceOf } from "../../src/contract/ProviderResources.ts"
 import { CheckoutPageId } from "../../src/kit/Ids.ts"
 import { ProviderObject, ProviderPage } from "../../src/provider/Schemas.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
+import { listening } from "../harness/Listening.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 const clientOf = (service: TestService["Type"], apiKey = service.organization.testKey) =>
@@ -234,17 +235,8 @@ const scripted = (replies: ReadonlyArray<Reply | "cut" | "none">, retry: RetryOp
         response.end(JSON.stringify(reply.body))
       }
     })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-      () =>
-        Effect.sync(() => {
-          server.closeAllConnections()
-          server.close()
-        })
-    )
-    const address = server.address()
     const client = yield* makeClient({
-      baseUrl: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+      baseUrl: `http://127.0.0.1:${yield* listening(server)}`,
       organizationId: "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40",
       apiKey: Redacted.make("pk_test_1"),
       retry: { delay: "5 millis", ...retry }

@@ -5,6 +5,7 @@ import { Chunk, Effect, Fiber, Redacted, Stream } from "effect"
 import { type EventStreamItem, eventStream } from "../../src/client/index.ts"
 import { cuttableLine } from "../harness/CuttableLine.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { listening } from "../harness/Listening.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify } from "../inbound/Notifications.ts"
 
@@ -59,15 +60,8 @@ onSharedService("the client's stream of events", (it) => {
         apiKey: Redacted.make(organization.liveKey)
       }).pipe(Stream.runDrain, Effect.provide(FetchHttpClient.layer), Effect.flip)
       expect(refused).toMatchObject({ _tag: "EventStreamRefused", status: 409, code: "test_environment_required" })
-      const server = yield* Effect.acquireRelease(
-        Effect.async<ReturnType<typeof createServer>>((resume) => {
-          const busy = createServer((_, response) => response.writeHead(503, { "retry-after": "1" }).end("busy"))
-          busy.listen(0, "127.0.0.1", () => resume(Effect.succeed(busy)))
-        }),
-        (busy) => Effect.sync(() => busy.closeAllConnections()).pipe(Effect.zipRight(Effect.sync(() => busy.close())))
-      )
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
+      const busy = createServer((_, response) => response.writeHead(503, { "retry-after": "1" }).end("busy"))
+      const port = yield* listening(busy)
       const items = yield* eventStream({
         baseUrl: `http://127.0.0.1:${port}`,
         organizationId: organization.id,

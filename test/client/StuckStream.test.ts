@@ -4,18 +4,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Stream, TestClock } from "effect"
 import { type EventStreamItem, eventStream } from "../../src/client/index.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { listening } from "../harness/Listening.ts"
 
 /** What the client makes of a server that answers so. */
 const streamOf = Effect.fnUntraced(function* (answer: RequestListener) {
-  const server = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const made = createServer(answer)
-      made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
-    }),
-    (made) => Effect.sync(() => made.closeAllConnections()).pipe(Effect.zipRight(Effect.sync(() => made.close())))
-  )
-  const address = server.address()
-  const port = typeof address === "object" && address !== null ? address.port : 0
+  const port = yield* listening(createServer(answer))
   const items: Array<EventStreamItem> = []
   let heads = 0
   const fiber = yield* eventStream({

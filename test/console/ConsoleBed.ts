@@ -1,9 +1,10 @@
 import { expect, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
 import type { Environment } from "../../src/events/Environment.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
+import { expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
 import { Chromium } from "../harness/Browser.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
@@ -47,17 +48,11 @@ export const onConsole = layer(
 /** How long a test waits for what a page shows: a bound for a crowded machine, never a measure. */
 const patience = 50_000
 
-/** What a page said in the browser's console and must not: errors, and violations of the policy. */
-export interface Visit {
-  readonly context: BrowserContext
-  readonly page: Page
-  readonly complaints: ReadonlyArray<string>
-}
-
-/** A browser of a person of its own, with an empty page. Its cookies are nobody else's. */
-export const visit = (
-  options: BrowserContextOptions = {}
-): Effect.Effect<Visit, never, Chromium | Scope.Scope | TestService> =>
+/**
+ * A browser of a person of its own, with an empty page. Its cookies are nobody else's. The test fails if one of its pages
+ * says in the browser's console what it must not: an error, or a violation of the policy.
+ */
+export const visit = (options: BrowserContextOptions = {}) =>
   Effect.gen(function* () {
     const engine = yield* Chromium
     const { baseUrl } = yield* TestService
@@ -86,8 +81,8 @@ export const visit = (
       })
     }
     context.on("page", watch)
-    const page = yield* Effect.promise(() => context.newPage())
-    return { context, page, complaints }
+    yield* Effect.addFinalizer(() => Effect.sync(() => expect(complaints).toEqual([])))
+    return { context, page: yield* Effect.promise(() => context.newPage()) }
   })
 
 /** The link in the newest mail to an address. */
@@ -165,4 +160,12 @@ export const open = async (page: Page, path: string): Promise<void> => {
 export const settled = async (page: Page): Promise<void> => {
   await page.locator("h1").first().waitFor()
   await page.locator(".skeleton, .splash").first().waitFor({ state: "detached" })
+}
+
+/** All of these pages are accessible and don't scroll sideways, in light, in the dark and on a phone. */
+export const expectAccessiblePages = async (page: Page, paths: ReadonlyArray<string>): Promise<void> => {
+  for (const path of paths) {
+    await open(page, path)
+    await expectAccessibleInAllAppearances(page)
+  }
 }

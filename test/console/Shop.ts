@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import { nodeWebhookHandler, type WebhookEvent } from "../../src/webhooks/index.ts"
+import { listening } from "../harness/Listening.ts"
 
 /** A shop's receiver as its developers write one: with the kit, and with what the console shows of the destination. */
 export interface Shop {
@@ -16,13 +17,13 @@ export interface Shop {
 }
 
 /** Starts a shop; it ends with the scope. */
-export const makeShop: Effect.Effect<Shop, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<{ readonly shop: Shop; readonly close: () => void }>((resume) => {
-    const events: Array<WebhookEvent> = []
-    let receive: ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
-    let isBroken = false
-    let failures = 0
-    const server = createServer((request, response) => {
+export const makeShop = Effect.gen(function* () {
+  const events: Array<WebhookEvent> = []
+  let receive: ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
+  let isBroken = false
+  let failures = 0
+  const port = yield* listening(
+    createServer((request, response) => {
       if (receive !== undefined && !isBroken) {
         void receive(request, response)
         return
@@ -30,33 +31,24 @@ export const makeShop: Effect.Effect<Shop, never, Scope.Scope> = Effect.acquireR
       failures += 1
       request.resume().on("end", () => response.writeHead(500).end())
     })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      const shop: Shop = {
-        url: `http://127.0.0.1:${port}/webhooks`,
-        events,
-        failures: () => failures,
-        setUp: (secret, organizationId) => {
-          receive = nodeWebhookHandler({
-            secret,
-            organizationId,
-            livemode: false,
-            onEvent: (event) => {
-              events.push(event)
-            }
-          })
-        },
-        setBroken: (broken) => {
-          isBroken = broken
+  )
+  const shop: Shop = {
+    url: `http://127.0.0.1:${port}/webhooks`,
+    events,
+    failures: () => failures,
+    setUp: (secret, organizationId) => {
+      receive = nodeWebhookHandler({
+        secret,
+        organizationId,
+        livemode: false,
+        onEvent: (event) => {
+          events.push(event)
         }
-      }
-      const close = () => {
-        server.closeAllConnections()
-        server.close()
-      }
-      resume(Effect.succeed({ shop, close }))
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-).pipe(Effect.map(({ shop }) => shop))
+      })
+    },
+    setBroken: (broken) => {
+      isBroken = broken
+    }
+  }
+  return shop
+})

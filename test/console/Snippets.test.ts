@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -7,7 +6,7 @@ import { Redacted } from "effect"
 import { environmentFile, snippetsFor, verifiers } from "../../src/console/pages/destinations/snippets.ts"
 import { signatureHeaders } from "../../src/deliveries/sending/Signature.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
-import { type Command, execute } from "../webhooks/Programs.ts"
+import { answersOf, type Command, installed, type Program } from "../webhooks/Programs.ts"
 
 const organizationId = "0199c0de-0000-7000-8000-000000000001"
 const secret = `whsec_${"A".repeat(43)}`
@@ -52,10 +51,8 @@ const cases = () => {
   ]
 }
 
-interface Language {
+interface Language extends Pick<Program, "name" | "probe"> {
   readonly id: string
-  readonly name: string
-  readonly probe: readonly [string, string]
   /** Writes a program around the snippet that answers the cases; returns how to run it. */
   readonly program: () => Command
 }
@@ -141,8 +138,6 @@ while (($line = fgets(STDIN)) !== false) {
   }
 ]
 
-const isInstalled = ({ probe: [command, argument] }: Language): boolean => spawnSync(command, [argument]).status === 0
-
 describe("the receivers that a new destination shows", () => {
   it("verify with the guide's own functions", () => {
     expect(example("python/verify_webhook.py")).toBe(verifiers.python)
@@ -170,20 +165,15 @@ describe("the receivers that a new destination shows", () => {
   })
 
   for (const language of languages) {
-    const here = isInstalled(language)
-    it.skipIf(!here)(
-      `answer as they should in ${language.name}${here ? "" : " (skipped: not installed)"}`,
-      { timeout: 240_000 },
-      async () => {
-        const all = cases()
-        const lines = all.map(({ body, header }) => `${JSON.stringify({ body, header })}\n`)
-        const { status, stderr, stdout } = await execute(language.program(), lines.join(""), {
-          ...process.env,
-          WEBHOOK_SECRET: secret
-        })
-        expect([stderr, status]).toEqual(["", 0])
-        expect(stdout.trim().split("\n").map(Number)).toEqual(all.map((one) => one.status))
-      }
-    )
+    const { here, note } = installed(language)
+    it.skipIf(!here)(`answer as they should in ${language.name}${note}`, { timeout: 240_000 }, async () => {
+      const all = cases()
+      const answers = await answersOf(
+        { run: language.program() },
+        all.map(({ body, header }) => ({ body, header })),
+        { ...process.env, WEBHOOK_SECRET: secret }
+      )
+      expect(answers.map(Number)).toEqual(all.map((one) => one.status))
+    })
   }
 })

@@ -60,7 +60,7 @@ const sell = (organizationId: string, key: string, amount: number) =>
 /** Somebody else's browser: pays on the provider's page. */
 const payAt = (url: string, label: RegExp) =>
   Effect.gen(function* () {
-    const { complaints, context, page } = yield* visit()
+    const { context, page } = yield* visit()
     context.setDefaultTimeout(patience)
     yield* Effect.promise(async () => {
       // Where the payer returns to is the shop's own site: nothing answers there
@@ -69,7 +69,6 @@ const payAt = (url: string, label: RegExp) =>
       await page.getByRole("button", { name: label }).click()
       await returned
     })
-    expect(complaints).toEqual([])
   }).pipe(Effect.scoped)
 
 onConsole(`the console from a bare start${browserNote}`, (it) => {
@@ -80,7 +79,7 @@ onConsole(`the console from a bare start${browserNote}`, (it) => {
         const { sql } = yield* TestService
         const shop = yield* makeShop
         const email = newEmail()
-        const { complaints, context, page } = yield* visit()
+        const { context, page } = yield* visit()
         context.setDefaultTimeout(patience)
         const refusals = yield* refusalsTo(context)
 
@@ -207,7 +206,6 @@ onConsole(`the console from a bare start${browserNote}`, (it) => {
           { data: { amount_received: 4500 } },
           { type: "payment.succeeded", data: { amount_received: 900 } }
         ])
-        expect(complaints).toEqual([])
         // Before signing in, each page asks once who is there
         expect([...new Set(refusals)]).toEqual(["GET /identity/session 401"])
       }),

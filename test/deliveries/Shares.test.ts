@@ -1,6 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import { EndpointPace, type SlowEndpoint, usualMost } from "../../src/deliveries/sending/Limits.ts"
-import { placesAside, slowRooms } from "../../src/deliveries/sending/Shares.ts"
+import {
+  EndpointPace,
+  placesAside,
+  type SlowEndpoint,
+  slowRooms,
+  usualMost
+} from "../../src/deliveries/sending/Limits.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())

@@ -2,7 +2,6 @@ import { request } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
-import { anotherPlatformKey } from "../../src/emulator/Emulator.ts"
 import { call, connected, eventually, raw, refusal, said, sdk, secretKey } from "./Harness.ts"
 
 const fault = (url: string, body: object) =>
@@ -72,39 +71,6 @@ describe("a fault", () => {
     })
   )
 
-  it.scopedLive("of a lost answer lets the call happen, so that its repetition makes nothing twice", () =>
-    Effect.gen(function* () {
-      const { emulator, stripe } = yield* connected()
-      // The SDK repeats a call once by itself after a reset
-      yield* fault(emulator.url, { fault: "lost_answer", times: 2, path: "/v1/products" })
-      const create = () => stripe.products.create({ name: "Coffee" }, { idempotencyKey: "coffee-key-1" })
-      expect(yield* refusal(create)).toBeInstanceOf(Stripe.errors.StripeConnectionError)
-      const repeated = yield* call(create)
-      expect(repeated.lastResponse.headers["idempotent-replayed"]).toBe("true")
-      expect((yield* call(() => stripe.products.list())).data.map(({ id }) => id)).toEqual([repeated.id])
-    })
-  )
-
-  it.scopedLive("of a kept failure lets the call happen, and answers 500 to each repeat under its key", () =>
-    Effect.gen(function* () {
-      const { emulator, stripe } = yield* connected()
-      yield* fault(emulator.url, { fault: "kept_500", method: "POST", path: "/v1/products" })
-      const create = (idempotencyKey: string) => () => stripe.products.create({ name: "Coffee" }, { idempotencyKey })
-      const first = yield* refusal(create("coffee-key-1"))
-      expect(first).toMatchObject({ statusCode: 500, rawType: "api_error" })
-      expect(first.headers?.["stripe-should-retry"]).toBe("false")
-      const repeated = yield* refusal(create("coffee-key-1"))
-      expect(repeated.statusCode).toBe(500)
-      expect(repeated.headers?.["idempotent-replayed"]).toBe("true")
-      expect((yield* call(() => stripe.products.list())).data).toHaveLength(1)
-      yield* call(create("coffee-key-2"))
-      expect((yield* call(() => stripe.products.list())).data).toHaveLength(2)
-      yield* fault(emulator.url, { fault: "kept_500", method: "GET" })
-      expect((yield* refusal(() => stripe.products.list())).statusCode).toBe(500)
-      yield* call(() => stripe.products.list())
-    })
-  )
-
   it.scopedLive("without an effect leaves nothing behind", () =>
     Effect.gen(function* () {
       const { account, emulator, stripe } = yield* connected()
@@ -148,24 +114,6 @@ describe("a fault", () => {
       expect(yield* chunksOf(emulator.url, account, 4)).toBe(4)
       yield* emulator.addFault({ fault: "reset" })
       expect(yield* chunksOf(emulator.url, account, 1)).toBe("ECONNRESET")
-    })
-  )
-
-  it.scopedLive("of a wrong setting: another platform's key is valid, but has access to none of the accounts", () =>
-    Effect.gen(function* () {
-      const { account, emulator, stripe } = yield* connected()
-      const own = yield* call(() => sdk(emulator.url).accounts.retrieveCurrent())
-      const another = sdk(emulator.url, undefined, anotherPlatformKey)
-      expect((yield* call(() => another.accounts.retrieveCurrent())).id).not.toBe(own.id)
-      const invalid = { statusCode: 403, code: "account_invalid" }
-      expect(yield* said(() => another.accounts.retrieve(account))).toMatchObject(invalid)
-      expect(yield* said(() => sdk(emulator.url, account, anotherPlatformKey).balance.retrieve())).toMatchObject(
-        invalid
-      )
-      expect((yield* said(() => another.products.list())).statusCode).toBe(404)
-      const headers = { authorization: `Bearer ${anotherPlatformKey}` }
-      expect((yield* raw(emulator.url, "/_emulator/faults", { headers })).status).toBe(401)
-      yield* call(() => stripe.balance.retrieve())
     })
   )
 

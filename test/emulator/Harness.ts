@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Effect, Schedule, type Scope } from "effect"
 import { Stripe } from "stripe"
 import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator } from "../../src/emulator/Emulator.ts"
+import { listening } from "../harness/Listening.ts"
 
 export const secretKey = "sk_test_emulatorKey0000"
 export const webhookSecret = "whsec_emulatorSecret0000"
@@ -93,33 +94,22 @@ export interface Received {
 
 /** A platform that listens for notifications; `answer` says with which status, none is no answer at all. */
 export const platform = (answer: (received: ReadonlyArray<Received>) => number | undefined = () => 200) =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly received: Array<Received>; readonly close: () => void }>((resume) => {
-      const received: Array<Received> = []
-      const server = createServer((message, response) => {
-        let body = ""
-        message.setEncoding("utf8")
-        message.on("data", (chunk: string) => {
-          body += chunk
-        })
-        message.on("end", () => {
-          received.push({ path: message.url ?? "", headers: message.headers, body })
-          const status = answer(received)
-          if (status !== undefined) response.writeHead(status).end()
-        })
+  Effect.gen(function* () {
+    const received: Array<Received> = []
+    const server = createServer((message, response) => {
+      let body = ""
+      message.setEncoding("utf8")
+      message.on("data", (chunk: string) => {
+        body += chunk
       })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        const close = () => {
-          server.close()
-          server.closeAllConnections()
-        }
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/webhooks/provider`, received, close }))
+      message.on("end", () => {
+        received.push({ path: message.url ?? "", headers: message.headers, body })
+        const status = answer(received)
+        if (status !== undefined) response.writeHead(status).end()
       })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+    })
+    return { url: `http://127.0.0.1:${yield* listening(server)}/webhooks/provider`, received }
+  })
 
 /** A directory that is gone with the scope. */
 export const temporaryDirectory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(

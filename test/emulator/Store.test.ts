@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, FastCheck, Queue, type Scope } from "effect"
+import { Effect, FastCheck, type Scope } from "effect"
 import type { EmulatorError } from "../../src/emulator/EmulatorError.ts"
 import { makeStore, type Scoped, type Store } from "../../src/emulator/Store.ts"
 import { temporaryDirectory } from "./Harness.ts"
@@ -63,20 +63,6 @@ describe("a transaction", () => {
         { concurrency: "unbounded" }
       )
       expect(yield* urls(store)).toEqual(["50"])
-    })
-  )
-
-  it.scoped("hands a new delivery to the outbox, a changed one not", () =>
-    Effect.gen(function* () {
-      const store = yield* makeStore(undefined)
-      const delivery = { event: "evt_1", state: "pending", attempts: 0, lastStatus: null, lastError: null } as const
-      yield* write(store, (objects) => objects.put("delivery", "evt_1", delivery))
-      yield* write(store, (objects) => objects.put("delivery", "evt_1", { ...delivery, attempts: 1 }))
-      yield* write(store, (objects) => objects.put("delivery", "evt_2", { ...delivery, event: "evt_2", entry: "thin" }))
-      expect(Array.from(yield* Queue.takeAll(store.outbox))).toEqual([
-        { scope, event: "evt_1", entry: "snapshot" },
-        { scope, event: "evt_2", entry: "thin" }
-      ])
     })
   )
 })

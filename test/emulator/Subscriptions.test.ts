@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { call, connected, said, somePrice, someSession, submit } from "./Harness.ts"
+import { call, connected, somePrice, someSession, submit } from "./Harness.ts"
 
 /** A session that sells a monthly price of 5.00. */
 const subscriptionSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
@@ -195,47 +195,6 @@ describe("paying a session in subscription mode", () => {
 })
 
 describe("subscriptions", () => {
-  it.scopedLive("are listed without the canceled ones unless those are asked for", () =>
-    Effect.gen(function* () {
-      const { stripe } = yield* connected()
-      const { subscription: first } = yield* subscribed(stripe)
-      const { subscription: trial } = yield* subscribed(stripe, { subscription_data: { trial_period_days: 3 } })
-      const canceled = yield* call(() =>
-        stripe.subscriptions.cancel(first.id, { cancellation_details: { comment: "bye", feedback: "unused" } })
-      )
-      expect(canceled).toMatchObject({
-        status: "canceled",
-        cancellation_details: { comment: "bye", feedback: "unused", reason: "cancellation_requested" }
-      })
-      expect(canceled.ended_at).toBe(canceled.canceled_at)
-      expect((yield* newTypes(stripe, 1))[0]).toBe("customer.subscription.deleted")
-      const ids = (params: Stripe.SubscriptionListParams = {}) =>
-        Effect.map(
-          call(() => stripe.subscriptions.list(params)),
-          ({ data }) => data.map(({ id }) => id)
-        )
-      expect(yield* ids()).toEqual([trial.id])
-      expect(yield* ids({ status: "all" })).toEqual([trial.id, first.id])
-      expect(yield* ids({ status: "canceled" })).toEqual([first.id])
-      expect(yield* ids({ status: "ended" })).toEqual([first.id])
-      expect(yield* ids({ status: "trialing" })).toEqual([trial.id])
-      expect(yield* ids({ status: "active" })).toEqual([])
-      expect(yield* ids({ status: "all", customer: String(first.customer) })).toEqual([first.id])
-      expect(yield* ids({ status: "all", price: trial.items.data[0]?.price.id ?? "" })).toEqual([trial.id])
-      expect(yield* ids({ status: "all", limit: 1, starting_after: trial.id })).toEqual([first.id])
-      expect(yield* said(() => stripe.subscriptions.list({ status: "gone" }))).toMatchObject({
-        statusCode: 400,
-        param: "status"
-      })
-      expect(yield* said(() => stripe.subscriptions.cancel(first.id))).toMatchObject({
-        statusCode: 404,
-        code: "resource_missing"
-      })
-      expect(yield* said(() => stripe.subscriptions.cancel("sub_none"))).toMatchObject({ statusCode: 404 })
-      expect((yield* call(() => stripe.subscriptionItems.list({ subscription: trial.id }))).data).toHaveLength(1)
-    })
-  )
-
   it.scopedLive("are renewed: paid for the next period, or past due when the card is declined", () =>
     Effect.gen(function* () {
       const { account, emulator, stripe } = yield* connected()
@@ -281,84 +240,6 @@ describe("subscriptions", () => {
       }
       const february = new Date(Date.UTC(year, 2, 0)).getUTCDate()
       expect(ends).toEqual([`02-${february}`, "03-31", "04-30", "05-31"])
-    })
-  )
-
-  it.scopedLive("that are canceled at the end of their period are active until then, and end without an invoice", () =>
-    Effect.gen(function* () {
-      const { account, emulator, stripe } = yield* connected()
-      const { subscription } = yield* subscribed(stripe)
-      const update = (params: Stripe.SubscriptionUpdateParams) =>
-        call(() => stripe.subscriptions.update(subscription.id, params))
-      const end = subscription.items.data[0]?.current_period_end
-      const due = { status: "active", cancel_at: end, cancellation_details: { reason: "cancellation_requested" } }
-      expect(yield* update({ cancel_at_period_end: true })).toMatchObject(due)
-      expect(yield* update({ cancel_at_period_end: false })).toMatchObject({
-        cancel_at: null,
-        canceled_at: null,
-        cancellation_details: { reason: null }
-      })
-      yield* update({ cancel_at_period_end: true, metadata: { why: "moved" } })
-      yield* update({ cancel_at_period_end: true })
-      const updated = "customer.subscription.updated"
-      expect(yield* newTypes(stripe, 4)).toEqual(["checkout.session.completed", updated, updated, updated])
-      expect(
-        yield* Effect.flip(
-          Effect.sandbox(emulator.trigger({ type: "invoice.paid", account, subscription: subscription.id }))
-        )
-      ).toMatchObject({ defect: { message: expect.stringContaining("ends with its period") } })
-      yield* emulator.renewSubscription({ account, id: subscription.id, outcome: "paid" })
-      expect(yield* newTypes(stripe, 1)).toEqual(["customer.subscription.deleted"])
-      expect(yield* call(() => stripe.subscriptions.retrieve(subscription.id))).toMatchObject({
-        status: "canceled",
-        cancel_at_period_end: true,
-        metadata: { why: "moved" }
-      })
-      expect((yield* call(() => stripe.invoices.list())).data).toHaveLength(1)
-      const refused = () => stripe.subscriptions.update(subscription.id, { cancel_at_period_end: false })
-      expect(yield* said(refused)).toMatchObject({ statusCode: 400, param: undefined })
-    })
-  )
-
-  it.scopedLive("and their invoices show the first ten of their items, and say that there are more", () =>
-    Effect.gen(function* () {
-      const { stripe } = yield* connected()
-      const prices = yield* Effect.all(
-        Array.from({ length: 12 }, () => somePrice(stripe, { recurring: { interval: "month" } }))
-      )
-      const { subscription } = yield* subscribed(stripe, {
-        line_items: prices.map(({ id }) => ({ price: id, quantity: 1 }))
-      })
-      expect([subscription.items.data.length, subscription.items.has_more]).toEqual([10, true])
-      const [invoice] = (yield* call(() => stripe.invoices.list())).data
-      expect([invoice?.lines.data.length, invoice?.lines.has_more, invoice?.total]).toEqual([10, true, 6000])
-      const all = yield* call(() => stripe.invoices.listLineItems(invoice?.id ?? "", { limit: 100 }))
-      expect(all.data).toHaveLength(12)
-    })
-  )
-})
-
-describe("customers", () => {
-  it.scopedLive("are found by their address, and made for single payments where that is asked for", () =>
-    Effect.gen(function* () {
-      const { stripe } = yield* connected()
-      const { subscription } = yield* subscribed(stripe)
-      const session = yield* someSession(stripe, { customer_creation: "always" })
-      yield* submit(session.url, { action: "pay", email: "once@example.com" })
-      const plain = yield* someSession(stripe)
-      yield* submit(plain.url, { action: "pay" })
-      const found = yield* call(() => stripe.customers.list({ email: "payer@example.com" }))
-      expect(found.data.map(({ id }) => id)).toEqual([subscription.customer])
-      const customers = yield* call(() => stripe.customers.list())
-      expect(customers.data.map(({ email }) => email)).toEqual(["once@example.com", "payer@example.com"])
-      const after = yield* call(() =>
-        stripe.checkout.sessions.retrieve(session.id, { expand: ["customer", "payment_intent.latest_charge"] })
-      )
-      expect(after).toMatchObject({
-        customer: { id: customers.data[0]?.id },
-        payment_intent: { customer: customers.data[0]?.id, latest_charge: { customer: customers.data[0]?.id } }
-      })
-      expect(yield* said(() => stripe.customers.retrieve("cus_none"))).toMatchObject({ statusCode: 404 })
     })
   )
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Arbitrary, Either, FastCheck, JSONSchema, Schema } from "effect"
+import { Arbitrary, Either, FastCheck, Schema } from "effect"
 import { EventType } from "../../src/events/Catalog.ts"
 import {
   Envelope,
@@ -79,12 +79,6 @@ describe("makeEnvelope", () => {
     expect(accepts(envelope)).toBe(true)
   })
 
-  it("says livemode in production and only there", () => {
-    const input = { organizationId, providerEventId: "evt_1", created: 0, type: "payment.succeeded", data } as const
-    expect(makeEnvelope({ ...input, environment: "production" }).livemode).toBe(true)
-    expect(makeEnvelope({ ...input, environment: "sandbox" }).livemode).toBe(false)
-  })
-
   it("gives a valid created_at for every time that it takes", () => {
     const input = { organizationId, providerEventId: "evt_1", type: "payment.succeeded", data } as const
     for (const created of [0, 1, 4_102_444_800, maxUnixSeconds]) {
@@ -92,15 +86,6 @@ describe("makeEnvelope", () => {
       expect(accepts(made)).toBe(true)
       expect(Date.parse(made.created_at)).toBe(created * 1000)
     }
-  })
-})
-
-describe("makeTestEnvelope", () => {
-  it("says that it is a test, of the sandbox, and of no provider", () => {
-    expect(testEnvelope).toMatchObject({ test: true, livemode: false, source: { provider: "svc_test" } })
-    expect(testEnvelope.id).toMatch(/^svc_test_evt_./)
-    expect(testEnvelope.created_at).toBe("2025-10-09T08:53:20.123Z")
-    expect(accepts(testEnvelope)).toBe(true)
   })
 })
 
@@ -153,10 +138,5 @@ describe("Envelope", () => {
     ["a fractional amount", { data: { ...data, amount_received: 1.5 } }]
   ])("refuses %s", (_, change) => {
     expect(accepts({ ...envelope, ...change })).toBe(false)
-  })
-
-  it("publishes a JSON Schema with one definition per type", () => {
-    const published = JSON.stringify(JSONSchema.make(Envelope))
-    for (const type of EventType.literals) expect(published).toContain(`"Event.${type}"`)
   })
 })

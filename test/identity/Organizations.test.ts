@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
 import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
-import { newEmail, onSharedServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
+import { newEmail, onSharedServiceWithMail, signIn } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
@@ -67,13 +67,6 @@ onSharedServiceWithMail("an organization", (it) => {
       }
       expectFailure(yield* person.request("POST", path, { body: { name: "Again" } }), exists)
       expect(yield* count).toEqual([{ count: (before?.count ?? 0) + 1 }])
-    })
-  )
-
-  it.effect("is refused to a member of another one", () =>
-    Effect.gen(function* () {
-      const owner = yield* signInOwner
-      expectFailure(yield* owner.request("POST", path, { body: { name: "Mine too" } }), exists)
     })
   )
 

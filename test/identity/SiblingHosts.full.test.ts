@@ -4,6 +4,7 @@ import { Effect, Layer, Option } from "effect"
 import type { Page } from "playwright-core"
 import { browserNote, Chromium, hasBrowser } from "../harness/Browser.ts"
 import { freePort } from "../harness/FreePort.ts"
+import { listening } from "../harness/Listening.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { startForWorker, TestService } from "../harness/TestService.ts"
@@ -27,17 +28,11 @@ const besideOthers = layer(
 /** The URL of another host of the domain, which sets these cookies in every browser that opens it. */
 const neighbour = (cookies: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    const port = yield* freePort
     const server = createServer((_, response) => {
       response.setHeader("set-cookie", [...cookies])
       response.end("Seen")
     })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => {
-        server.listen(port, "127.0.0.1", () => resume(Effect.void))
-      }),
-      () => Effect.sync(() => server.close())
-    )
+    const port = yield* listening(server)
     return `http://evil.${domain}:${port}/`
   })
 

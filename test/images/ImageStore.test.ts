@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto"
-import { SqlClient } from "@effect/sql"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Option, Redacted, Stream } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { type ImageName, ImageStore } from "../../src/images/ImageStore.ts"
 import { postgresImageStoreLayer } from "../../src/images/PostgresImageStore.ts"
 import { s3ImageStoreLayer } from "../../src/images/S3ImageStore.ts"
@@ -108,24 +107,6 @@ const bucketOf = ({ credentials, url }: ObjectStorage) =>
 const bucketLayer = Layer.unwrapEffect(Effect.map(Storage, bucketOf))
 
 conforms("a bucket", Layer.provide(bucketLayer, storageLayer))
-
-layer(databaseOf, { excludeTestServices: true, timeout: "60 seconds" })("the database of images", (it) => {
-  it.effect("holds one row per image, and nothing larger than 4 MiB", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const images = yield* Effect.provide(ImageStore, postgresImageStoreLayer)
-      const bytes = png()
-      yield* images.put(nameOf(bytes), bytes)
-      yield* images.put(nameOf(bytes), bytes)
-      const tooLarge = new Uint8Array(4 * 1024 * 1024 + 1)
-      // Nothing above lets it come to this: a bug, not an answer
-      expect(Exit.isFailure(yield* Effect.exit(images.put(nameOf(tooLarge), tooLarge)))).toBe(true)
-      expect(yield* sql`SELECT format, length(bytes) AS size FROM payments.product_images`).toEqual([
-        { format: "png", size: bytes.length }
-      ])
-    })
-  )
-})
 
 layer(storageLayer, { excludeTestServices: true })("a bucket of images", (it) => {
   it.effect("holds each under the bucket's own beginning, with its type, and is sent it once", () =>

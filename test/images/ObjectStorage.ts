@@ -1,6 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto"
 import { createServer, type IncomingMessage } from "node:http"
 import { Effect, type Scope } from "effect"
+import { listening } from "../harness/Listening.ts"
 
 /**
  * An S3-compatible store of one bucket, in memory: path-style objects, `GET`, `HEAD`, `PUT` and `DELETE`, every request's
@@ -69,56 +70,45 @@ const isSigned = (request: IncomingMessage, body: Uint8Array): boolean => {
 }
 
 /** Starts a store on loopback; it ends with the scope. */
-export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<{ readonly storage: ObjectStorage; readonly close: () => void }>((resume) => {
-    const objects = new Map<string, { readonly contentType: string; readonly bytes: Uint8Array }>()
-    const answers: Array<string> = []
-    let failure: number | undefined
-    const bucket = "/pictures/"
-    const answerTo = (request: IncomingMessage, body: Uint8Array): readonly [status: number, body?: Uint8Array] => {
-      const key = (request.url ?? "").slice(bucket.length)
-      if (failure !== undefined) return [failure]
-      if (!isSigned(request, body)) return [403]
-      if (request.method === "PUT") {
-        objects.set(key, { contentType: header(request, "content-type"), bytes: body })
-        return [200]
-      }
-      if (request.method === "DELETE") {
-        objects.delete(key)
-        return [204]
-      }
-      const found = objects.get(key)
-      return found === undefined ? [404] : [200, found.bytes]
+export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope> = Effect.gen(function* () {
+  const objects = new Map<string, { readonly contentType: string; readonly bytes: Uint8Array }>()
+  const answers: Array<string> = []
+  let failure: number | undefined
+  const bucket = "/pictures/"
+  const answerTo = (request: IncomingMessage, body: Uint8Array): readonly [status: number, body?: Uint8Array] => {
+    const key = (request.url ?? "").slice(bucket.length)
+    if (failure !== undefined) return [failure]
+    if (!isSigned(request, body)) return [403]
+    if (request.method === "PUT") {
+      objects.set(key, { contentType: header(request, "content-type"), bytes: body })
+      return [200]
     }
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const [status, bytes] = answerTo(request, new Uint8Array(Buffer.concat(chunks)))
-        answers.push(`${request.method} ${status}`)
-        response
-          .writeHead(status, bytes === undefined ? {} : { "content-length": bytes.length })
-          .end(request.method === "HEAD" ? undefined : bytes)
-      })
+    if (request.method === "DELETE") {
+      objects.delete(key)
+      return [204]
+    }
+    const found = objects.get(key)
+    return found === undefined ? [404] : [200, found.bytes]
+  }
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const [status, bytes] = answerTo(request, new Uint8Array(Buffer.concat(chunks)))
+      answers.push(`${request.method} ${status}`)
+      response
+        .writeHead(status, bytes === undefined ? {} : { "content-length": bytes.length })
+        .end(request.method === "HEAD" ? undefined : bytes)
     })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      const storage: ObjectStorage = {
-        url: new URL(`http://127.0.0.1:${port}${bucket}shop`),
-        credentials,
-        objects,
-        answers,
-        fail: (status) => {
-          failure = status
-        }
-      }
-      const close = () => {
-        server.closeAllConnections()
-        server.close()
-      }
-      resume(Effect.succeed({ storage, close }))
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-).pipe(Effect.map(({ storage }) => storage))
+  })
+  const port = yield* listening(server)
+  return {
+    url: new URL(`http://127.0.0.1:${port}${bucket}shop`),
+    credentials,
+    objects,
+    answers,
+    fail: (status) => {
+      failure = status
+    }
+  } satisfies ObjectStorage
+})

@@ -110,23 +110,6 @@ onSharedService("balance transactions and payouts", (it) => {
     })
   )
 
-  it.effect("of an unknown payout or after an unknown cursor are refused by our names", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      for (const [query, field] of [
-        ["payout=po_unknown", "payout"],
-        ["starting_after=txn_unknown", "starting_after"]
-      ] as const) {
-        const { json, status } = yield* tenant.get(`/balance-transactions?${query}`)
-        expect({ status, code: json["code"], fields: json["fields"] }, query).toEqual({
-          status: 422,
-          code: "provider_resource_missing",
-          fields: [field]
-        })
-      }
-    })
-  )
-
   it.effect("of payouts are listed by state and time, and read by id", () =>
     Effect.gen(function* () {
       const { emulator } = yield* TestService

@@ -6,7 +6,7 @@ import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { png } from "../images/Pictures.ts"
-import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, soldItems, type Tenant } from "./ConnectedTenant.ts"
 
 const priceOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
@@ -118,10 +118,7 @@ onService()("checkout pages", (it) => {
         custom_fields: [{ key: "gift", optional: true }, { key: "size" }]
       })
       expect(yield* linesOf(tenant, session?.["id"])).toEqual([[price, 3]])
-      const [sold] = yield* tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
-        SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
-        WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${String(session?.["id"])}`
-      expect(sold).toEqual({ prices: [price], products: [product] })
+      expect(yield* soldItems(tenant, String(session?.["id"]))).toEqual({ prices: [price], products: [product] })
 
       const thanks = yield* open(slug, "/thanks")
       expect([thanks.status, thanks.text.includes("See you &lt;soon&gt;")]).toEqual([200, true])

@@ -10,14 +10,7 @@ import { type MovableClock, makeMovableClock } from "../harness/MovableClock.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
-import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
-
-const priceOf = (tenant: Tenant, more: object = {}) =>
-  Effect.gen(function* () {
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
-    return { product, price }
-  })
+import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
 
 const recurring = (trial_period_days?: number) => ({
   recurring: { interval: "month", ...(trial_period_days === undefined ? {} : { trial_period_days }) }
@@ -28,14 +21,6 @@ const session = (mode: "payment" | "subscription", ...prices: ReadonlyArray<stri
   line_items: prices.map((price) => ({ price, quantity: 1 }))
 })
 
-const soldItems = (tenant: Tenant, sourceId: string) =>
-  Effect.map(
-    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
-      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
-      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
-    ([row]) => row
-  )
-
 const complete = (tenant: Tenant, sessionId: string) =>
   Effect.flatMap(TestService, ({ services }) =>
     Context.get(services, CheckoutSessions).completeSoldItems(
@@ -43,17 +28,6 @@ const complete = (tenant: Tenant, sessionId: string) =>
       sessionId
     )
   )
-
-/** Pays as a payer does, on the provider's page. */
-const pay = (url: string) =>
-  Effect.promise(async () => {
-    const paid = await fetch(url, {
-      method: "POST",
-      body: new URLSearchParams({ action: "pay" }),
-      redirect: "manual"
-    })
-    if (paid.status !== 303) throw new Error(`The page answers ${paid.status}`)
-  })
 
 const noPages = { successUrl: null, cancelUrl: null }
 
@@ -200,6 +174,33 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
+  it.effect("of what can't be sold, or not together, are refused by the provider's code and the item", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const priced = (more: object = {}) => Effect.map(priceOf(tenant, more), ({ price }) => price)
+      const price = yield* priced()
+      const [monthly, yearly] = [yield* priced(recurring()), yield* priced({ recurring: { interval: "year" } })]
+      const archived = yield* priceOf(tenant)
+      yield* tenant.patch(`/products/${archived.product}`, { active: false })
+      const chosen = yield* priced({ unit_amount: undefined, custom_unit_amount: {} })
+      const most = yield* priced({ unit_amount: 99_999_999 })
+      const mostRupiah = yield* priced({ currency: "idr", unit_amount: 999_999_999_999 })
+      for (const [mode, prices, code, field] of [
+        ["payment", [archived.price], "product_inactive", "line_items.0.price"],
+        ["payment", [price, yield* priced({ currency: "usd" })], "invalid_request_error", "line_items.1.price"],
+        ["payment", [most, price], "amount_too_large", "line_items"],
+        ["payment", [mostRupiah, mostRupiah], "amount_too_large", "line_items"],
+        ["payment", [yield* priced({ unit_amount: 49 })], "amount_too_small", "line_items"],
+        ["payment", [chosen, price], "invalid_request_error", "line_items.0"],
+        ["subscription", [price], "invalid_request_error", "mode"],
+        ["subscription", [monthly, yearly], "invalid_request_error", "line_items"]
+      ] as const) {
+        const refused = yield* tenant.post("/checkout/sessions", session(mode, ...prices))
+        expectFailure(refused, { status: 422, code: `provider_${code}`, fields: [field] }, `${code} ${field}`)
+      }
+    })
+  )
+
   it.effect.each([
     ["no trial", [undefined], null],
     ["the price's trial", [14], 14],
@@ -215,7 +216,7 @@ onSharedService("checkout sessions", (it) => {
       expect(made.status, made.text).toBe(200)
       // Nothing is due in a trial
       expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
-      yield* pay(String(made.json["url"]))
+      yield* payAt(made.json["url"])
       const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
       const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
       const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
@@ -226,20 +227,30 @@ onSharedService("checkout sessions", (it) => {
   it.effect("carry promotion codes, the caller's reference and metadata, and mark themselves as the service's", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
-      const { price, product } = yield* priceOf(tenant)
-      const made = yield* tenant.post("/checkout/sessions", {
-        ...session("payment", price),
+      const [first, second] = [yield* priceOf(tenant), yield* priceOf(tenant)]
+      const body = {
+        ...session("payment", first.price, second.price, first.price),
         allow_promotion_codes: true,
         client_reference_id: "order-1",
         metadata: { campaign: "summer" }
-      })
+      }
+      const made = yield* tenant.post("/checkout/sessions", body, "the-order")
+      expect((yield* tenant.post("/checkout/sessions", body, "the-order")).text).toBe(made.text)
       expect(made.json).toMatchObject({
         allow_promotion_codes: true,
         client_reference_id: "order-1",
         metadata: { campaign: "summer", svc_source: "connected-payments" }
       })
       expect(made.json).not.toHaveProperty("client_secret")
-      expect(yield* soldItems(tenant, idOf(made))).toEqual({ prices: [price], products: [product] })
+      // Each price and product once
+      expect(yield* soldItems(tenant, idOf(made))).toEqual({
+        prices: [first.price, second.price],
+        products: [first.product, second.product]
+      })
+      yield* payAt(made.json["url"])
+      const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
+      const intent = yield* tenant.atProvider(`/payment_intents/${paid["payment_intent"]}`)
+      expect(intent["metadata"]).toEqual({ campaign: "summer" })
     })
   )
 
@@ -283,13 +294,13 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
-  it.effect("are listed by their status and the time of their creation, page by page", () =>
+  it.effect("are listed by their status, their payment and the time of their creation, page by page", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
       const { price } = yield* priceOf(tenant)
       const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
       const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
-      yield* pay(String(paid["url"]))
+      yield* payAt(paid["url"])
       yield* tenant.post(`/checkout/sessions/${expired["id"]}/expire`, undefined)
       const found = (query: string) =>
         Effect.map(tenant.get(`/checkout/sessions?${query}`), ({ json, status, text }) => {
@@ -299,7 +310,11 @@ onSharedService("checkout sessions", (it) => {
       expect(yield* found("status=complete")).toEqual([paid["id"]])
       expect(yield* found("status=expired")).toEqual([expired["id"]])
       expect(yield* found("status=open")).toEqual([later["id"], open["id"]])
+      const page = (yield* tenant.get("/checkout/sessions?status=open&limit=1")).json
+      expect(page).toMatchObject({ has_more: true, data: [{ id: later["id"] }] })
+      expect(part(page, "data", 0)).not.toHaveProperty("client_secret")
       expect(yield* found(`status=open&starting_after=${later["id"]}`)).toEqual([open["id"]])
+      expect(yield* found("payment_intent=pi_unknown")).toEqual([])
       const [first, last] = [Number(open["created"]), Number(later["created"])]
       expect(yield* found(`created_gte=${first}&created_lte=${last}`)).toHaveLength(4)
       expect(yield* found(`status=open&created_gte=${last + 1}`)).toEqual([])
@@ -325,7 +340,7 @@ onSharedService("checkout sessions", (it) => {
       const expired = yield* tenant.post(path, undefined, "let-it-expire")
       expect(expired.status, expired.text).toBe(200)
       expect(expired.json).toEqual({ ...made.json, status: "expired", url: null })
-      expect((yield* Effect.exit(pay(String(made.json["url"]))))._tag).toBe("Failure")
+      expect((yield* Effect.exit(payAt(made.json["url"])))._tag).toBe("Failure")
       const repeated = yield* tenant.post(path, undefined, "let-it-expire")
       expect([repeated.text, repeated.headers.get("idempotent-replayed")]).toEqual([expired.text, "true"])
       const again = yield* tenant.post(path, undefined)
@@ -345,7 +360,7 @@ onSharedService("checkout sessions", (it) => {
       const tenant = yield* newTenant
       const { price } = yield* priceOf(tenant)
       const made = yield* tenant.post("/checkout/sessions", session("payment", price))
-      yield* pay(String(made.json["url"]))
+      yield* payAt(made.json["url"])
       const path = `/checkout/sessions/${idOf(made)}`
       expectFailure(yield* tenant.post(`${path}/expire`, undefined), {
         status: 422,
@@ -408,34 +423,21 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
-  it.effect("list in pages, and by their payment", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const ids = []
-      for (let n = 0; n < 3; n++) {
-        ids.unshift(idOf(yield* tenant.post("/checkout/sessions", session("payment", price))))
-      }
-      const first = (yield* tenant.get("/checkout/sessions?limit=2")).json
-      expect(first).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] })
-      expect(part(first, "data", 0)).not.toHaveProperty("client_secret")
-      expect(dataOf((yield* tenant.get(`/checkout/sessions?starting_after=${ids[1]}`)).json)).toHaveLength(1)
-      expect(dataOf((yield* tenant.get("/checkout/sessions?payment_intent=pi_unknown")).json)).toEqual([])
-    })
-  )
-
   it.effect.each([
-    ["the service's own metadata", { svc_source: "mine" }, ["metadata.svc_source"]],
-    ["a page of the service's", { svc_checkout_page: "7" }, ["metadata.svc_checkout_page"]],
+    ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],
+    ["a page of the service's", { metadata: { svc_checkout_page: "7" } }, ["metadata.svc_checkout_page"]],
     [
       "50 pairs, one of which is the service's own",
-      Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, ""])),
+      { metadata: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, ""])) },
       ["metadata"]
-    ]
-  ] as const)("with %s are refused before the provider is asked", ([, metadata, fields]) =>
+    ],
+    ...["success_url", "cancel_url", "return_url", "url", "after_expiration"].map(
+      (field) => [`a ${field} of the caller's`, { [field]: "https://evil.example" }, [field]] as const
+    )
+  ] as const)("with %s are refused before the provider is asked", ([, more, fields]) =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
-      const body = { ...session("payment", "price_123"), metadata }
+      const body = { ...session("payment", "price_123"), ...more }
       const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
       expectFailure(answer, { status: 422, code: "validation_failed", fields })
     })

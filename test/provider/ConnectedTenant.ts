@@ -7,6 +7,7 @@ import { Organizations } from "../../src/identity/organizations/Organizations.ts
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { type RequestOptions, TestService } from "../harness/TestService.ts"
+import { idOf } from "../http/Samples.ts"
 
 /** An object as JSON. */
 export type Json = Readonly<Record<string, unknown>>
@@ -87,6 +88,31 @@ export const newTenant = Effect.gen(function* () {
 
 /** A tenant of the tests. */
 export type Tenant = Effect.Effect.Success<typeof newTenant>
+
+/** A price of 15.00, of a product of its own. */
+export const priceOf = (tenant: Tenant, more: object = {}) =>
+  Effect.gen(function* () {
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
+    return { product, price }
+  })
+
+/** Pays on the provider's page of a session, as a payer does. */
+export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>
+  Effect.promise(async () => {
+    const body = new URLSearchParams({ action: "pay", ...fields })
+    const paid = await fetch(String(url), { method: "POST", body, redirect: "manual" })
+    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
+  })
+
+/** What a session or a link is remembered to sell. */
+export const soldItems = (tenant: Tenant, sourceId: string) =>
+  Effect.map(
+    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
+      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
+      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
+    ([row]) => row
+  )
 
 /** Says whether the platform controls an account, and so sees its bank accounts. */
 export const control = (accountId: string, controlled: boolean) =>

@@ -1,29 +1,16 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
-import { type Clock, Context, Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { type Clock, Duration, Effect, Fiber, Layer } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { makeMovableClock } from "../harness/MovableClock.ts"
-import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { type RequestOptions, testReturnUrls } from "../harness/TestService.ts"
+import { testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
-import { makeLiveKey, makeOrganization, type StartedService, startService } from "../http/StartedService.ts"
-import {
-  type Behaviour,
-  dripping,
-  flooding,
-  makeScriptedProvider,
-  replying,
-  resetting,
-  type ScriptedProvider,
-  silent
-} from "./ScriptedProvider.ts"
+import { makeLiveKey } from "../http/StartedService.ts"
+import { type Behaviour, dripping, flooding, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { platformId, platformKey, ScriptedService, scriptedTenant } from "./ScriptedService.ts"
 
 /** What a provider's messages may carry, and nobody but the provider may ever read. */
 const leak = "LEAKED: the key sk_test_platf****orm does not have access to payer@example.com"
-
-const platformKey = "sk_test_scriptedplatformkey"
-
-const platformId = "acct_ThePlatform"
 
 /** A provider that shows the platform its own account, and otherwise behaves so. */
 const ofPlatform =
@@ -34,78 +21,38 @@ const ofPlatform =
 /** A call's whole time. It passes only when a test says so: no call ends because the machine is slow. */
 const deadline = Duration.seconds(50)
 
-/** The real clock, but for the deadlines of calls: those that wait have passed after `pass`. */
-const makeDeadlines = () => {
-  const real = makeMovableClock()
-  const waiting = new Set<() => void>()
-  const clock: Clock.Clock = {
-    ...real,
-    sleep: (duration) =>
-      Duration.equals(duration, deadline)
-        ? Effect.async<void>((resume) => {
-            const pass = () => resume(Effect.void)
-            waiting.add(pass)
-            return Effect.sync(() => waiting.delete(pass))
-          })
-        : real.sleep(duration)
-  }
-  return { clock, pass: Effect.sync(() => waiting.forEach((pass) => void pass())) }
+const real = makeMovableClock()
+const waiting = new Set<() => void>()
+
+/** The real clock, but for the deadlines of calls. */
+const clock: Clock.Clock = {
+  ...real,
+  sleep: (duration) =>
+    Duration.equals(duration, deadline)
+      ? Effect.async<void>((resume) => {
+          const pass = () => resume(Effect.void)
+          waiting.add(pass)
+          return Effect.sync(() => waiting.delete(pass))
+        })
+      : real.sleep(duration)
 }
 
-/** The service over a provider that does as it is told. */
-class Scripted extends Context.Tag("test/provider/Scripted")<
-  Scripted,
-  StartedService & { readonly provider: ScriptedProvider; readonly passDeadlines: Effect.Effect<void> }
->() {
-  static readonly layer = Layer.scoped(
-    Scripted,
-    Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const provider = yield* makeScriptedProvider
-      const { clock, pass } = makeDeadlines()
-      const service = yield* startService({
-        databaseUrl: database.url,
-        provider: {
-          sandbox: Option.some({
-            secretKey: Redacted.make(platformKey),
-            webhookSecrets: [Redacted.make("whsec_scripted")]
-          }),
-          production: Option.none(),
-          apiUrl: Option.some(provider.url),
-          timeout: deadline,
-          ...testReturnUrls
-        }
-      }).pipe(Effect.withClock(clock))
-      yield* service.sql`
-        INSERT INTO payments.provider_platforms (environment, platform_id) VALUES ('sandbox', ${platformId})`
-      return { ...service, provider, passDeadlines: pass }
-    })
-  ).pipe(Layer.orDie)
-}
+/** The deadlines of the calls that wait have passed. */
+const passDeadlines = Effect.sync(() => waiting.forEach((pass) => void pass()))
 
-/** A new organization with a linked sandbox account. */
+/** A tenant that reads and creates a product, and how its account is recorded. */
 const newTenant = Effect.gen(function* () {
-  const { provider, request, services, sql } = yield* Scripted
-  const { id, key } = yield* makeOrganization(services, { name: `org-${randomUUID()}` })
-  const accountId = `acct_${id.replaceAll("-", "")}`
-  yield* sql`
-    INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
-    VALUES (${id}, 'sandbox', ${accountId}, 'connected', false)`
-  const send = (method: string, path: string, options: RequestOptions = {}) =>
-    request(method, `/v2/organizations/${id}/provider${path}`, { key, ...options })
-  const status = Effect.map(
-    sql<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${id}`,
-    ([row]) => row?.status
-  )
+  const { sql } = yield* ScriptedService
+  const { send, ...tenant } = yield* scriptedTenant
   return {
-    id,
-    accountId,
-    status,
+    ...tenant,
+    status: Effect.map(
+      sql<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`,
+      ([row]) => row?.status
+    ),
     get: send("GET", "/products/prod_123"),
     post: (body: unknown = { name: "Coffee" }, key: string = randomUUID(), path = "/products") =>
-      send("POST", path, { body, headers: { "idempotency-key": key } }),
-    /** The calls on this tenant's account. */
-    calls: () => provider.calls.filter(({ headers }) => headers["stripe-account"] === accountId)
+      send("POST", path, { body, headers: { "idempotency-key": key } })
   }
 })
 
@@ -117,7 +64,10 @@ const refusing = (
 
 const product = { id: "prod_123", object: "product", name: "Coffee" }
 
-layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a misbehaving provider", (it) => {
+layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("a misbehaving provider", (it) => {
   it.effect.each([
     ["404 without an error object", replying(404, { message: leak }), 502, "provider_unavailable"],
     ["503 without an error object", replying(503, { message: leak }), 502, "provider_unavailable"],
@@ -154,7 +104,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     ["connections that are reset", resetting, 502, "provider_unavailable"]
   ] as const)("%s is answered as documented, for reads and writes", ([, behaviour, status, code]) =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { get, post } = yield* newTenant
       provider.behave(behaviour)
       const [read, write] = yield* Effect.all([get, post()], { concurrency: 2 })
@@ -168,7 +118,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     ["a slow drip that is never silent", dripping]
   ] as const)("%s is 504 provider_timeout at the call's deadline, for reads and writes", ([, behaviour]) =>
     Effect.gen(function* () {
-      const { passDeadlines, provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { calls, get, post } = yield* newTenant
       provider.behave(behaviour)
       const answers = yield* Effect.fork(Effect.all([get, post()], { concurrency: 2 }))
@@ -182,7 +132,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("an answer without an end is read no further once nobody waits for it", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { calls, get } = yield* newTenant
       let closed = 0
       provider.behave((call, response) => {
@@ -200,7 +150,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that knows no such object is 404 provider_resource_missing", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       provider.behave(refusing(404, { code: "resource_missing", param: "id" }))
       expectFailure(yield* get, { status: 404, code: "provider_resource_missing", fields: ["id"] })
@@ -209,7 +159,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that refuses a parameter is 422 with the parameter in the API's own form", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { post } = yield* newTenant
       const session = { mode: "payment", line_items: [{ price: "price_123", quantity: 1 }] }
       provider.behave(refusing(400, { code: "resource_missing", param: "line_items[0][price]" }))
@@ -225,7 +175,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that asks for fewer requests is 503 with its Retry-After", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       const rateLimited = { status: 503, code: "provider_rate_limited", fields: [] }
       for (const [headers, seconds] of [
@@ -243,7 +193,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that says a key is in use carries Retry-After: 1", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { post } = yield* newTenant
       provider.behave(refusing(409, { code: "idempotency_key_in_use" }))
       expect((yield* post()).headers.get("retry-after")).toBe("1")
@@ -252,7 +202,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that revoked our access, and says so again when asked, ends the connection until it is linked again", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { accountId, calls, get, status } = yield* newTenant
       const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
       provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
@@ -270,7 +220,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that revoked one call, but still shows the account, leaves it connected", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { accountId, get, status } = yield* newTenant
       provider.behave(
         ofPlatform((call, response) =>
@@ -290,7 +240,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     ["access while it can't say which platform the key is of", replying(500, {}), 502]
   ] as const)("that refuses %s disconnects nothing", ([, ofItself, status]) =>
     Effect.gen(function* () {
-      const { log, provider } = yield* Scripted
+      const { log, provider } = yield* ScriptedService
       const { get, status: recorded } = yield* newTenant
       provider.behave((call, response) =>
         (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
@@ -303,7 +253,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("that can't be asked whether access was revoked leaves the account connected", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { get, status } = yield* newTenant
       provider.behave(
         ofPlatform((call, response) =>
@@ -321,7 +271,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     "is called with the same derived key when a caller repeats after a lost answer, and with no two callers' alike",
     () =>
       Effect.gen(function* () {
-        const { passDeadlines, provider } = yield* Scripted
+        const { provider } = yield* ScriptedService
         const [first, second] = [yield* newTenant, yield* newTenant]
         const callerKey = "k".repeat(255)
         provider.behave(silent)
@@ -348,7 +298,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("gets the platform's key and the tenant's account, and nothing of the caller's", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { accountId, calls, get } = yield* newTenant
       provider.behave(replying(200, product))
       expect((yield* get).json).toEqual(product)
@@ -361,7 +311,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("gets a session's metadata for the subscription too, and the operator's return pages", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { calls, post } = yield* newTenant
       provider.behave(replying(200, { id: "cs_test_1", object: "checkout.session", line_items: { data: [] } }))
       const body = {
@@ -389,7 +339,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("is never called for a live key, though a production account were linked", () =>
     Effect.gen(function* () {
-      const { provider, request, services, sql } = yield* Scripted
+      const { provider, request, services, sql } = yield* ScriptedService
       const { id } = yield* newTenant
       const key = yield* makeLiveKey(services, id)
       const path = `/v2/organizations/${id}/provider/products`
@@ -406,7 +356,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("keeps its secrets: a client secret is left out of every answer", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       provider.behave(replying(200, { ...product, client_secret: "pi_1_secret_2" }))
       expect((yield* get).json).toEqual(product)
@@ -415,7 +365,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
 
   it.effect("has none of its messages forwarded or logged, nor the platform's key", () =>
     Effect.gen(function* () {
-      const { log, provider } = yield* Scripted
+      const { log, provider } = yield* ScriptedService
       const { get, post } = yield* newTenant
       for (const status of [400, 401, 402, 403, 404, 409, 429, 500, 503]) {
         provider.behave(refusing(status, { code: "some_code", param: "name" }))

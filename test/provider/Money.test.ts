@@ -61,13 +61,4 @@ onSharedService("payments", (it) => {
       }
     })
   )
-
-  it.effect("that do not exist are named by the id that the caller sent", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      for (const path of ["/charges/ch_unknown", "/payment-intents/pi_unknown", "/payouts/po_unknown"]) {
-        expectFailure(yield* tenant.get(path), { status: 404, code: "provider_resource_missing", fields: ["id"] }, path)
-      }
-    })
-  )
 })

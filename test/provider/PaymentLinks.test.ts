@@ -4,33 +4,16 @@ import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
-import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
-
-const priceOf = (tenant: Tenant, more: object = {}) =>
-  Effect.gen(function* () {
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
-    return { product, price }
-  })
+import { dataOf, newTenant, part, payAt, priceOf, soldItems } from "./ConnectedTenant.ts"
 
 /** Opens a link and pays, as a payer does. */
 const payThrough = (url: string) =>
-  Effect.promise(async () => {
-    const opened = await fetch(url, { redirect: "manual" })
-    const body = new URLSearchParams({ action: "pay" })
-    const paid = await fetch(opened.headers.get("location") ?? "", { method: "POST", body, redirect: "manual" })
-    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
-  })
+  Effect.flatMap(
+    Effect.promise(() => fetch(url, { redirect: "manual" })),
+    ({ headers }) => payAt(headers.get("location"))
+  )
 
 const monthly = { recurring: { interval: "month", trial_period_days: 14 } }
-
-const soldItems = (tenant: Tenant, sourceId: string) =>
-  Effect.map(
-    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
-      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
-      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
-    ([row]) => row
-  )
 
 onSharedService("payment links", (it) => {
   it.effect("are made with everything that they can have, and what they sell is remembered", () =>
@@ -345,25 +328,6 @@ onSharedService("payment links", (it) => {
         price_ids: [price],
         product_ids: [product]
       })
-    })
-  )
-
-  it.effect("of unknown prices, and unknown links, are answered in the caller's terms", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const items = [
-        { price, quantity: 1 },
-        { price: "price_unknown", quantity: 1 }
-      ]
-      expectFailure(yield* tenant.post("/payment-links", { line_items: items }), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["line_items.1.price"]
-      })
-      const missing = { status: 404, code: "provider_resource_missing" }
-      expectFailure(yield* tenant.get("/payment-links/plink_unknown"), missing)
-      expectFailure(yield* tenant.patch("/payment-links/plink_unknown", { active: false }), missing)
     })
   )
 

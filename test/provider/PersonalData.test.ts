@@ -4,7 +4,7 @@ import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { overHttp } from "../mcp/McpClient.ts"
-import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt } from "./ConnectedTenant.ts"
 
 const address = "payer@example.com"
 
@@ -121,8 +121,7 @@ const paidTenant = Effect.gen(function* () {
     line_items: [{ price, quantity: 1 }],
     metadata: { tax_id: "of the order" }
   })
-  const form = new URLSearchParams({ action: "pay", email: address })
-  yield* Effect.promise(() => fetch(String(created.json["url"]), { method: "POST", body: form, redirect: "manual" }))
+  yield* payAt(created.json["url"], { email: address })
   const session = yield* tenant.get(`/checkout/sessions/${created.json["id"]}`)
   const intent = yield* tenant.get(`/payment-intents/${session.json["payment_intent"]}`)
   const trusted = yield* tenant.keyOf(["payments:read", "customers:read"])

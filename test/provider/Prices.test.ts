@@ -128,28 +128,6 @@ onSharedService("prices", (it) => {
     })
   )
 
-  it.effect("are refused by the provider under the caller's own names", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const base = { product, currency: "brl", unit_amount: 500 }
-      const refusal = (code: string, field: string) => ({ status: 422, code, fields: [field] })
-      yield* tenant.post("/prices", { ...base, lookup_key: "basic" })
-      expectFailure(
-        yield* tenant.post("/prices", { ...base, lookup_key: "basic" }),
-        refusal("provider_resource_already_exists", "lookup_key")
-      )
-      expectFailure(
-        yield* tenant.post("/prices", { ...base, product: "prod_unknown" }),
-        refusal("provider_resource_missing", "product")
-      )
-      expectFailure(
-        yield* tenant.post("/prices", { ...base, currency: "xzq" }),
-        refusal("provider_invalid_request_error", "currency")
-      )
-    })
-  )
-
   it.effect("are renamed, given other metadata, and taken out of sale and back, with or without a key", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

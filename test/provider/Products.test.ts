@@ -124,11 +124,22 @@ onSharedService("products", (it) => {
       const price = idOf(yield* tenant.post("/prices", { product: id, currency: "brl", unit_amount: 900 }))
       const changed = yield* tenant.patch(`/products/${id}`, { default_price: price })
       expect(changed.json).toMatchObject({ default_price: { id: price, unit_amount: 900 } })
-      expectFailure(yield* tenant.patch(`/products/${id}`, { default_price: "price_unknown" }), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["default_price"]
-      })
+      const foreign = idOf(
+        yield* tenant.post("/prices", { product_data: { name: "Tea" }, currency: "brl", unit_amount: 900 })
+      )
+      const inactive = idOf(yield* tenant.post("/prices", { product: id, currency: "brl", unit_amount: 800 }))
+      yield* tenant.patch(`/prices/${inactive}`, { active: false })
+      for (const [default_price, code] of [
+        ["price_unknown", "provider_resource_missing"],
+        [foreign, "provider_invalid_request_error"],
+        [inactive, "provider_invalid_request_error"]
+      ] as const) {
+        expectFailure(yield* tenant.patch(`/products/${id}`, { default_price }), {
+          status: 422,
+          code,
+          fields: ["default_price"]
+        })
+      }
     })
   )
 

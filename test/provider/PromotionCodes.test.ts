@@ -116,6 +116,7 @@ onSharedService("promotion codes", (it) => {
       yield* tenant.patch(`/promotion-codes/${id}`, { active: false })
       const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
       expect(free.status, free.text).toBe(200)
+      expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
     })
   )
 

@@ -1,44 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { testReturnUrls } from "../harness/TestService.ts"
+import { Effect } from "effect"
 import { expectFailure } from "../http/Refusals.ts"
-import { makeOrganization, type StartedService, startService } from "../http/StartedService.ts"
-import {
-  type Behaviour,
-  makeScriptedProvider,
-  type ProviderCall,
-  replying,
-  type ScriptedProvider
-} from "./ScriptedProvider.ts"
-
-/** The service over a provider that refuses the steps that the test says. */
-class Scripted extends Context.Tag("test/provider/RefusedSteps/Scripted")<
-  Scripted,
-  StartedService & { readonly provider: ScriptedProvider }
->() {
-  static readonly layer = Layer.scoped(
-    Scripted,
-    Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const provider = yield* makeScriptedProvider
-      const service = yield* startService({
-        databaseUrl: database.url,
-        provider: {
-          sandbox: Option.some({
-            secretKey: Redacted.make("sk_test_scriptedplatformkey"),
-            webhookSecrets: [Redacted.make("whsec_scripted")]
-          }),
-          production: Option.none(),
-          apiUrl: Option.some(provider.url),
-          ...testReturnUrls
-        }
-      })
-      return { ...service, provider }
-    })
-  ).pipe(Layer.orDie)
-}
+import { type Behaviour, type ProviderCall, replying } from "./ScriptedProvider.ts"
+import { ScriptedService, scriptedTenant } from "./ScriptedService.ts"
 
 /** Answers by method and path, and 500 to what is not foreseen. */
 const answering =
@@ -68,29 +33,21 @@ const remembering = (behaviour: (call: ProviderCall) => Behaviour): Behaviour =>
 
 /** A new organization that makes one write under one key, and the calls that its tries lead to. */
 const underOneKey = (method: string, path: string) =>
-  Effect.gen(function* () {
-    const { provider, request, services, sql } = yield* Scripted
-    const { id, key } = yield* makeOrganization(services, { name: `org-${randomUUID()}` })
-    const accountId = `acct_${id.replaceAll("-", "")}`
-    yield* sql`
-      INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
-      VALUES (${id}, 'sandbox', ${accountId}, 'connected', false)`
+  Effect.map(scriptedTenant, ({ calls, send }) => {
     const headers = { "idempotency-key": randomUUID() }
     return {
-      send: (body: unknown) => request(method, `/v2/organizations/${id}/provider${path}`, { key, body, headers }),
+      send: (body: unknown) => send(method, path, { body, headers }),
       calls: () =>
-        provider.calls
-          .filter(({ headers }) => headers["stripe-account"] === accountId)
-          .map(
-            ({ body, method, path }) => `${method} ${path.split("?")[0]} ${new URLSearchParams([...body].slice(0, 1))}`
-          )
+        calls().map(
+          ({ body, method, path }) => `${method} ${path.split("?")[0]} ${new URLSearchParams([...body].slice(0, 1))}`
+        )
     }
   })
 
 /** A write of a new organization, and the calls that it leads to. */
 const writing = (method: string, path: string, body: unknown, behaviour: Behaviour) =>
   Effect.gen(function* () {
-    const { provider } = yield* Scripted
+    const { provider } = yield* ScriptedService
     const { calls, send } = yield* underOneKey(method, path)
     provider.behave(behaviour)
     const answer = yield* send(body)
@@ -98,10 +55,8 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
   })
 
 const price = replying(200, { id: "price_new", object: "price" })
-const coupon = replying(200, { id: "ignored", object: "coupon" })
-const noCodes = replying(200, { object: "list", data: [], has_more: false })
 
-layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a refused step", (it) => {
+layer(ScriptedService.layer(), { excludeTestServices: true, timeout: "60 seconds" })("a refused step", (it) => {
   it.effect("of a product's change takes the new price out of sale, and is named after the caller's field", () =>
     Effect.gen(function* () {
       const { answer, calls } = yield* writing(
@@ -125,7 +80,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a r
 
   it.effect("of a product's change leaves its key to the next try, which makes a price of its own", () =>
     Effect.gen(function* () {
-      const { provider } = yield* Scripted
+      const { provider } = yield* ScriptedService
       const { calls, send } = yield* underOneKey("PATCH", "/products/prod_123")
       let made = 0
       const refused = { prices: true, products: true }
@@ -171,43 +126,6 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a r
       )
       expectFailure(answer, { status: 502, code: "provider_unavailable" })
       expect(calls.filter((call) => call.includes("/v1/prices/price_new"))).toEqual([])
-    })
-  )
-
-  it.effect("of a promotion code deletes the coupon that was made for it, and no other", () =>
-    Effect.gen(function* () {
-      let made = ""
-      const { answer, calls } = yield* writing(
-        "POST",
-        "/promotion-codes",
-        { code: "SUMMER", discount: { percent_off: 5 }, duration: "once", max_redemptions: 5 },
-        (call, response) => {
-          made = call.body.get("id") ?? made
-          return call.method === "DELETE"
-            ? replying(200, { id: made, object: "coupon", deleted: true })(call, response)
-            : answering({
-                "GET /v1/promotion_codes": noCodes,
-                "POST /v1/coupons": coupon,
-                "POST /v1/promotion_codes": refusing({ param: "max_redemptions" })
-              })(call, response)
-        }
-      )
-      expectFailure(answer, { status: 422, code: "provider_invalid_request_error", fields: ["max_redemptions"] })
-      expect(made).not.toBe("")
-      expect(calls.at(-1)?.trim()).toBe(`DELETE /v1/coupons/${made}`)
-    })
-  )
-
-  it.effect("of a promotion code whose outcome is open deletes nothing", () =>
-    Effect.gen(function* () {
-      const { answer, calls } = yield* writing(
-        "POST",
-        "/promotion-codes",
-        { code: "SUMMER", discount: { percent_off: 5 }, duration: "once" },
-        answering({ "GET /v1/promotion_codes": noCodes, "POST /v1/coupons": coupon })
-      )
-      expectFailure(answer, { status: 502, code: "provider_unavailable" })
-      expect(calls.filter((call) => call.startsWith("DELETE"))).toEqual([])
     })
   )
 })

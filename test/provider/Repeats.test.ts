@@ -5,6 +5,7 @@ import { type Answer, onSharedService, TestService } from "../harness/TestServic
 import { makeMoney } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
+import { overHttp } from "../mcp/McpClient.ts"
 import { dataOf, newTenant, type Tenant } from "./ConnectedTenant.ts"
 
 const isReplay = ({ headers }: Answer) => headers.get("idempotent-replayed") === "true"
@@ -94,6 +95,49 @@ onSharedService("a repeat of a write", (it) => {
         const made = yield* keyed(tenant, method, path, body, keys[index] ?? "")
         expect([made.status, isReplay(made)], `${path} ${made.text}`).toEqual([200, false])
       }
+    })
+  )
+
+  it.effect("at the same time makes nothing either, and one with the key of another organization is no repeat", () =>
+    Effect.gen(function* () {
+      const [tenant, other] = [yield* newTenant, yield* newTenant]
+      const key = randomUUID()
+      const answers = yield* Effect.all(
+        Array.from({ length: 8 }, () => tenant.post("/products", { name: "Tea" }, key)),
+        { concurrency: 8 }
+      )
+      const [made, ...done] = answers.filter(({ status }) => status === 200).map(idOf)
+      expect(made).toBeDefined()
+      expect(new Set(done)).toEqual(new Set(done.map(() => made)))
+      for (const answer of answers.filter(({ status }) => status !== 200)) {
+        expectFailure(answer, { status: 409, code: "idempotency_request_in_progress", fields: [] })
+        expect(answer.headers.get("retry-after")).toBe("1")
+      }
+      expect(dataOf(yield* tenant.atProvider("/products"))).toHaveLength(1)
+      const theirs = idOf(yield* other.post("/products", { name: "Tea" }, key))
+      expect((yield* tenant.get(`/products/${theirs}`)).status).toBe(404)
+    })
+  )
+
+  it.scoped("without a key is made again, keeps nothing of its answer, and is on record", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const keys = tenant.sql`
+        SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
+      const before = yield* keys
+      const changed = yield* tenant.send("PATCH", `/products/${product}`, { body: { name: "Tea" } })
+      expect([changed.status, changed.json["name"], changed.headers.get("content-type")]).toEqual([
+        200,
+        "Tea",
+        "application/json"
+      ])
+      const agent = yield* overHttp(baseUrl, tenant.key)
+      const byTool = yield* agent.call("update_product", { id: product, name: "Milk" })
+      expect([byTool.isError, byTool.json["name"]]).toEqual([false, "Milk"])
+      expect(yield* keys).toEqual(before)
+      expect((yield* tenant.audited).filter((entry) => entry === `product.updated ${product}`)).toHaveLength(2)
     })
   )
 

@@ -1,36 +1,23 @@
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { Provider } from "../../src/provider/Provider.ts"
-import { stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
-import { testReturnUrls } from "../harness/TestService.ts"
-import { makeScriptedProvider, replying } from "./ScriptedProvider.ts"
+import { Effect } from "effect"
+import { scripted } from "./ScriptedAdapter.ts"
+import { replying } from "./ScriptedProvider.ts"
 
 /** A provider with a list of 250 objects, in pages as large as is asked for. */
 const withList = withObjects((index) => ({ id: `item_${index}`, object: "item" }))
 
 function withObjects(make: (index: number) => object, length = 250) {
   return Effect.gen(function* () {
-    const scripted = yield* makeScriptedProvider
+    const server = yield* scripted()
     const all = Array.from({ length }, (_, index) => ({ id: `item_${index}`, ...make(index) }))
     const places = new Map(all.map(({ id }, index) => [id, index]))
-    scripted.behave((call, response) => {
-      const query = new URL(call.path, scripted.url).searchParams
+    server.behave((call, response) => {
+      const query = new URL(call.path, server.url).searchParams
       const start = (places.get(query.get("starting_after") ?? "") ?? -1) + 1
       const data = all.slice(start, start + Number(query.get("limit")))
       replying(200, { object: "list", data, has_more: start + data.length < all.length, url: "/" })(call, response)
     })
-    const provider = yield* Layer.build(
-      stripeProviderLayer({
-        sandbox: Option.some({
-          secretKey: Redacted.make("sk_test_scripted"),
-          webhookSecrets: [Redacted.make("whsec_scripted")]
-        }),
-        production: Option.none(),
-        apiUrl: Option.some(scripted.url),
-        ...testReturnUrls
-      })
-    )
-    return { all, scripted, provider: Context.get(provider, Provider) }
+    return { all, ...server }
   })
 }
 
@@ -38,14 +25,14 @@ const account = { environment: "sandbox", accountId: "acct_1" } as const
 
 it.scopedLive("lists are fetched to their end, page by page, on the account", () =>
   Effect.gen(function* () {
-    const { all, provider, scripted } = yield* withList
+    const { all, calls, provider } = yield* withList
     expect(yield* provider.listSubscriptionItems(account, "sub_1")).toEqual(all)
     expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual(all)
-    const paths = scripted.calls.map(({ path }) => path)
+    const paths = calls.map(({ path }) => path)
     expect(paths).toHaveLength(6)
     expect(paths.slice(0, 3).every((path) => path.startsWith("/v1/subscription_items?"))).toBe(true)
     expect(paths.slice(3).every((path) => path.startsWith("/v1/invoices/in_1/lines?"))).toBe(true)
-    expect(new Set(scripted.calls.map(({ headers }) => headers["stripe-account"]))).toEqual(new Set(["acct_1"]))
+    expect(new Set(calls.map(({ headers }) => headers["stripe-account"]))).toEqual(new Set(["acct_1"]))
   })
 )
 
@@ -61,7 +48,7 @@ it.scopedLive(
         data: { object: { id: "pi_1" } }
       })
       const since = new Date(0)
-      const { provider, scripted } = yield* withObjects(named, 12_345)
+      const { calls, provider } = yield* withObjects(named, 12_345)
       const listed = yield* provider.listEvents(account, { since })
       expect(listed).toHaveLength(12_345)
       expect(listed.at(-1)).toEqual({
@@ -69,7 +56,7 @@ it.scopedLive(
         type: "payment_intent.succeeded",
         created: 1_700_000_000 - 12_344
       })
-      expect(scripted.calls).toHaveLength(124)
+      expect(calls).toHaveLength(124)
 
       const endless = yield* withObjects(named, 100_001)
       const refused = yield* Effect.flip(endless.provider.listEvents(account, { since }))
@@ -77,7 +64,7 @@ it.scopedLive(
         "ProviderUnavailable",
         "An account has more than 100,000 events in that time. Ask for a shorter one."
       ])
-      expect(endless.scripted.calls).toHaveLength(1000)
+      expect(endless.calls).toHaveLength(1000)
     }),
   // More than a thousand calls
   300_000
@@ -85,8 +72,8 @@ it.scopedLive(
 
 it.scopedLive("a list that says it goes on after an empty page has ended", () =>
   Effect.gen(function* () {
-    const { provider, scripted } = yield* withList
-    scripted.behave(replying(200, { object: "list", data: [], has_more: true, url: "/" }))
+    const { behave, provider } = yield* withList
+    behave(replying(200, { object: "list", data: [], has_more: true, url: "/" }))
     expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual([])
   })
 )
@@ -96,7 +83,7 @@ const pending = { object: "charge", status: "pending", captured: true }
 const authorized = { object: "charge", status: "succeeded", captured: false }
 const paid = { object: "charge", status: "succeeded", captured: true }
 
-for (const [what, charges, answer, calls] of [
+for (const [what, charges, answer, expected] of [
   ["has none", () => [], false, 1],
   ["has some that failed, are pending or were never captured", () => [failed, pending, authorized], false, 1],
   ["has one after such", () => [failed, pending, authorized, paid], true, 1],
@@ -107,10 +94,10 @@ for (const [what, charges, answer, calls] of [
   it.scopedLive(`an account that ${what} ${answer ? "had" : "had no"} payments before`, () =>
     Effect.gen(function* () {
       const all = charges()
-      const { provider, scripted } = yield* withObjects((index) => ({ ...all[index] }), all.length)
+      const { calls, provider } = yield* withObjects((index) => ({ ...all[index] }), all.length)
       expect(yield* provider.hasCharges(account)).toBe(answer)
-      expect(scripted.calls).toHaveLength(calls)
-      for (const { path } of scripted.calls) expect(path).toMatch(/^\/v1\/charges\?limit=100/)
+      expect(calls).toHaveLength(expected)
+      for (const { path } of calls) expect(path).toMatch(/^\/v1\/charges\?limit=100/)
     })
   )
 }
@@ -119,13 +106,13 @@ it.scopedLive(
   "a list that comes back to where it was, or never ends, is no answer, after a bounded number of pages",
   () =>
     Effect.gen(function* () {
-      const { provider, scripted } = yield* withList
+      const { behave, calls, provider } = yield* withList
       const page = (id: string) => ({ object: "list", data: [{ id, object: "item" }], has_more: true, url: "/" })
-      scripted.behave(replying(200, page("item_same")))
+      behave(replying(200, page("item_same")))
       expect((yield* Effect.flip(provider.listInvoiceLines(account, "in_1")))._tag).toBe("ProviderUnavailable")
-      expect(scripted.calls).toHaveLength(2)
-      scripted.behave((call, response) => replying(200, page(`item_${scripted.calls.length}`))(call, response))
+      expect(calls).toHaveLength(2)
+      behave((call, response) => replying(200, page(`item_${calls.length}`))(call, response))
       expect((yield* Effect.flip(provider.listSubscriptionItems(account, "sub_1")))._tag).toBe("ProviderUnavailable")
-      expect(scripted.calls).toHaveLength(52)
+      expect(calls).toHaveLength(52)
     })
 )

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
+import { listening } from "../harness/Listening.ts"
 
 /** A call that reached the provider. */
 export interface ProviderCall {
@@ -56,47 +57,34 @@ export const resetting: Behaviour = (_, response) => {
 }
 
 /** Starts a provider on an address of this machine; it ends with the scope, open connections included. */
-export const makeScriptedProviderAt = (host: string): Effect.Effect<ScriptedProvider, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly provider: ScriptedProvider; readonly close: () => void }>((resume) => {
-      const calls: Array<ProviderCall> = []
-      let behaviour: Behaviour = replying(500, {})
-      const server = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const call = {
-            method: request.method ?? "",
-            path: request.url ?? "",
-            headers: request.headers,
-            body: new URLSearchParams(Buffer.concat(chunks).toString("utf8"))
-          }
-          calls.push(call)
-          behaviour(call, response)
-        })
+export const makeScriptedProviderAt = (host: string) =>
+  Effect.gen(function* () {
+    const calls: Array<ProviderCall> = []
+    let behaviour: Behaviour = replying(500, {})
+    const server = createServer((request, response) => {
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        const call = {
+          method: request.method ?? "",
+          path: request.url ?? "",
+          headers: request.headers,
+          body: new URLSearchParams(Buffer.concat(chunks).toString("utf8"))
+        }
+        calls.push(call)
+        behaviour(call, response)
       })
-      server.listen(0, host, () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            provider: {
-              url: new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`),
-              calls,
-              behave: (next) => {
-                behaviour = next
-              }
-            },
-            close: () => {
-              server.closeAllConnections()
-              server.close()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  ).pipe(Effect.map(({ provider }) => provider))
+    })
+    const port = yield* listening(server, host)
+    const provider: ScriptedProvider = {
+      url: new URL(`http://${host.includes(":") ? `[${host}]` : host}:${port}`),
+      calls,
+      behave: (next) => {
+        behaviour = next
+      }
+    }
+    return provider
+  })
 
 /** The same on loopback. */
 export const makeScriptedProvider = makeScriptedProviderAt("127.0.0.1")

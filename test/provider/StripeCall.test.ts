@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Chunk, Deferred, Duration, Effect, Fiber, Option, TestClock } from "effect"
+import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/StripeCall.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { scripted } from "./ScriptedAdapter.ts"
-import { type Behaviour, dripping, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
+import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
 const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
 
@@ -136,23 +136,6 @@ describe("a call to the provider", () => {
       yield* TestClock.adjust("30 seconds")
       expect((yield* Fiber.join(failing))._tag).toBe("ProviderTimeout")
       expect(calls).toHaveLength(2)
-    })
-  )
-
-  it.scopedLive("reads a slow drip no further once its time is over", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted({ timeout: "1 second" })
-      let closed = 0
-      behave((call, response) => {
-        response.once("close", () => {
-          closed += 1
-        })
-        dripping(call, response)
-      })
-      expect((yield* Effect.flip(provider.retrieveProduct(account, "prod_123")))._tag).toBe("ProviderTimeout")
-      yield* eventuallyTrue("its connection is closed", () => closed === 1)
-      // Not tried again: it would be as long
-      expect(calls).toHaveLength(1)
     })
   )
 
@@ -327,21 +310,6 @@ describe("a call to the provider", () => {
       }
     })
   )
-
-  it.scopedLive("that writes carries an idempotency key, so that it may be made again", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(replying(200, { id: "x", object: "refund", status: "canceled" }))
-      const options = { idempotencyKey: "derived-key" }
-      yield* provider.createRefund(account, { charge: "ch_1" }, options)
-      yield* provider.createProduct(account, { name: "Coffee" }, options)
-      yield* provider.cancelSubscription(account, "sub_1")
-      for (const { headers, method } of calls) {
-        expect(headers["idempotency-key"], method).toBe(method === "POST" ? "derived-key" : undefined)
-      }
-      expect(calls.map(({ method }) => method)).toEqual(["POST", "POST", "DELETE"])
-    })
-  )
 })
 
 describe("repeats", () => {
@@ -365,42 +333,6 @@ describe("repeats", () => {
         expect(third - second).toBeGreaterThanOrEqual(250)
         expect(third - second).toBeLessThanOrEqual(500)
       }
-    })
-  )
-
-  it.effect("do not begin where the deadline leaves no room for the pause", () =>
-    Effect.gen(function* () {
-      let attempts = 0
-      const attempt = Effect.suspend(() => {
-        attempts += 1
-        return Effect.fail(failing)
-      })
-      yield* Effect.flip(repeated(() => attempt, Duration.millis(100)))
-      expect(attempts).toBe(1)
-    })
-  )
-})
-
-describe("a bound per name", () => {
-  it.effect("gives the turn of a call to the next when it has ended, also if its caller has left before", () =>
-    Effect.gen(function* () {
-      const bounded = makeBoundedPerName(1)
-      const answer = yield* Deferred.make<string>()
-      const left = yield* Effect.fork(bounded("a", Deferred.await(answer)))
-      yield* Effect.yieldNow()
-      const waiting = yield* Effect.fork(bounded("a", Effect.dieMessage("Its caller left before its turn")))
-      yield* Effect.yieldNow()
-      yield* Fiber.interrupt(waiting)
-      yield* Fiber.interrupt(left)
-      const done = yield* Deferred.make<string>()
-      const next = yield* Effect.fork(bounded("a", Deferred.succeed(done, "done")))
-      yield* TestClock.adjust("1 second")
-      expect(yield* Deferred.isDone(done)).toBe(false)
-      expect(yield* bounded("b", Effect.succeed("at once"))).toBe("at once")
-      yield* Deferred.succeed(answer, "late")
-      yield* Fiber.join(next)
-      expect(yield* Effect.flip(bounded("a", Effect.fail("refused")))).toBe("refused")
-      expect(yield* bounded("a", Effect.succeed("again"))).toBe("again")
     })
   )
 })

@@ -7,7 +7,7 @@ import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { subscribe, typesTo } from "../inbound/Notifications.ts"
-import { dataOf, type Json, newTenant, part } from "./ConnectedTenant.ts"
+import { dataOf, type Json, newTenant, part, payAt } from "./ConnectedTenant.ts"
 
 /** A tenant with a subscription that a payer has paid for. */
 const subscribedTenant = Effect.gen(function* () {
@@ -47,13 +47,7 @@ onSharedService("subscriptions", (it) => {
         mode: "subscription",
         line_items: prices.map((price) => ({ price, quantity: 1 }))
       })
-      yield* Effect.promise(() =>
-        fetch(String(session.json["url"]), {
-          method: "POST",
-          body: new URLSearchParams({ action: "pay" }),
-          redirect: "manual"
-        })
-      )
+      yield* payAt(session.json["url"])
       const { subscription: id } = (yield* tenant.get(`/checkout/sessions/${idOf(session)}`)).json
       const path = `/subscriptions/${id}`
       const atProvider = yield* tenant.atProvider(path)

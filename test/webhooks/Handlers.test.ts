@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, request as sendRequest } from "node:http"
 import { describe, expect, it, vi } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import express from "express"
 import {
   expressWebhookHandler,
@@ -15,30 +15,13 @@ import {
   type WebhookHandlerOptions
 } from "../../src/webhooks/index.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { listening } from "../harness/Listening.ts"
 import { body, envelope, organizationId, previousSecret, secret, signNow } from "./Deliveries.ts"
 
 // Real servers and real requests: each adapter answers the service alike
 
-const serve = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
-      const server = createServer(listener)
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        resume(
-          Effect.succeed({
-            url: `http://127.0.0.1:${port}/webhooks`,
-            close: () => {
-              server.closeAllConnections()
-              server.close()
-            }
-          })
-        )
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  ).pipe(Effect.map(({ url }) => url))
+const serve = (listener: RequestListener) =>
+  Effect.map(listening(createServer(listener)), (port) => `http://127.0.0.1:${port}/webhooks`)
 
 /** The errors that are logged meanwhile. */
 const logOfErrors = Effect.map(

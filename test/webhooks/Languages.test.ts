@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -6,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { verifyWebhook, WebhookVerificationError } from "../../src/webhooks/index.ts"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
-import { type Command, execute } from "./Programs.ts"
+import { answersOf, installed, type Program } from "./Programs.ts"
 
 // The verifiers that the guide shows for other languages: they are these files, and they judge as the kit does
 
@@ -16,15 +15,10 @@ const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.ur
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-languages-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
 
-interface Language {
-  readonly name: string
+interface Language extends Program {
   /** As the guide's code blocks call it. */
   readonly fence: string
   readonly file: string
-  /** Asks whether the machine has the language. */
-  readonly probe: Command
-  readonly build?: Command
-  readonly run: Command
 }
 
 const binary = join(builds, "verify")
@@ -60,8 +54,6 @@ const languages: ReadonlyArray<Language> = [
     run: ["php", join(folder, "php/main.php")]
   }
 ]
-
-const isInstalled = ({ probe: [command, ...args] }: Language): boolean => spawnSync(command, args).status === 0
 
 interface Delivery {
   readonly what: string
@@ -151,22 +143,15 @@ describe.each(languages)("the verifier in $name", (language) => {
     expect(shown).toBe(readFileSync(join(folder, language.file), "utf8"))
   })
 
-  const installed = isInstalled(language)
-  const note = installed ? "" : ` (skipped: this machine has no ${language.name})`
-  it.skipIf(!installed)(
+  const { here, note } = installed(language)
+  it.skipIf(!here)(
     `accepts what is genuine and refuses all else${note}`,
     async () => {
-      if (language.build !== undefined) {
-        const built = await execute(language.build)
-        expect(built.status, built.stderr).toBe(0)
-      }
       const cases = deliveries()
-      const input = cases.map(({ body, header, secrets }) =>
-        JSON.stringify({ body: Buffer.from(body).toString("base64"), header, secrets })
+      const answers = await answersOf(
+        language,
+        cases.map(({ body, header, secrets }) => ({ body: Buffer.from(body).toString("base64"), header, secrets }))
       )
-      const ran = await execute(language.run, `${input.join("\n")}\n`)
-      expect(ran.status, ran.stderr).toBe(0)
-      const answers = ran.stdout.trim().split("\n")
       expect(cases.map(({ what }, index) => [what, answers[index]])).toEqual(
         cases.map(({ genuine, what }) => [what, String(genuine)])
       )

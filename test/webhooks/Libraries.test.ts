@@ -1,11 +1,10 @@
-import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
-import { type Command, execute } from "./Programs.ts"
+import { answersOf, installed, type Program } from "./Programs.ts"
 
 // The lines that the guide gives for the provider's own libraries: run with the library where the machine has it.
 // Nothing is downloaded
@@ -15,14 +14,9 @@ const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.ur
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-libraries-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
 
-interface Library {
-  /** As its row in the guide names it. */
-  readonly name: string
+/** Its name is that of its row in the guide. */
+interface Library extends Program {
   readonly file: string
-  /** Succeeds where the machine has the language and the library. */
-  readonly probe: Command
-  readonly build?: Command
-  readonly run: Command
 }
 
 const autoload = join(process.env["COMPOSER_HOME"] ?? join(homedir(), ".config/composer"), "vendor/autoload.php")
@@ -68,9 +62,6 @@ const libraries: ReadonlyArray<Library> = [
 /** Go takes modules from its cache, and asks nobody. */
 const env = { ...process.env, GOFLAGS: "-mod=mod", GOPROXY: "off", GOSUMDB: "off" }
 
-const hasIt = ({ probe: [command, ...args] }: Library): boolean =>
-  spawnSync(command, args, { env, cwd: builds }).status === 0
-
 const cases = () => {
   const header = signNow(body)
   const [time = "", genuine = ""] = header.split(",")
@@ -95,27 +86,21 @@ describe.each(libraries)("the line for $name", (library) => {
     expect(readFileSync(join(folder, library.file), "utf8")).toContain(line)
   })
 
-  const present = hasIt(library)
-  const note = present ? "" : " (skipped: this machine lacks the language or the library)"
-  it.skipIf(!present)(
+  const { here, note } = installed(library, env)
+  it.skipIf(!here)(
     `accepts what is genuine and refuses what is altered, foreign or old${note}`,
     async () => {
-      if (library.build !== undefined) {
-        cpSync(join(folder, "go"), join(builds, "go"), { recursive: true })
-        const built = await execute(library.build, "", env)
-        expect(built.status, built.stderr).toBe(0)
-      }
+      cpSync(join(folder, "go"), join(builds, "go"), { recursive: true })
       const deliveries = cases()
-      const input = deliveries.map((delivery) =>
-        JSON.stringify({
-          body: Buffer.from(delivery.body).toString("base64"),
-          header: delivery.header,
+      const answers = await answersOf(
+        library,
+        deliveries.map(({ body, header }) => ({
+          body: Buffer.from(body).toString("base64"),
+          header,
           secrets: [secret]
-        })
+        })),
+        env
       )
-      const ran = await execute(library.run, `${input.join("\n")}\n`, env)
-      expect(ran.status, ran.stderr).toBe(0)
-      const answers = ran.stdout.trim().split("\n")
       expect(deliveries.map(({ what }, index) => [what, answers[index]])).toEqual(
         deliveries.map(({ genuine, what }) => [what, String(genuine)])
       )

@@ -1,13 +1,15 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { Data, Effect, type Scope } from "effect"
+import { Data, Effect, Schema, type Scope } from "effect"
+import { listening } from "../../harness/Listening.ts"
+import type { LoadOptions, LoadResult } from "../Load.ts"
 
 /** The processes of a bench; all end with the scope. */
 
@@ -15,19 +17,16 @@ import { Data, Effect, type Scope } from "effect"
 export const masterKey = { id: "bench", bytes: Buffer.alloc(32, 7) }
 
 /** That key as the setting `MASTER_KEYS`. */
-export const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}`
+const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}`
 
 /**
  * How `npm start` and the image run Node for these roles, and what `BENCH_NODE_ARGS` adds, e.g.
  * `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
-export const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
+const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
   ...(roles === "worker" ? ["--max-semi-space-size=16", "--max-old-space-size=768"] : ["--max-semi-space-size=64"]),
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
-
-/** See `nodeArgsOf`: a process that serves the API. */
-export const serviceNodeArgs = nodeArgsOf("api")
 
 /** A folder of the bench's own, removed with the scope. */
 export const directoryOfItsOwn = Effect.acquireRelease(
@@ -60,7 +59,7 @@ const build = Effect.tryPromise({
 })
 
 /** Builds the service, as its image does, once for all that a run starts; answers the built main script, for `startScript`. */
-export const builtService: Effect.Effect<string, BenchFailed> = Effect.runSync(
+const builtService: Effect.Effect<string, BenchFailed> = Effect.runSync(
   Effect.cached(Effect.as(build, "../../../dist/main.js"))
 )
 
@@ -111,6 +110,73 @@ export const firstLine = (started: {
     )
   })
 
+/** What a service that serves the API says of itself in its data directory. */
+const LocalFile = Schema.parseJson(
+  Schema.Struct({
+    baseUrl: Schema.String,
+    organizationId: Schema.String,
+    apiKey: Schema.String,
+    ownerEmail: Schema.String
+  })
+)
+
+/** See `LocalFile`. */
+export type Local = typeof LocalFile.Type
+
+/** Where a service with this data directory listens, and whom it serves. */
+export const localOf = (dataDirectory: string) =>
+  Effect.flatMap(
+    Effect.promise(() => readFile(join(dataDirectory, "local.json"), "utf8")),
+    Schema.decode(LocalFile)
+  )
+
+/** The service in a process of its own, built and run as in the image. */
+export const startBuilt = Effect.fnUntraced(function* (
+  roles: "all" | "api" | "worker",
+  env: Readonly<Record<string, string>> & { readonly DATA_DIR: string }
+) {
+  const started = yield* startScript(yield* builtService, {
+    nodeArgs: nodeArgsOf(roles),
+    env: {
+      MODE: "local",
+      ROLES: roles,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      MASTER_KEYS: masterKeys,
+      RATE_LIMIT_PER_MINUTE: "100000000",
+      ...env
+    }
+  })
+  yield* firstLine(started)
+  started.child.stdout?.resume()
+  const { pid } = started.child
+  return pid === undefined ? yield* new BenchFailed({ message: "The service has no process" }) : { pid }
+})
+
+/** One request in a hundred is traced, to a collector at this address. */
+export const traced = (sink: string) => ({
+  OTEL_TRACES_SAMPLER: "traceidratio",
+  OTEL_TRACES_SAMPLER_ARG: "0.01",
+  OTEL_EXPORTER_OTLP_ENDPOINT: sink
+})
+
+/** A script with these options, in a process of its own; answers what its first line says, as JSON. */
+export const answerOf = <A>(script: string, options: unknown) =>
+  Effect.gen(function* () {
+    const started = yield* startScript(script, { args: [JSON.stringify(options)] })
+    // Written by a script of the benches, in the form that it declares
+    const result: A = JSON.parse(yield* firstLine(started))
+    return result
+  }).pipe(Effect.scoped)
+
+/** The load generator's run, which no request of may fail. */
+export const load = Effect.fnUntraced(function* (name: string, options: LoadOptions) {
+  const result = yield* answerOf<LoadResult>("../Load.ts", options)
+  return result.failures > 0 || result.requests === 0
+    ? yield* new BenchFailed({ message: `${name}: ${result.failures} failures: ${result.firstFailure}` })
+    : result
+})
+
 /** Microseconds of processor time that a process has used; NaN where the system does not tell it as Linux does. */
 export const processorTime = (pid: number): number => {
   try {
@@ -124,24 +190,9 @@ export const processorTime = (pid: number): number => {
 }
 
 /** Takes traces over OTLP and throws them away. */
-export const traceSink: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
-    const server = createServer((request, response) => {
-      request.resume().on("end", () => response.writeHead(200, { "content-type": "application/json" }).end("{}"))
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      resume(
-        Effect.succeed({
-          url: `http://127.0.0.1:${port}`,
-          close: () => {
-            server.closeAllConnections()
-            server.close()
-          }
-        })
-      )
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-).pipe(Effect.map(({ url }) => url))
+export const traceSink = Effect.suspend(() => {
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => response.writeHead(200, { "content-type": "application/json" }).end("{}"))
+  })
+  return Effect.map(listening(server), (port) => `http://127.0.0.1:${port}`)
+})

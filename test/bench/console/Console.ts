@@ -1,11 +1,10 @@
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Console, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { Browser } from "playwright-core"
 import { browserNote, Chromium, hasBrowser } from "../../harness/Browser.ts"
 import { makeMailbox } from "../../harness/Mailbox.ts"
-import { BenchFailed, builtService, firstLine, masterKeys, nodeArgsOf, startScript } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { BenchFailed, type Local, localOf, startBuilt } from "../api/Processes.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import { type Database, makeEndpoint, startDatabase } from "../deliveries/Bed.ts"
 
 /**
@@ -27,10 +26,6 @@ interface Opened {
 
 const overview: Opened = { path: "/console/sandbox", heading: "main h1", usable: "main .figures" }
 const bare: Opened = { path: "/docs", heading: "main h1", usable: "main h1" }
-
-const LocalFile = Schema.parseJson(
-  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, ownerEmail: Schema.String })
-)
 
 /** What a page says of its load: milliseconds since the navigation began, and bytes as they were sent. */
 const Load = Schema.Struct({
@@ -100,30 +95,6 @@ const load = (
     })
   )
 
-/** The built service with its emulator, as `npm start` has them. */
-const startService = Effect.fnUntraced(function* (database: Database, smtpUrl: string) {
-  const dataDirectory = join(database.directory, "service")
-  const started = yield* startScript(yield* builtService, {
-    nodeArgs: nodeArgsOf("all"),
-    env: {
-      MODE: "local",
-      HOST: "127.0.0.1",
-      PORT: "0",
-      DATA_DIR: dataDirectory,
-      DATABASE_URL: database.url,
-      MASTER_KEYS: masterKeys,
-      RATE_LIMIT_PER_MINUTE: "100000000",
-      SMTP_URL: smtpUrl
-    }
-  })
-  yield* firstLine(started)
-  started.child.stdout?.resume()
-  return yield* Effect.flatMap(
-    Effect.promise(() => readFile(join(dataDirectory, "local.json"), "utf8")),
-    Schema.decode(LocalFile)
-  )
-})
-
 /** Thirty days in which something happened on each, in two currencies. */
 const countDays = Effect.fnUntraced(function* (database: Database, organizationId: string) {
   const endpoint = yield* makeEndpoint(database, organizationId, "https://shop.example/hook")
@@ -146,7 +117,7 @@ const countDays = Effect.fnUntraced(function* (database: Database, organizationI
 
 /** The cookie of the local organization's owner, who signs in by the mailed link. */
 const signIn = Effect.fnUntraced(function* (
-  { baseUrl, ownerEmail }: typeof LocalFile.Type,
+  { baseUrl, ownerEmail }: Local,
   mailbox: Effect.Effect.Success<ReturnType<typeof makeMailbox>>
 ) {
   const post = (path: string, body: unknown) =>
@@ -176,7 +147,9 @@ export const consoleBench: Bench = {
     yield* Console.error("Building and starting the service…")
     const database = yield* startDatabase
     const mailbox = yield* makeMailbox()
-    const local = yield* startService(database, Redacted.value(mailbox.url))
+    const DATA_DIR = join(database.directory, "service")
+    yield* startBuilt("all", { DATA_DIR, DATABASE_URL: database.url, SMTP_URL: Redacted.value(mailbox.url) })
+    const local = yield* localOf(DATA_DIR)
     yield* countDays(database, local.organizationId)
     const cookie = yield* signIn(local, mailbox)
     const engine = Context.get(yield* Layer.build(Chromium.layer), Chromium)
@@ -184,14 +157,11 @@ export const consoleBench: Bench = {
     // The first visit finds the service itself cold
     yield* open(overview)
     yield* open(bare)
-    const measured: Array<{ readonly ours: typeof Load.Type; readonly bare: typeof Load.Type }> = []
-    for (let round = 1; round <= rounds; round += 1) {
-      const one = { ours: yield* open(overview), bare: yield* open(bare) }
-      yield* Console.error(
-        `Load ${round} of ${rounds}: ${one.ours.usable.toFixed(0)} ms, bare ${one.bare.usable.toFixed(0)} ms`
+    const measured = yield* inRounds(rounds, () =>
+      Effect.tap(Effect.all({ ours: open(overview), bare: open(bare) }), ({ bare, ours }) =>
+        Console.error(`  ${ours.usable.toFixed(0)} ms, bare ${bare.usable.toFixed(0)} ms`)
       )
-      measured.push(one)
-    }
+    )
     const figure = figuresOf("console", measured)
     return [
       figure("overview, nothing cached", "usable_ms", "ms", ({ ours }) => ours.usable),

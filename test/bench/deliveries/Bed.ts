@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
-import pg from "pg"
 import { v7 } from "uuid"
 import { secretContext } from "../../../src/endpoints/Secrets.ts"
 import { Cipher } from "../../../src/kit/Cipher.ts"
@@ -11,16 +10,15 @@ import { OrganizationId } from "../../../src/kit/Ids.ts"
 import { databaseLayer } from "../../../src/storage/Database.ts"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import { migrate } from "../../../src/storage/Migrations.ts"
+import { connectionTo } from "../../harness/Connection.ts"
 import {
-  BenchFailed,
-  builtService,
   directoryOfItsOwn,
   firstLine,
   masterKey,
-  masterKeys,
-  nodeArgsOf,
   processorTime,
+  startBuilt,
   startScript,
+  traced,
   traceSink
 } from "../api/Processes.ts"
 
@@ -66,19 +64,15 @@ export const processorTimes = (
 
 /** A connection that a bench queries on. */
 const connectTo = (url: string) =>
-  Effect.gen(function* () {
-    const client = yield* Effect.acquireRelease(
-      Effect.promise(async () => {
-        const client = new pg.Client({ connectionString: url })
-        client.on("error", () => {})
-        await client.connect()
-        return client
-      }),
-      (client) => Effect.promise(() => client.end())
-    )
-    return (text: string, values: ReadonlyArray<unknown> = []) =>
-      Effect.promise(async () => (await client.query(text, [...values])).rows as ReadonlyArray<Record<string, unknown>>)
-  })
+  Effect.map(
+    connectionTo(url),
+    (client) =>
+      (text: string, values: ReadonlyArray<unknown> = []) =>
+        Effect.promise(async (): Promise<ReadonlyArray<Record<string, unknown>>> => {
+          const { rows } = await client.query(text, [...values])
+          return rows
+        })
+  )
 
 /** A durable PostgreSQL with the service's schema in this directory, and a connection to it. */
 export const startDatabaseIn = Effect.fnUntraced(function* (directory: string) {
@@ -326,37 +320,16 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
   return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look }
 })
 
-/**
- * The service in a process of its own, built and run as in the image, one span in a hundred sampled and sent to a
- * collector. `BENCH_NODE_ARGS` is handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
- */
+/** The service in a process of its own, one span in a hundred sampled and sent to a collector. */
 export const startService = Effect.fnUntraced(function* (
   database: Database,
   roles: "all" | "api" | "worker",
   env: Readonly<Record<string, string>> = {}
 ) {
-  const sink = yield* traceSink
-  const started = yield* startScript(yield* builtService, {
-    nodeArgs: nodeArgsOf(roles),
-    env: {
-      MODE: "local",
-      ROLES: roles,
-      HOST: "127.0.0.1",
-      PORT: "0",
-      DATA_DIR: join(database.directory, "service"),
-      DATABASE_URL: database.url,
-      MASTER_KEYS: masterKeys,
-      RATE_LIMIT_PER_MINUTE: "100000000",
-      OTEL_TRACES_SAMPLER: "traceidratio",
-      OTEL_TRACES_SAMPLER_ARG: "0.01",
-      OTEL_EXPORTER_OTLP_ENDPOINT: sink,
-      ...env
-    }
+  return yield* startBuilt(roles, {
+    DATA_DIR: join(database.directory, "service"),
+    DATABASE_URL: database.url,
+    ...traced(yield* traceSink),
+    ...env
   })
-  yield* firstLine(started)
-  started.child.stdout?.resume()
-  const { pid } = started.child
-  return pid === undefined
-    ? yield* new BenchFailed({ message: "The service has no process" })
-    : { pid, log: started.log }
 })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { answerOf, BenchFailed } from "../api/Processes.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import { roundsOf } from "../sizes.ts"
 import type { BareResult } from "./BareQueue.ts"
 import {
@@ -34,18 +34,10 @@ const millis = 5000
 /** More than a round can deliver. */
 const backlog = 250_000
 
-const script = <A>(path: string, options: unknown) =>
-  Effect.gen(function* () {
-    const started = yield* startScript(path, { args: [JSON.stringify(options)] })
-    // Written by a script of this bench, in the form that it declares
-    const result: A = JSON.parse(yield* firstLine(started))
-    return result
-  }).pipe(Effect.scoped)
-
 const measureRaw = (ports: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const payload = `{"id":"svc_evt_1","pad":"${"x".repeat(payloadBytes - 26)}"}`
-    const raw = yield* script<RawResult>("../deliveries/RawPosts.ts", {
+    const raw = yield* answerOf<RawResult>("../deliveries/RawPosts.ts", {
       ports,
       inFlight,
       payload,
@@ -67,7 +59,7 @@ const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
 const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
   Effect.gen(function* () {
     yield* refill(database, endpoints)
-    const bare = yield* script<BareResult>("../deliveries/BareQueue.ts", {
+    const bare = yield* answerOf<BareResult>("../deliveries/BareQueue.ts", {
       databaseUrl: database.url,
       batch: 128,
       warmUpMillis: 2000,
@@ -119,19 +111,13 @@ export const deliveriesBench: Bench = {
     const database = yield* startDatabase
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
-    const results: Array<{
-      readonly raw: Effect.Effect.Success<ReturnType<typeof measureRaw>>
-      readonly bare: Effect.Effect.Success<ReturnType<typeof measureBare>>
-      readonly service: Effect.Effect.Success<ReturnType<typeof measureService>>
-    }> = []
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round}`)
-      results.push({
-        raw: yield* measureRaw(receiver.ports),
-        service: yield* measureService(database, endpoints, receiver.look),
-        bare: yield* measureBare(database, endpoints)
+    const results = yield* inRounds(rounds, () =>
+      Effect.all({
+        raw: measureRaw(receiver.ports),
+        service: measureService(database, endpoints, receiver.look),
+        bare: measureBare(database, endpoints)
       })
-    }
+    )
     const figure = figuresOf("deliveries", results)
     return [
       figure("raw POSTs", "rate", "1/s", ({ raw }) => raw.rate),

@@ -2,11 +2,12 @@ import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted } from "effect"
-import pg from "pg"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
+import { ask } from "../../harness/Connection.ts"
 import { measure, seed, startService } from "../api/Api.ts"
 import { directoryOfItsOwn, firstLine, startScript, traceSink } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
+import type { LoadOptions } from "../Load.ts"
 
 /** What good keys notice of 64 connections that send a made-up key, or a key whose limit is used up, as fast as they can. */
 
@@ -16,17 +17,13 @@ const rounds = 3
 
 /** Uses up a key's limit, for longer than the bench takes. */
 const exhaust = (databaseUrl: string, key: string) =>
-  Effect.promise(async () => {
-    const client = new pg.Client({ connectionString: databaseUrl })
-    await client.connect()
-    await client.query(
-      `INSERT INTO payments.rate_limits (bucket, tokens, allowed, refilled_at)
-       SELECT 'key:' || id, -1e12, false, clock_timestamp() FROM payments.api_keys WHERE key_hash = $1
-       ON CONFLICT (bucket) DO UPDATE SET tokens = excluded.tokens, refilled_at = excluded.refilled_at`,
-      [createHash("sha256").update(key).digest()]
-    )
-    await client.end()
-  })
+  ask(
+    databaseUrl,
+    `INSERT INTO payments.rate_limits (bucket, tokens, allowed, refilled_at)
+     SELECT 'key:' || id, -1e12, false, clock_timestamp() FROM payments.api_keys WHERE key_hash = $1
+     ON CONFLICT (bucket) DO UPDATE SET tokens = excluded.tokens, refilled_at = excluded.refilled_at`,
+    [createHash("sha256").update(key).digest()]
+  )
 
 /** `npm run bench -- flood`. */
 export const floodBench: Bench = {
@@ -44,8 +41,14 @@ export const floodBench: Bench = {
       measure({ name, server: service, keys: good, paths, connections: goodConnections })
     const beside = (name: string, key: string) =>
       Effect.gen(function* () {
-        const flood = { url: service.baseUrl, path: paths[0] ?? "", key, connections: floodConnections }
-        yield* firstLine(yield* startScript("../flood/FloodLoad.ts", { args: [JSON.stringify(flood)] }))
+        const flood: LoadOptions = {
+          url: service.baseUrl,
+          paths: paths.slice(0, 1),
+          keys: [key],
+          connections: floodConnections,
+          warmUpMillis: 0
+        }
+        yield* firstLine(yield* startScript("../Load.ts", { args: [JSON.stringify(flood)] }))
         yield* Effect.promise(() => sleep(500))
         return yield* measured(name)
       }).pipe(Effect.scoped)
@@ -56,11 +59,7 @@ export const floodBench: Bench = {
       const usedUp = yield* beside("beside a used-up key", exhausted)
       return { quiet, madeUp, usedUp }
     })
-    const results: Array<Effect.Effect.Success<typeof round>> = []
-    for (let number = 1; number <= rounds; number++) {
-      yield* Console.error(`Round ${number} of ${rounds}`)
-      results.push(yield* round)
-    }
+    const results = yield* inRounds(rounds, () => round)
     const figure = figuresOf("flood", results)
     return (["quiet", "madeUp", "usedUp"] as const).flatMap((name) => [
       figure(name, "rate", "requests/s", (one) => one[name].rate),

@@ -1,6 +1,6 @@
 import { Console, Effect } from "effect"
-import { firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
+import { answerOf } from "../api/Processes.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
 import {
   copyDatabase,
   type Database,
@@ -60,28 +60,27 @@ export const growthBench: Bench = {
       { name: `10 thousand waiting, ${inMillions(most)} finished`, url: kept.url }
     ]
     yield* Console.error("Claiming…")
-    const started = yield* startScript("../growth/Claims.ts", {
-      args: [JSON.stringify({ databaseUrls: cases.map(({ url }) => url), batch, claims, rounds })]
+    const measured = yield* answerOf<ClaimsResult>("../growth/Claims.ts", {
+      databaseUrls: cases.map(({ url }) => url),
+      batch,
+      claims,
+      rounds
     })
-    // Written by our own script, in this form
-    const measured: ClaimsResult = JSON.parse(yield* firstLine(started))
-    const [smallest] = measured
-    return cases.flatMap(({ name }, index): ReadonlyArray<Figure> => {
-      const millis = measured[index] ?? []
-      const ratioOf = (kind: "claim" | "insert") =>
-        median(millis.map((one, round) => one[kind] / (smallest?.[round]?.[kind] ?? Number.NaN)))
-      const figure = (metric: string, value: number, unit: string) => ({
-        bench: "growth",
-        case: name,
-        metric,
-        value,
-        unit
-      })
+    const figure = figuresOf(
+      "growth",
+      Array.from({ length: rounds }, (_, round) => round)
+    )
+    return cases.flatMap(({ name }, index) => {
+      const of =
+        (kind: "claim" | "insert", at = index) =>
+        (round: number) =>
+          measured[at]?.[round]?.[kind] ?? Number.NaN
+      const ratioOf = (kind: "claim" | "insert") => (round: number) => of(kind)(round) / of(kind, 0)(round)
       return [
-        figure("claim_ms", median(millis.map(({ claim }) => claim)), "ms"),
-        figure("claim_ratio_to_10k", ratioOf("claim"), ""),
-        figure("insert_ms", median(millis.map(({ insert }) => insert)), "ms"),
-        figure("insert_ratio_to_10k", ratioOf("insert"), "")
+        figure(name, "claim_ms", "ms", of("claim")),
+        figure(name, "claim_ratio_to_10k", "", ratioOf("claim")),
+        figure(name, "insert_ms", "ms", of("insert")),
+        figure(name, "insert_ratio_to_10k", "", ratioOf("insert"))
       ]
     })
   })

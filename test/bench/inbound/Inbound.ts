@@ -1,22 +1,22 @@
 import { createHmac, randomBytes } from "node:crypto"
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Console, Effect, Redacted, Schema } from "effect"
-import pg from "pg"
+import { Console, Effect, Redacted } from "effect"
+import type pg from "pg"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
-import type { LoadResult } from "../api/Load.ts"
+import { connectionTo } from "../../harness/Connection.ts"
 import {
   BenchFailed,
-  builtService,
   directoryOfItsOwn,
   firstLine,
-  masterKeys,
+  load,
+  localOf,
   processorTime,
-  serviceNodeArgs,
+  startBuilt,
   startScript,
+  traced,
   traceSink
 } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import { makeEndpoint } from "../deliveries/Bed.ts"
 import { notificationOf, paymentOf } from "./Notification.ts"
 import { type Executed, type StatementProxy, startStatementProxy } from "./StatementProxy.ts"
@@ -50,40 +50,20 @@ export interface Sample {
   readonly payload: string
 }
 
-const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
-
-/**
- * The service's API in a process of its own, one request in a hundred traced. `BENCH_NODE_ARGS` is handed to its Node,
- * e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
- */
+/** The service's API in a process of its own, one request in a hundred traced. */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
-  const started = yield* startScript(yield* builtService, {
-    nodeArgs: serviceNodeArgs,
-    env: {
-      MODE: "local",
-      ROLES: "api",
-      HOST: "127.0.0.1",
-      PORT: "0",
-      DATA_DIR: join(directory, "service"),
-      DATABASE_URL: databaseUrl,
-      DATABASE_POOL_SIZE: String(poolSize),
-      MASTER_KEYS: masterKeys,
-      // Nobody listens there: a notification of a payment asks the provider nothing
-      PROVIDER_API_URL: "http://127.0.0.1:9",
-      PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
-      PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret,
-      OTEL_TRACES_SAMPLER: "traceidratio",
-      OTEL_TRACES_SAMPLER_ARG: "0.01",
-      OTEL_EXPORTER_OTLP_ENDPOINT: sink
-    }
+  const DATA_DIR = join(directory, "service")
+  const { pid } = yield* startBuilt("api", {
+    DATA_DIR,
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: String(poolSize),
+    // Nobody listens there: a notification of a payment asks the provider nothing
+    PROVIDER_API_URL: "http://127.0.0.1:9",
+    PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret,
+    ...traced(sink)
   })
-  yield* firstLine(started)
-  started.child.stdout?.resume()
-  const local = yield* Effect.flatMap(
-    Effect.promise(() => readFile(join(directory, "service", "local.json"), "utf8")),
-    Schema.decode(LocalFile)
-  )
-  return { ...local, pid: started.child.pid ?? 0 }
+  return { ...(yield* localOf(DATA_DIR)), pid }
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, sample: Sample) {
@@ -93,16 +73,6 @@ const startBare = Effect.fnUntraced(function* (databaseUrl: string, sample: Samp
   })
   return { baseUrl: yield* firstLine(started), pid: started.child.pid ?? 0 }
 })
-
-const connectTo = (databaseUrl: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: databaseUrl })
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
 
 /** An account that is linked, and three endpoints that want its payments. */
 const seed = Effect.fnUntraced(function* (client: pg.Client, organizationId: string) {
@@ -163,24 +133,8 @@ const sampleOf = Effect.fnUntraced(function* (
   } satisfies Sample
 })
 
-interface LoadOptions {
-  readonly url: string
-  readonly prefix: string
-  readonly warmUpMillis: number
-  readonly millis: number
-}
-
-const load = (options: LoadOptions) =>
-  Effect.gen(function* () {
-    const started = yield* startScript("../inbound/Load.ts", {
-      args: [JSON.stringify({ ...options, account, secret, connections })]
-    })
-    // Written by our own load generator, in this form
-    const result: LoadResult = JSON.parse(yield* firstLine(started))
-    return result.failures > 0 || result.requests === 0
-      ? yield* new BenchFailed({ message: `${options.prefix}: ${result.failures} failures: ${result.firstFailure}` })
-      : result
-  }).pipe(Effect.scoped)
+const notifying = (url: string, prefix: string, warmUpMillis: number, millis: number) =>
+  load(prefix, { url, prefix, account, secret, connections, warmUpMillis, millis })
 
 interface Counted {
   readonly statements: number
@@ -192,7 +146,7 @@ interface Counted {
 const count = (proxy: StatementProxy, url: string) =>
   Effect.gen(function* () {
     proxy.take()
-    const { answered } = yield* load({ url, prefix: "evt_counted", warmUpMillis: 0, millis: countedMillis })
+    const { answered } = yield* notifying(url, "evt_counted", 0, countedMillis)
     const { roundTrips, statements } = proxy.take()
     return {
       statements: statements.length / answered,
@@ -231,20 +185,12 @@ interface Server {
   readonly pid: number
 }
 
-interface Measured {
-  readonly rate: number
-  readonly p50: number
-  readonly p99: number
-  readonly serverTime: number
-  readonly databaseTime: number
-}
-
 /** One round on one server; what was answered has to be stored, whole. */
 const measure = Effect.fnUntraced(function* (server: Server, client: pg.Client, round: number) {
   const prefix = `evt_${server.name}${round}x`
   const serverBefore = processorTime(server.pid)
   const databaseBefore = yield* databaseTimes(client)
-  const result = yield* load({ url: server.baseUrl, prefix, warmUpMillis, millis })
+  const result = yield* notifying(server.baseUrl, prefix, warmUpMillis, millis)
   const databaseAfter = yield* databaseTimes(client)
   const databaseTime = [...databaseAfter].reduce((sum, [pid, time]) => sum + time - (databaseBefore.get(pid) ?? 0), 0)
   const stored = yield* storedOf(client, prefix)
@@ -259,50 +205,8 @@ const measure = Effect.fnUntraced(function* (server: Server, client: pg.Client, 
     p99: result.p99,
     serverTime: (processorTime(server.pid) - serverBefore) / result.answered,
     databaseTime: databaseTime / result.answered
-  } satisfies Measured
+  }
 })
-
-const timesOf = (results: ReadonlyArray<Measured>) =>
-  [
-    ["server_processor_time", median(results.map(({ serverTime }) => serverTime))],
-    ["database_processor_time", median(results.map(({ databaseTime }) => databaseTime))]
-  ] as const
-
-/** The processor time of server and database together. */
-const timeOf = (measured: Measured | undefined): number =>
-  measured === undefined ? Number.NaN : measured.serverTime + measured.databaseTime
-
-const figuresOf = (
-  name: string,
-  results: ReadonlyArray<Measured>,
-  bare: ReadonlyArray<Measured>,
-  { roundTrips, statements }: Omit<Counted, "wakeUps">
-): ReadonlyArray<Figure> => {
-  const figure = (metric: string, value: number, unit: string) => ({
-    bench: "inbound",
-    case: name,
-    metric,
-    value,
-    unit
-  })
-  return [
-    figure("rate", median(results.map(({ rate }) => rate)), "notifications/s"),
-    figure("p50", median(results.map(({ p50 }) => p50)), "ms"),
-    figure("p99", median(results.map(({ p99 }) => p99)), "ms"),
-    figure("statements", statements, "per notification"),
-    figure("round_trips", roundTrips, "per notification"),
-    ...timesOf(results)
-      .filter(([, value]) => !Number.isNaN(value))
-      .map(([metric, value]) => figure(metric, value, "µs/notification")),
-    // Each round's ratios by themselves: what else the machine does changes from one to the next, rates more than times
-    figure("processor_time_to_bare", median(results.map((one, round) => timeOf(one) / timeOf(bare[round]))), ""),
-    figure(
-      "ratio_to_bare_inserts",
-      median(results.map(({ rate }, round) => rate / (bare[round]?.rate ?? Number.NaN))),
-      ""
-    )
-  ]
-}
 
 /** Counts through the proxy; the service that is measured later goes without it. */
 const sampleAndCount = (directory: string, databaseUrl: string, sink: string, client: pg.Client) =>
@@ -322,7 +226,7 @@ export const inboundBench: Bench = {
     const directory = yield* directoryOfItsOwn
     const database = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
     const databaseUrl = Redacted.value(database.url)
-    const client = yield* connectTo(databaseUrl)
+    const client = yield* connectionTo(databaseUrl)
     const sink = yield* traceSink
     yield* Console.error("Counting statements…")
     const { counted, sample } = yield* sampleAndCount(directory, databaseUrl, sink, client)
@@ -330,16 +234,31 @@ export const inboundBench: Bench = {
     const service = { name: "service", ...(yield* startService(directory, databaseUrl, sink)) }
     const bare = { name: "bare", ...(yield* startBare(databaseUrl, sample)) }
     yield* Effect.promise(() => client.query("VACUUM ANALYZE"))
-    const results: { readonly [name: string]: Array<Measured> } = { service: [], bare: [] }
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round} of ${rounds}`)
-      for (const server of [service, bare]) results[server.name]?.push(yield* measure(server, client, round))
-    }
-    const ofBare = results["bare"] ?? []
+    const results = yield* inRounds(rounds, (round) =>
+      Effect.all({ service: measure(service, client, round), bare: measure(bare, client, round) })
+    )
+    const figure = figuresOf("inbound", results)
+    const counts = { service: counted, bare: { statements: 1, roundTrips: 1 } }
     return [
-      ...figuresOf("service", results["service"] ?? [], ofBare, counted),
-      { bench: "inbound", case: "service", metric: "wake_ups", value: counted.wakeUps, unit: "per notification" },
-      ...figuresOf("bare", ofBare, ofBare, { statements: 1, roundTrips: 1 })
+      figure("service", "wake_ups", "per notification", () => counted.wakeUps),
+      ...(["service", "bare"] as const).flatMap((name) => [
+        figure(name, "rate", "notifications/s", (round) => round[name].rate),
+        figure(name, "p50", "ms", (round) => round[name].p50),
+        figure(name, "p99", "ms", (round) => round[name].p99),
+        figure(name, "statements", "per notification", () => counts[name].statements),
+        figure(name, "round_trips", "per notification", () => counts[name].roundTrips),
+        figure(name, "server_processor_time", "µs/notification", (round) => round[name].serverTime),
+        figure(name, "database_processor_time", "µs/notification", (round) => round[name].databaseTime),
+        // Each round's ratios by themselves: what else the machine does changes from one to the next, rates more than times
+        figure(
+          name,
+          "processor_time_to_bare",
+          "",
+          (round) =>
+            (round[name].serverTime + round[name].databaseTime) / (round.bare.serverTime + round.bare.databaseTime)
+        ),
+        figure(name, "ratio_to_bare_inserts", "", (round) => round[name].rate / round.bare.rate)
+      ])
     ]
   })
 }

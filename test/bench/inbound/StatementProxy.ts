@@ -1,5 +1,6 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
+import { listening } from "../../harness/Listening.ts"
 
 /**
  * A proxy in front of PostgreSQL that reads along: which statements a client sends, with which values, and in how many
@@ -133,25 +134,20 @@ export const startStatementProxy = (databaseUrl: string): Effect.Effect<Statemen
       one.on("error", () => other.destroy()).on("close", () => other.destroy())
     }
   })
-  return Effect.acquireRelease(
-    Effect.async<StatementProxy>((resume) => {
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const url = new URL(databaseUrl)
-        url.host = `127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
-        const take = () => {
-          const seen = { statements, roundTrips }
-          statements = []
-          roundTrips = 0
-          return seen
-        }
-        resume(Effect.succeed({ url: url.href, take }))
-      })
-    }),
-    () =>
+  return Effect.gen(function* () {
+    yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         for (const socket of sockets) socket.destroy()
-        server.close()
       })
-  )
+    )
+    const url = new URL(databaseUrl)
+    url.host = `127.0.0.1:${yield* listening(server)}`
+    const take = () => {
+      const seen = { statements, roundTrips }
+      statements = []
+      roundTrips = 0
+      return seen
+    }
+    return { url: url.href, take }
+  })
 }

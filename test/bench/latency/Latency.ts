@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
-import { type Database, makeEndpoint, processorTimes, startDatabase, startService } from "../deliveries/Bed.ts"
-import type { LatencyResult } from "./Load.ts"
-import { notified, percentile } from "./Notified.ts"
+import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
+import { type Database, processorTimes, startDatabase, startService } from "../deliveries/Bed.ts"
+import { notified } from "./Notified.ts"
 
 /**
  * How long news takes, from the 200 that the provider gets to the first byte that the consumer gets, and what an event costs:
@@ -32,34 +30,11 @@ export const latencyBench: Bench = {
     yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
     const { pid } = yield* startService(database, "all")
-    const { baseUrl, organizationId, port, providerWebhookSecret } = yield* notified(database)
-    yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook`)
-    const [account] = yield* database.query(
-      "UPDATE payments.provider_accounts SET had_payments_before = true RETURNING account_id AS id"
-    )
+    const { load } = yield* notified(database, 1)
     const measure = (rate: number) =>
       Effect.gen(function* () {
         const [before, processorBefore] = [yield* transactions(database), processorTimes(pid, database)]
-        const started = yield* startScript("../latency/Load.ts", {
-          args: [
-            JSON.stringify({
-              url: baseUrl,
-              webhookSecret: providerWebhookSecret,
-              accountId: account?.["id"],
-              port,
-              rate,
-              warmUpMillis,
-              millis
-            })
-          ]
-        })
-        // Written by our own load generator, in this form
-        const result: LatencyResult = JSON.parse(yield* firstLine(started))
-        if (result.refused + result.missing > 0) {
-          return yield* new BenchFailed({
-            message: `Of ${result.sent} notifications ${result.refused} were refused; ${result.missing} events are missing`
-          })
-        }
+        const result = yield* load({ rate, warmUpMillis, millis })
         // The server counts a second late
         yield* Effect.promise(() => sleep(1200))
         const events = rate * ((warmUpMillis + millis) / 1000)
@@ -81,34 +56,29 @@ export const latencyBench: Bench = {
           serviceMicros,
           postgresMicros
         }
-      }).pipe(Effect.scoped)
-    const results = new Map(
-      rates.map((rate): [number, Array<Effect.Effect.Success<ReturnType<typeof measure>>>] => [rate, []])
-    )
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round} of ${rounds}`)
-      // Connections that fall idle tell what they did only ten seconds later: it would be counted to the slowest rate
-      if (round > 1) yield* Effect.promise(() => sleep(11_000))
-      for (const rate of rates) results.get(rate)?.push(yield* measure(rate))
-    }
-    return rates.flatMap((rate): ReadonlyArray<Figure> => {
-      const of = results.get(rate) ?? []
-      const figure = (metric: string, unit: string, value: (result: (typeof of)[number]) => number) => ({
-        bench: "latency",
-        case: `${rate}/s`,
-        metric,
-        value: median(of.map(value)),
-        unit
       })
+    const results = yield* inRounds(rounds, (number) =>
+      Effect.gen(function* () {
+        // Connections that fall idle tell what they did only ten seconds later: it would be counted to the slowest rate
+        if (number > 1) yield* Effect.promise(() => sleep(11_000))
+        return yield* Effect.forEach(rates, measure)
+      })
+    )
+    return rates.flatMap((rate, index) => {
+      const figure = figuresOf(
+        "latency",
+        results.flatMap((round) => round[index] ?? [])
+      )
+      const name = `${rate}/s`
       return [
-        figure("p50_ms", "ms", ({ p50 }) => p50),
-        figure("p95_ms", "ms", ({ p95 }) => p95),
-        figure("p99_ms", "ms", ({ p99 }) => p99),
-        figure("p95_from_sending_ms", "ms", ({ p95FromSending }) => p95FromSending),
-        figure("p99_from_sending_ms", "ms", ({ p99FromSending }) => p99FromSending),
-        figure("statements_per_event", "", ({ statements }) => statements),
-        figure("processor_time", "µs each", ({ serviceMicros }) => serviceMicros),
-        figure("postgres_processor_time", "µs each", ({ postgresMicros }) => postgresMicros)
+        figure(name, "p50_ms", "ms", ({ p50 }) => p50),
+        figure(name, "p95_ms", "ms", ({ p95 }) => p95),
+        figure(name, "p99_ms", "ms", ({ p99 }) => p99),
+        figure(name, "p95_from_sending_ms", "ms", ({ p95FromSending }) => p95FromSending),
+        figure(name, "p99_from_sending_ms", "ms", ({ p99FromSending }) => p99FromSending),
+        figure(name, "statements_per_event", "", ({ statements }) => statements),
+        figure(name, "processor_time", "µs each", ({ serviceMicros }) => serviceMicros),
+        figure(name, "postgres_processor_time", "µs each", ({ postgresMicros }) => postgresMicros)
       ]
     })
   })

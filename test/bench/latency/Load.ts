@@ -7,10 +7,10 @@ import { Pool } from "undici"
  * The provider and the consumer in one process, so that one clock tells both times: sends signed notifications at a
  * steady rate, whether or not earlier ones were answered, and takes the webhooks that come of them.
  *
- * Arguments as JSON: `{url, webhookSecret, accountId, port, rate, warmUpMillis, millis, fanOut}`. Writes a `LatencyResult`.
+ * Argument, as JSON: `LatencyOptions`. Writes a `LatencyResult`.
  */
 
-interface Options {
+export interface LatencyOptions {
   readonly url: string
   readonly webhookSecret: string
   readonly accountId: string
@@ -20,8 +20,8 @@ interface Options {
   readonly rate: number
   readonly warmUpMillis: number
   readonly millis: number
-  /** How many webhooks come of a notification: the last one counts. Default 1. */
-  readonly fanOut?: number
+  /** How many webhooks come of a notification: the last one counts. */
+  readonly fanOut: number
 }
 
 /** Times are milliseconds. */
@@ -38,7 +38,7 @@ export interface LatencyResult {
 }
 
 // Written by the bench that starts this process, in this form
-const options: Options = JSON.parse(process.argv[2] ?? "")
+const options: LatencyOptions = JSON.parse(process.argv[2] ?? "")
 
 interface Times {
   readonly sentAt: number
@@ -64,7 +64,7 @@ createServer((socket) => {
     const found = eventId.exec(text)
     if (found === null || !text.endsWith("}")) return
     const noted = times[Number(found[1])]
-    if (noted !== undefined && ++noted.received === (options.fanOut ?? 1)) noted.receivedAt = now
+    if (noted !== undefined && ++noted.received === options.fanOut) noted.receivedAt = now
     text = ""
     socket.write(answer)
   })

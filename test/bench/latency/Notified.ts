@@ -2,26 +2,34 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { freePort } from "../../harness/FreePort.ts"
-import type { Database } from "../deliveries/Bed.ts"
+import { answerOf, BenchFailed, localOf } from "../api/Processes.ts"
+import { type Database, makeEndpoint } from "../deliveries/Bed.ts"
+import type { LatencyOptions, LatencyResult } from "./Load.ts"
 
-const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
 const Secrets = Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String }))
 
-const readJson = <A>(schema: Schema.Schema<A, string>, ...path: ReadonlyArray<string>) =>
-  Effect.flatMap(
-    Effect.promise(() => readFile(join(...path), "utf8")),
-    Schema.decode(schema)
-  )
-
-/** Where a service that was started on the database is notified, and a free port for its consumer. */
-export const notified = Effect.fnUntraced(function* (database: Database) {
+/** Endpoints of the service that was started on the database, and a load that notifies it and is their consumer. */
+export const notified = Effect.fnUntraced(function* (database: Database, fanOut: number) {
   const directory = join(database.directory, "service")
-  const { baseUrl, organizationId } = yield* readJson(LocalFile, directory, "local.json")
-  const { providerWebhookSecret } = yield* readJson(Secrets, directory, "secrets.json")
-  return { baseUrl, organizationId, providerWebhookSecret, port: yield* freePort }
+  const { baseUrl: url, organizationId } = yield* localOf(directory)
+  const secrets = yield* Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8"))
+  const { providerWebhookSecret: webhookSecret } = yield* Schema.decode(Secrets)(secrets)
+  const port = yield* freePort
+  for (let index = 0; index < fanOut; index++) {
+    yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook${index}`)
+  }
+  const [account] = yield* database.query(
+    "UPDATE payments.provider_accounts SET had_payments_before = true RETURNING account_id AS id"
+  )
+  const to = { url, webhookSecret, accountId: String(account?.["id"]), port, fanOut }
+  const load = (options: Pick<LatencyOptions, "rate" | "warmUpMillis" | "millis">) =>
+    Effect.filterOrFail(
+      answerOf<LatencyResult>("../latency/Load.ts", { ...to, ...options } satisfies LatencyOptions),
+      ({ missing, refused }) => refused + missing === 0,
+      ({ missing, refused, sent }) =>
+        new BenchFailed({
+          message: `Of ${sent} notifications ${refused} were refused; ${missing} events are missing`
+        })
+    )
+  return { load, organizationId }
 })
-
-export const percentile = (values: ReadonlyArray<number>, share: number): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
-}

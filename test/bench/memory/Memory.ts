@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { type Bench, median } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import { fillQueue, makeEndpoints, startDatabase, startReceiver, startService } from "../deliveries/Bed.ts"
 
 /**
@@ -45,8 +45,7 @@ export const memoryBench: Bench = {
       yield* Console.error(`  ${highest.toFixed(0)} MB, ${after.received - before.received} delivered meanwhile`)
       return highest
     }).pipe(Effect.scoped)
-    const highest: Array<number> = []
-    for (let round = 1; round <= rounds; round++) highest.push(yield* measure)
-    return [{ bench: "memory", case: "1,000,000 waiting", metric: "rss_mb", value: median(highest), unit: "MB" }]
+    const highest = yield* inRounds(rounds, () => measure)
+    return [figuresOf("memory", highest)("1,000,000 waiting", "rss_mb", "MB", (megabytes) => megabytes)]
   })
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOf, percentile } from "../Bench.ts"
 import {
   addDeliveries,
   addTimedDelivery,
@@ -52,9 +52,6 @@ const rounds = roundsOf(5)
 /** In its first seconds, a process waits for its compiler. */
 const warmUpMillis = 5000
 const millis = 6000
-
-const percentile = (values: ReadonlyArray<number>, share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
 
 /** Adds events at a steady rate, whatever becomes of them, for so long. */
 const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forMillis: number) =>

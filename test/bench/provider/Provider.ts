@@ -1,19 +1,18 @@
 import { randomUUID } from "node:crypto"
-import { readFile } from "node:fs/promises"
-import { join } from "node:path"
 import { performance } from "node:perf_hooks"
 import { Console, Effect, Schema } from "effect"
 import Stripe from "stripe"
 import { Agent, request } from "undici"
 import {
   BenchFailed,
-  builtService,
   directoryOfItsOwn,
   firstLine,
-  serviceNodeArgs,
+  type Local,
+  localOf,
+  startBuilt,
   startScript
 } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
 
 /**
  * What the service adds to a call to the provider: `GET P/products/{id}` beside the bare `stripe` package, both asking
@@ -25,10 +24,6 @@ const webhookSecret = "whsec_bench"
 const callsPerRound = 1200
 const rounds = 5
 const concurrencies = [1, 8]
-
-const LocalFile = Schema.parseJson(
-  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
-)
 
 const Account = Schema.Struct({ id: Schema.String })
 
@@ -52,32 +47,20 @@ const startEmulator = Effect.gen(function* () {
 })
 
 const startService = Effect.fnUntraced(function* (emulator: { readonly url: string; readonly account: string }) {
-  const directory = yield* directoryOfItsOwn
-  const started = yield* startScript(yield* builtService, {
-    nodeArgs: serviceNodeArgs,
-    env: {
-      HOST: "127.0.0.1",
-      PORT: "0",
-      ROLES: "api",
-      DATA_DIR: directory,
-      RATE_LIMIT_PER_MINUTE: "100000000",
-      PROVIDER_SANDBOX_SECRET_KEY: secretKey,
-      PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
-      PROVIDER_API_URL: emulator.url,
-      LOCAL_ACCOUNT_ID: emulator.account
-    }
+  const DATA_DIR = yield* directoryOfItsOwn
+  yield* startBuilt("api", {
+    DATA_DIR,
+    PROVIDER_SANDBOX_SECRET_KEY: secretKey,
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
+    PROVIDER_API_URL: emulator.url,
+    LOCAL_ACCOUNT_ID: emulator.account
   })
-  yield* firstLine(started)
-  started.child.stdout?.resume()
-  return yield* Effect.flatMap(
-    Effect.promise(() => readFile(join(directory, "local.json"), "utf8")),
-    Schema.decode(LocalFile)
-  )
+  return yield* localOf(DATA_DIR)
 })
 
 /** The two ways to read one product. */
 const makeCalls = Effect.fnUntraced(function* (
-  local: typeof LocalFile.Type,
+  local: Local,
   emulator: { readonly url: string; readonly account: string }
 ) {
   const { hostname, port } = new URL(emulator.url)
@@ -126,9 +109,7 @@ const measure = (call: () => Promise<void>, concurrency: number) =>
       const before = performance.now()
       await Promise.all(Array.from({ length: concurrency }, caller))
       const seconds = (performance.now() - before) / 1000
-      const sorted = durations.toSorted((a, b) => a - b)
-      const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-      return { p50: at(0.5), p99: at(0.99), rate: sorted.length / seconds }
+      return { p50: percentile(durations, 0.5), p99: percentile(durations, 0.99), rate: durations.length / seconds }
     },
     catch: (cause) => (cause instanceof BenchFailed ? cause : new BenchFailed({ message: String(cause) }))
   })
@@ -141,39 +122,30 @@ export const providerBench: Bench = {
     yield* Console.error("Starting the emulator and the service…")
     const emulator = yield* startEmulator
     const calls = yield* makeCalls(yield* startService(emulator), emulator)
-    const figures: Array<Figure> = []
-    for (const concurrency of concurrencies) {
-      yield* Console.error(`${concurrency} at once`)
-      yield* measure(calls.service, concurrency)
-      yield* measure(calls.bare, concurrency)
-      const ours: Array<Effect.Effect.Success<ReturnType<typeof measure>>> = []
-      const theirs: typeof ours = []
-      for (let round = 0; round < rounds; round += 1) {
-        ours.push(yield* measure(calls.service, concurrency))
-        theirs.push(yield* measure(calls.bare, concurrency))
-      }
-      const middle = (of: typeof ours, metric: "p50" | "p99" | "rate") => median(of.map((one) => one[metric]))
-      // Each round by itself: what else the machine does changes from one to the next
-      const added = (metric: "p50" | "p99") =>
-        median(ours.map((one, round) => one[metric] - (theirs[round]?.[metric] ?? Number.NaN)))
-      const of = (name: string, metric: string, value: number, unit: string): Figure => ({
-        bench: "provider",
-        case: `${name}, ${concurrency} at once`,
-        metric,
-        value,
-        unit
-      })
-      for (const [name, measured] of [
-        ["service", ours],
-        ["bare", theirs]
-      ] as const) {
-        figures.push(of(name, "p50_ms", middle(measured, "p50"), "ms"))
-        figures.push(of(name, "p99_ms", middle(measured, "p99"), "ms"))
-        figures.push(of(name, "rate", middle(measured, "rate"), "requests/s"))
-      }
-      figures.push(of("service", "added_p50_ms", added("p50"), "ms"))
-      figures.push(of("service", "added_p99_ms", added("p99"), "ms"))
-    }
-    return figures
+    return yield* Effect.map(
+      Effect.forEach(concurrencies, (concurrency) =>
+        Effect.gen(function* () {
+          yield* Console.error(`${concurrency} at once`)
+          const both = Effect.all({
+            service: measure(calls.service, concurrency),
+            bare: measure(calls.bare, concurrency)
+          })
+          yield* both
+          const figure = figuresOf("provider", yield* inRounds(rounds, () => both))
+          const name = (server: string) => `${server}, ${concurrency} at once`
+          return [
+            ...(["service", "bare"] as const).flatMap((server) => [
+              figure(name(server), "p50_ms", "ms", (round) => round[server].p50),
+              figure(name(server), "p99_ms", "ms", (round) => round[server].p99),
+              figure(name(server), "rate", "requests/s", (round) => round[server].rate)
+            ]),
+            // Each round by itself: what else the machine does changes from one to the next
+            figure(name("service"), "added_p50_ms", "ms", ({ bare, service }) => service.p50 - bare.p50),
+            figure(name("service"), "added_p99_ms", "ms", ({ bare, service }) => service.p99 - bare.p99)
+          ]
+        })
+      ),
+      (figures) => figures.flat()
+    )
   })
 }

@@ -1,45 +1,24 @@
-import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Console, Effect, Schema } from "effect"
-import type { LoadResult } from "../api/Load.ts"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
-import {
-  type BenchEndpoint,
-  type Database,
-  makeEndpoint,
-  makeEndpoints,
-  processorTimes,
-  startDatabase,
-  startReceiver,
-  startService
-} from "../deliveries/Bed.ts"
+import { Console, Effect } from "effect"
+import { load, localOf } from "../api/Processes.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
+import { type Database, makeEndpoint, processorTimes, startDatabase, startService } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
-import { prepareBacklog, queueBacklog, untilReceived } from "../workers/Backlog.ts"
 
 /**
- * What each further process adds on one PostgreSQL: workers that empty a backlog, and API processes that take
- * notifications for three endpoints, in turns in one run. Processes, database, load and receivers share the machine's
- * processors: once those are busy, a further process adds nothing to the rate, and what an event costs PostgreSQL says
- * more. From that, `src/docs/growth.md` computes how far one large server goes.
+ * What a further API process adds on one PostgreSQL: they take notifications for three endpoints, in turns in one run.
+ * Processes, database and load share the machine's processors: once those are busy, a further process adds nothing to the
+ * rate, and what an event costs PostgreSQL says more. From that, `src/docs/growth.md` computes how far one server goes.
  */
 
 const rounds = roundsOf(3)
-
-const destinations = 128
-/** However short the rest is: several seconds of all workers together, in which their code is compiled. */
-const warmUp = 100_000
-const measured = 30_000 * share
-/** What is left at the end keeps all of them busy until then. */
-const backlog = warmUp + measured + 20_000
 
 const connections = 32
 const endpointsOfAccount = 3
 const warmUpMillis = 6000
 const millis = 6000 * share
 
-const workerCases = [1, 2, 4] as const
-const apiCases = [1, 2] as const
+const cases = [1, 2] as const
 
 const account = "acct_1BenchScale"
 const secret = "whsec_bench0123456789"
@@ -97,24 +76,6 @@ const measuring = <E, R>(
     return result
   })
 
-type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
-
-const deliver = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, workers: number) =>
-  Effect.gen(function* () {
-    yield* prepareBacklog(database, endpoints, backlog)
-    const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
-    const { received } = yield* look
-    yield* queueBacklog(database)
-    const from = yield* untilReceived(look, received + warmUp)
-    return yield* measuring(
-      database,
-      services,
-      Effect.map(untilReceived(look, from + measured), (until) => until - from)
-    )
-  }).pipe(Effect.scoped)
-
-const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String }))
-
 /** An API process with data of its own: each says in its file where it listens. */
 const startApi = Effect.fnUntraced(function* (database: Database, name: string) {
   const directory = join(database.directory, name)
@@ -125,24 +86,7 @@ const startApi = Effect.fnUntraced(function* (database: Database, name: string) 
     PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret
   })
-  const { baseUrl } = yield* Effect.flatMap(
-    Effect.promise(() => readFile(join(directory, "local.json"), "utf8")),
-    Schema.decode(LocalFile)
-  )
-  return { pid, baseUrl }
-})
-
-const load = Effect.fnUntraced(function* (url: string, prefix: string, processes: number, millis: number) {
-  const started = yield* startScript("../inbound/Load.ts", {
-    args: [
-      JSON.stringify({ url, prefix, account, secret, connections: connections / processes, warmUpMillis: 0, millis })
-    ]
-  })
-  // Written by our own load generator, in this form
-  const result: LoadResult = JSON.parse(yield* firstLine(started))
-  return result.failures > 0
-    ? yield* new BenchFailed({ message: `${prefix}: ${result.failures} failures: ${result.firstFailure}` })
-    : result.answered
+  return { pid, baseUrl: (yield* localOf(directory)).baseUrl }
 })
 
 const notify = (database: Database, processes: number, round: number) =>
@@ -157,10 +101,14 @@ const notify = (database: Database, processes: number, round: number) =>
       Effect.map(
         Effect.forEach(
           services,
-          ({ baseUrl }, index) => load(baseUrl, `evt_${phase}${round}x${processes}x${index}x`, processes, millis),
+          ({ baseUrl: url }, index) => {
+            const prefix = `evt_${phase}${round}x${processes}x${index}x`
+            const options = { url, prefix, account, secret, connections: connections / processes }
+            return load(prefix, { ...options, warmUpMillis: 0, millis })
+          },
           { concurrency: "unbounded" }
         ),
-        (answered) => answered.reduce((sum, one) => sum + one, 0)
+        (results) => results.reduce((sum, { answered }) => sum + answered, 0)
       )
     // Code that is run for the first time costs several times as much
     yield* all("warm", warmUpMillis)
@@ -182,30 +130,24 @@ const seed = Effect.fnUntraced(function* (database: Database) {
 /** `npm run bench -- scale`. */
 export const scaleBench: Bench = {
   name: "scale",
-  about: "what 1, 2 and 4 workers and 1 and 2 API processes do on one database, and what that costs it",
+  about: "what 1 and 2 API processes do on one database, and what that costs it",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database and the receiver…")
+    yield* Console.error("Starting the database…")
     const database = yield* startDatabase
-    const receiver = yield* startReceiver(destinations)
-    const endpoints = yield* makeEndpoints(database, receiver.urls)
     yield* seed(database)
-    const results = new Map<string, Array<Measured>>()
-    const keep = (name: string, result: Measured) =>
-      Effect.zipRight(
-        Effect.sync(() => results.set(name, [...(results.get(name) ?? []), result])),
-        Console.error(`  ${name}: ${Math.round(result.rate)}/s`)
+    const results = yield* inRounds(rounds, (round) =>
+      Effect.forEach(cases, (processes) =>
+        Effect.tap(notify(database, processes, round), ({ rate }) =>
+          Console.error(`  ${processes} of API: ${Math.round(rate)}/s`)
+        )
       )
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round} of ${rounds}`)
-      for (const workers of workerCases) {
-        yield* keep(`deliveries, ${workers} of workers`, yield* deliver(database, endpoints, receiver.look, workers))
-      }
-      for (const processes of apiCases) {
-        yield* keep(`notifications, ${processes} of API`, yield* notify(database, processes, round))
-      }
-    }
-    return [...results].flatMap(([name, all]) => {
-      const figure = figuresOf("scale", all)
+    )
+    return cases.flatMap((processes, index) => {
+      const name = `notifications, ${processes} of API`
+      const figure = figuresOf(
+        "scale",
+        results.flatMap((round) => round[index] ?? [])
+      )
       return [
         figure(name, "rate", "1/s", ({ rate }) => rate),
         figure(name, "processor_time", "µs each", ({ processor }) => processor),

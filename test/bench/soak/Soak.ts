@@ -3,11 +3,10 @@ import { Console, Duration, Effect, Fiber, Redacted } from "effect"
 import pg from "pg"
 import { databaseLayer } from "../../../src/storage/Database.ts"
 import { removeDays } from "../../../src/storage/DayPartitions.ts"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import type { Bench, Figure } from "../Bench.ts"
-import { type Database, makeEndpoint, payloadBytes, startDatabase, startService } from "../deliveries/Bed.ts"
-import type { LatencyResult } from "../latency/Load.ts"
-import { notified, percentile } from "../latency/Notified.ts"
+import { BenchFailed } from "../api/Processes.ts"
+import { type Bench, type Figure, percentile } from "../Bench.ts"
+import { type Database, payloadBytes, startDatabase, startService } from "../deliveries/Bed.ts"
+import { notified } from "../latency/Notified.ts"
 
 /**
  * Whether the service stays as fast as it was: notifications at a steady rate, each delivered to three endpoints, while
@@ -146,40 +145,14 @@ export const soakBench: Bench = {
     yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
     yield* startService(database, "all")
-    const { baseUrl, organizationId, port, providerWebhookSecret } = yield* notified(database)
-    for (let index = 0; index < endpoints; index++) {
-      yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook${index}`)
-    }
-    const [account] = yield* database.query(
-      "UPDATE payments.provider_accounts SET had_payments_before = true RETURNING account_id AS id"
-    )
+    const { load, organizationId } = yield* notified(database, endpoints)
     yield* Console.error("Filling days that are to be dropped…")
     yield* addOldDays(database, organizationId, 40, 41)
     const figures: Array<Figure> = []
     for (let minute = 1; minute <= minutes; minute++) {
       const besides = yield* Effect.fork(happening(database, minute))
       const before = yield* look(database)
-      const started = yield* startScript("../latency/Load.ts", {
-        args: [
-          JSON.stringify({
-            url: baseUrl,
-            webhookSecret: providerWebhookSecret,
-            accountId: account?.["id"],
-            port,
-            rate,
-            fanOut: endpoints,
-            warmUpMillis,
-            millis: 60_000 - warmUpMillis
-          })
-        ]
-      })
-      // Written by our own load generator, in this form
-      const result: LatencyResult = JSON.parse(yield* firstLine(started))
-      if (result.refused + result.missing > 0) {
-        return yield* new BenchFailed({
-          message: `In minute ${minute}, ${result.refused} of ${result.sent} notifications were refused; ${result.missing} events are missing`
-        })
-      }
+      const result = yield* load({ rate, warmUpMillis, millis: 60_000 - warmUpMillis })
       const after = yield* look(database)
       yield* Fiber.join(besides)
       const values = {

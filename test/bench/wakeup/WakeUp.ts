@@ -1,14 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { readFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Schema } from "effect"
-import { freePort } from "../../harness/FreePort.ts"
-import { BenchFailed } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { listening } from "../../harness/Listening.ts"
+import { BenchFailed, type Local, localOf } from "../api/Processes.ts"
+import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
 import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
-import { percentile } from "../latency/Notified.ts"
 import { roundsOf } from "../sizes.ts"
 
 /**
@@ -33,14 +31,10 @@ const pauseMillis = 15
 
 const patienceMillis = 20_000
 
-const LocalFile = Schema.parseJson(
-  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
-)
 const Queued = Schema.Struct({ id: Schema.String, eventId: Schema.String })
 
 /** A consumer in this process, so that one clock tells all times: when each event came last. */
 const startConsumer = Effect.gen(function* () {
-  const port = yield* freePort
   const cameAt = new Map<string, number>()
   const server = createServer((socket) => {
     socket.on("error", () => {})
@@ -55,12 +49,7 @@ const startConsumer = Effect.gen(function* () {
       socket.write("HTTP/1.1 204 No Content\r\n\r\n")
     })
   })
-  yield* Effect.acquireRelease(
-    Effect.async<void>((resume) => {
-      server.listen(port, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () => Effect.sync(() => server.close())
-  )
+  const port = yield* listening(server)
   return { url: `http://127.0.0.1:${port}/hook`, cameAt }
 })
 
@@ -68,11 +57,10 @@ const startConsumer = Effect.gen(function* () {
 const startOne = Effect.fnUntraced(function* (database: Database) {
   const directory = join(database.directory, randomUUID())
   yield* startService(database, "all", { DATA_DIR: directory })
-  const text = yield* Effect.promise(() => readFile(join(directory, "local.json"), "utf8"))
-  return yield* Schema.decode(LocalFile)(text)
+  return yield* localOf(directory)
 })
 
-const post = ({ apiKey, baseUrl, organizationId }: typeof LocalFile.Type, path: string, body?: unknown) =>
+const post = ({ apiKey, baseUrl, organizationId }: Local, path: string, body?: unknown) =>
   Effect.tryPromise(async () => {
     const answer = await fetch(`${baseUrl}/v2/organizations/${organizationId}/integrations${path}`, {
       method: "POST",
@@ -137,11 +125,7 @@ export const wakeUpBench: Bench = {
     yield* Console.error("Starting the database…")
     const database = yield* startDatabase
     const consumer = yield* startConsumer
-    const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round}`)
-      results.push(yield* Effect.forEach(cases, (one) => measure(database, consumer, one)))
-    }
+    const results = yield* inRounds(rounds, () => Effect.forEach(cases, (one) => measure(database, consumer, one)))
     return cases.flatMap(({ name }, index) => {
       const figure = figuresOf(
         "wakeup",

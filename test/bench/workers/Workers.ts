@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { directoryOfItsOwn } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import {
+  addDeliveries,
   type BenchEndpoint,
   type Database,
+  emptyQueue,
   makeEndpoints,
   processorTimes,
   startDatabaseIn,
@@ -11,7 +14,6 @@ import {
   startService
 } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
-import { prepareBacklog, queueBacklog, untilReceived } from "./Backlog.ts"
 
 /**
  * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors,
@@ -72,6 +74,36 @@ const claimCosts = (database: Database) =>
 
 type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
 
+/** A backlog that stands ready beside the queue. */
+const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, size: number) =>
+  Effect.gen(function* () {
+    yield* emptyQueue(database)
+    yield* addDeliveries(database, endpoints, size)
+    yield* database.query("DROP TABLE IF EXISTS backlog")
+    yield* database.query("CREATE TABLE backlog AS SELECT * FROM payments.delivery_queue")
+    yield* database.query("TRUNCATE payments.delivery_queue")
+    yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+    yield* database.query("CHECKPOINT")
+  })
+
+/** Queues the backlog, and wakes the workers. */
+const queueBacklog = (database: Database) =>
+  Effect.zipRight(
+    database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"),
+    database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+  )
+
+/** Waits until so many were received; answers how many there were then. */
+const untilReceived = (look: Look, least: number): Effect.Effect<number> =>
+  Effect.flatMap(look, ({ received }) =>
+    received >= least
+      ? Effect.succeed(received)
+      : Effect.zipRight(
+          Effect.promise(() => sleep(50)),
+          untilReceived(look, least)
+        )
+  )
+
 const measure = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, { name, workers }: Case) =>
   Effect.gen(function* () {
     yield* prepareBacklog(database, endpoints, backlog)
@@ -110,11 +142,9 @@ export const workersBench: Bench = {
     const database = yield* countingDatabase
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
-    const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
-    for (let round = 1; round <= rounds; round++) {
-      yield* Console.error(`Round ${round}`)
-      results.push(yield* Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one)))
-    }
+    const results = yield* inRounds(rounds, () =>
+      Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one))
+    )
     return cases.flatMap(({ name }, index) => {
       const figure = figuresOf(
         "workers",

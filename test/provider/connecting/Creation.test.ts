@@ -5,8 +5,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import {
   IdempotencyKeyReused,
   type ProviderPermissionDenied,
-  ProviderRequestRefused,
-  ProviderUnavailable
+  ProviderRequestRefused
 } from "../../../src/errors/Errors.ts"
 import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import { RateLimits } from "../../../src/kit/RateLimit.ts"
@@ -53,17 +52,6 @@ const withCreations = (failures: ReadonlyArray<Failure>, found: Option.Option<st
   }).pipe(Effect.orDie)
 
 onSharedService("the creation of an account", (it) => {
-  it.scoped("is repeated under the same key after a failure whose outcome is unknown", () =>
-    Effect.gen(function* () {
-      const { keys, start } = yield* withCreations([new ProviderUnavailable(), new ProviderUnavailable()])
-      expect((yield* Effect.flip(start))._tag).toBe("ProviderUnavailable")
-      expect((yield* Effect.flip(start))._tag).toBe("ProviderUnavailable")
-      yield* start
-      expect(keys).toHaveLength(3)
-      expect(new Set(keys).size).toBe(1)
-    })
-  )
-
   it.scoped("is a new one after the provider refused it, which it would repeat under the same key", () =>
     Effect.gen(function* () {
       const refusal = new ProviderRequestRefused({ code: "provider_account_country_invalid_address" })
@@ -89,15 +77,6 @@ onSharedService("the creation of an account", (it) => {
       expect((yield* Effect.flip(unknown.start))._tag).toBe("IdempotencyRequestInProgress")
       yield* unknown.start
       expect(new Set(unknown.keys).size).toBe(2)
-    })
-  )
-
-  it.scoped("has a key of its own for each organization", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* withCreations([]), yield* withCreations([])]
-      yield* one.start
-      yield* other.start
-      expect(one.keys).not.toEqual(other.keys)
     })
   )
 })
