@@ -85,19 +85,19 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
       })
     )
 
-  /** A receipt that was not stored is in another table, or its tenant has changed: a search of all tables decides. */
+  /**
+   * Receipts that were not stored are in another table, or their tenant has changed: one search of all tables decides.
+   */
   const insertAt = (partition: ReceiptPartition, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
     Effect.suspend(() => insertWith(insertInto(partition), receipts, begin())).pipe(
-      Effect.flatMap((stored) =>
-        partition.kind !== "month" || !stored.includes(undefined)
-          ? Effect.succeed(stored)
-          : Effect.forEach(receipts, (receipt, index) => {
-              const known = stored[index]
-              return known === undefined
-                ? Effect.map(insertWith(insertSearching, [receipt], null), ([found]) => found)
-                : Effect.succeed(known)
-            })
-      )
+      Effect.flatMap((stored) => {
+        const missing = receipts.filter((_, index) => stored[index] === undefined)
+        if (partition.kind !== "month" || missing.length === 0) return Effect.succeed(stored)
+        return Effect.map(insertWith(insertSearching, missing, null), (searched) => {
+          const found = searched.values()
+          return stored.map((known) => known ?? found.next().value)
+        })
+      })
     )
 
   const insertAll = (
