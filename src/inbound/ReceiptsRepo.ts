@@ -54,6 +54,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
   const partitionsOf = yield* makeReceiptPartitions
+  const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
   const storeAlone = prepare<ReceiptsRow>(accountSql(sql))
 
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
@@ -92,10 +93,9 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     const stored = new Map<string, StoredReceipt>()
     for (const [partition, some] of yield* partitionsOf(receipts)) {
       if (partition.kind === "month") addStored(stored, yield* insertTogether(partition, some))
-      // Those that are not stored now are in another table, or their tenants have changed: a search of all tables decides
-      for (const receipt of some) {
-        if (!stored.has(receiptKey(receipt))) addStored(stored, yield* insertAlone(receipt))
-      }
+      // Those that are not stored now are in another table, or their tenants have changed: one search of all tables decides
+      const missing = some.filter((receipt) => !stored.has(receiptKey(receipt)))
+      if (missing.length > 0) addStored(stored, yield* insertSearching(receiptValues(missing, null)))
     }
     return receipts.map((receipt) => stored.get(receiptKey(receipt)))
   })

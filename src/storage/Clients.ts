@@ -52,6 +52,8 @@ export class DiscreetClient extends pg.Client {
   #answers = 0
   /** The time of the last answer, or of the first query after an idle period, by `performance.now()`. */
   #heardAt = 0
+  /** When this connection was asked for, until its first statement. */
+  #waitedSince: number | null = null
   #timer: NodeJS.Timeout | null = null
   #held: Promise<unknown> | null = null
   #onNextAnswer: ReadonlyArray<() => void> = []
@@ -74,6 +76,15 @@ export class DiscreetClient extends pg.Client {
   /** Calls back when the next answer comes. */
   onNextAnswer(callback: () => void): void {
     this.#onNextAnswer = [...this.#onNextAnswer, callback]
+  }
+
+  /** Counts the wait for this connection as part of its next statement, so that one deadline bounds both. */
+  waitedSince(askedAt: number): void {
+    if (this.#unanswered > 0) return
+    this.#waitedSince = askedAt
+    // It may be set for later than the new deadline
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
   }
 
   /** Starts no further statement until the returned function is called; new statements wait. */
@@ -123,9 +134,13 @@ export class DiscreetClient extends pg.Client {
   }
 
   #asked(): void {
-    if (this.#unanswered === 0) this.#heardAt = performance.now()
+    if (this.#unanswered === 0) this.#heardAt = this.#waitedSince ?? performance.now()
     this.#unanswered += 1
-    if (this.#timer === null && this.#silenceMillis > 0) this.#lookAfter(this.#silenceMillis)
+    if (this.#timer === null && this.#silenceMillis > 0) {
+      const waited = this.#waitedSince === null ? 0 : performance.now() - this.#waitedSince
+      this.#lookAfter(Math.max(1, this.#silenceMillis - waited))
+    }
+    this.#waitedSince = null
   }
 
   readonly #answered = (): void => {
@@ -151,6 +166,26 @@ export class DiscreetClient extends pg.Client {
     if (left > 0) this.#lookAfter(left)
     else this.connection.stream.destroy(silence(this.#silenceMillis))
   }
+}
+
+/** Shorter waits for a connection don't count: each would need a timer. */
+const countedMillis = 100
+
+/** Makes the wait for one of a pool's connections count as part of the first statement: see `waitedSince`. */
+export const countWaits = (pool: pg.Pool): void => {
+  const { connect } = pool
+  // `pg.Pool#connect` has an overload for promises, which no request uses
+  pool.connect = ((...args: ReadonlyArray<unknown>) => {
+    const [done] = args
+    if (!isCallback(done)) return Reflect.apply(connect, pool, args)
+    const askedAt = performance.now()
+    const noting = (...results: ReadonlyArray<unknown>) => {
+      const client = results[1]
+      if (client instanceof DiscreetClient && performance.now() - askedAt >= countedMillis) client.waitedSince(askedAt)
+      Reflect.apply(done, undefined, results)
+    }
+    return Reflect.apply(connect, pool, [noting])
+  }) as pg.Pool["connect"]
 }
 
 /** Names every parameterised statement, so that PostgreSQL parses and plans each text once per connection. */

@@ -20,7 +20,7 @@ import { type DatabaseTarget, hostsOf, readDatabaseUrl } from "../settings/Datab
 import { observePool } from "../telemetry/ProcessMetrics.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
 import { cancelOnlyMeant } from "./Cancellations.ts"
-import { DiscreetClient, PreparingClient } from "./Clients.ts"
+import { countWaits, DiscreetClient, PreparingClient } from "./Clients.ts"
 import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
 import { setSession } from "./SessionSettings.ts"
@@ -39,8 +39,8 @@ export interface DatabaseOptions {
   /** Longest wait for a free or new connection. Default 5 s. */
   readonly connectTimeout?: Duration.DurationInput
   /**
-   * Statement timeout on the server; the client waits two seconds longer, in case the server has stopped answering.
-   * Default 8 s, so that a request whose statement hangs is answered 503 within 10 s.
+   * Statement timeout on the server; the client waits two seconds longer, in case the server has stopped answering, and
+   * counts the wait for the connection. Default 8 s, so that a request whose statement hangs is answered 503 within 10 s.
    */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
@@ -107,6 +107,7 @@ const openPool = (config: pg.PoolConfig): pg.Pool => {
   pool.on("error", () => {})
   dropUnfit(pool)
   cancelOnlyMeant(pool)
+  countWaits(pool)
   return pool
 }
 

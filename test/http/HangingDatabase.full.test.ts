@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Option, Redacted } from "effect"
 import { Keys } from "../../src/identity/keys/Keys.ts"
 import { cuttableLine } from "../harness/CuttableLine.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
@@ -53,7 +53,11 @@ describe("while the database hangs", () => {
             headers: { "content-type": "application/x-www-form-urlencoded" }
           })
         )
-        const answers = yield* Effect.all([...byKey, ...links, ...forms], { concurrency: "unbounded" })
+        const [lasted, answers] = yield* Effect.timed(
+          Effect.all([...byKey, ...links, ...forms], { concurrency: "unbounded" })
+        )
+        // Each has one deadline of 10 seconds for its turn, its connection and its statement
+        expect(Duration.toSeconds(lasted)).toBeLessThan(30)
         for (const answer of answers.slice(0, byKey.length + links.length)) {
           expectFailure(answer, { status: 503, code: "service_unavailable", fields: [] })
         }

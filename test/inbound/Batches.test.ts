@@ -1,8 +1,18 @@
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Effect } from "effect"
+import pg from "pg"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
+import {
+  atEndpoints,
+  makeTenant,
+  newEventId,
+  notification,
+  notify,
+  outcomeOf,
+  subscribe,
+  typesTo
+} from "./Notifications.ts"
 
 const received = (body: string) => Effect.map(notify(body), ({ status }) => status)
 
@@ -54,6 +64,27 @@ onService()("notifications that come at once", (it) => {
         SELECT count(*)::int AS receipts, sum(duplicates)::int AS copies FROM payments.receipts
         WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
       expect(counts).toEqual({ receipts: 5, copies: 25 })
+    })
+  )
+
+  it.scoped("are stored in few statements even if their tenant has changed meanwhile", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      const endpoint = yield* subscribe(tenant)
+      const send = (count: number) =>
+        sendAll(Array.from({ length: count }, () => notification(tenant.accountId, { id: newEventId() })))
+      yield* send(2)
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 1 } })
+      const query = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      expect(new Set(yield* send(100))).toEqual(new Set([200]))
+      const statements = query.mock.calls.filter((call) => JSON.stringify(call[0]).includes("payments.receipts"))
+      // Most come in batches of up to 64, each stored, searched for, and stored again for the tenant as it is now
+      expect(statements.length).toBeGreaterThan(0)
+      expect(statements.length).toBeLessThan(50)
+      expect(yield* typesTo(endpoint.id)).toHaveLength(102)
     })
   )
 

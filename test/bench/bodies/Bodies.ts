@@ -21,6 +21,9 @@ const attackMillis = 25_000
 /** Often enough that the server does not take the connection for dead. */
 const byteMillis = 9000
 
+/** What it may take more, in megabytes. */
+const bar = 150
+
 /** As many connections of one address as it may have. */
 const perAddress = 1000
 
@@ -40,7 +43,7 @@ const attack = ({ again, answered, baseUrl, localAddress, signal }: Attack): voi
     const socket: Socket = connect({ host: hostname, port: Number(port), localAddress })
     const end = () => socket.destroy()
     signal.addEventListener("abort", end)
-    const dripping = setInterval(() => socket.write(" "), byteMillis)
+    let dripping: NodeJS.Timeout | undefined
     socket
       .on("connect", () => {
         const header = `t=${Math.floor(Date.now() / 1000)},v1=${"0".repeat(64)}`
@@ -48,6 +51,7 @@ const attack = ({ again, answered, baseUrl, localAddress, signal }: Attack): voi
           `POST /webhooks/provider HTTP/1.1\r\nhost: x\r\nstripe-signature: ${header}\r\ncontent-length: ${size}\r\n\r\n`
         )
         socket.write(body)
+        dripping = setInterval(() => socket.write(" "), byteMillis)
       })
       .on("data", (bytes) => answered(bytes.toString("latin1", 9, 12)))
       .on("error", () => {})
@@ -95,17 +99,18 @@ export const bodiesBench: Bench = {
         yield* Console.error(
           `  ${count}: ${before.toFixed(0)} MB, then at most ${highest.toFixed(0)} MB; answers: ${JSON.stringify(Object.fromEntries(answers))}`
         )
-        return {
+        const figure = (metric: string, value: number): Figure => ({
           bench: "bodies",
           case: `${count.toLocaleString("en")} unfinished${again ? ", opened again" : ""}`,
-          metric: "rss_more_mb",
-          value: highest - before,
+          metric,
+          value,
           unit: "MB"
-        }
+        })
+        return [figure("rss_more", highest - before), figure("bar", bar)]
       }).pipe(Effect.scoped)
     const figures: Array<Figure> = []
     for (const again of [false, true]) {
-      for (const addresses of [1, 2]) figures.push(yield* measure(addresses * perAddress, again))
+      for (const addresses of [1, 2]) figures.push(...(yield* measure(addresses * perAddress, again)))
     }
     return figures
   })
