@@ -1,5 +1,4 @@
 import { AttemptErrorCode } from "../deliveries/Attempt.ts"
-import { withGenerated } from "./Generated.ts"
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 
@@ -84,6 +83,3 @@ export const attemptTable = (): string =>
     ...AttemptErrorCode.literals.map((code) => `| \`${code}\` | ${advice[code].why} | ${advice[code].remedy} |`),
     ""
   ].join("\n")
-
-/** A guide's text with its reference of attempts' error codes brought up to date. */
-export const withAttemptTable = (text: string): string => withGenerated(text, "error codes of attempts", attemptTable())

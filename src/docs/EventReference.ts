@@ -1,6 +1,5 @@
 import { eventTypes } from "../events/Catalog.ts"
 import { exampleEvent } from "../events/Samples.ts"
-import { withGenerated } from "./Generated.ts"
 
 /** The reference of events for integrators (contract 6): each type with an example, from the catalog. */
 
@@ -23,6 +22,3 @@ export const eventTable = (): string => {
     ""
   ].join("\n")
 }
-
-/** A guide's text with its reference of events brought up to date. */
-export const withEventTable = (text: string): string => withGenerated(text, "events", eventTable())

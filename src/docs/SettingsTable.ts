@@ -1,7 +1,6 @@
 import { settingRows } from "../settings/Definitions.ts"
 import { exporterRows } from "../settings/ExportSettings.ts"
 import type { SettingRow } from "../settings/Setting.ts"
-import { withGenerated } from "./Generated.ts"
 
 /** The settings as a table for operators, derived from their definitions. */
 
@@ -21,6 +20,3 @@ const lineOf = ({ about, bounds, fallback, name, production }: SettingRow): stri
 
 export const settingsTable = (): string =>
   ["| Setting | Default | Bounds | |", "| --- | --- | --- | --- |", ...rows.map(lineOf), ""].join("\n")
-
-/** A guide's text with its table of settings brought up to date. */
-export const withSettingsTable = (text: string): string => withGenerated(text, "settings", settingsTable())
