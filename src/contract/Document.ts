@@ -158,12 +158,17 @@ const describedBy = (field: Json, schema: unknown, schemas: Json): Json => {
   return description === undefined ? field : { ...field, description }
 }
 
-/** Puts primitives in the places that refer to them, and describes every field. */
+/**
+ * Puts primitives in the places that refer to them, describes every field, and makes an `enum` of one value a `const`, of
+ * which generators make no enumeration.
+ */
 const resolved = (schema: unknown, schemas: Json): unknown =>
-  mapSchema(schema, ({ $ref, ...rest }) => {
+  mapSchema(schema, ({ $ref, enum: values, ...others }) => {
+    const value = Array.isArray(values) && values.length === 1 ? { const: values[0] } : { enum: values }
+    const rest = values === undefined ? others : { ...others, ...value }
     const target = Predicate.isString($ref) ? recordIn(schemas, $ref.slice(prefix.length)) : {}
     const part = $ref === undefined ? rest : isPrimitive(target) ? { ...target, ...rest } : { $ref, ...rest }
-    const { properties } = rest
+    const { properties } = others
     return Predicate.isReadonlyRecord(properties)
       ? { ...part, properties: Record.map(properties, (field) => describedBy(recordIn(field), field, schemas)) }
       : part
