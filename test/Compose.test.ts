@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { documentedSettings } from "../src/docs/GuideTables.ts"
+import { documentedSettings } from "../src/docs/SettingsTable.ts"
 import { metricTable } from "../src/telemetry/Metrics.ts"
 
 // What is checked in for running the service in containers, held against the service that it runs

@@ -42,16 +42,15 @@ const joined = (schema: Json, allOf: unknown): Json | undefined => {
 
 /**
  * The published form of a JSON Schema that the library generated: without the ids, titles and descriptions ("a string")
- * that it makes up; with a record as `additionalProperties`, one value as `const`, and a description beside a
- * reference, which JSON Schema 2020-12 allows, instead of an `allOf` around it.
+ * that it makes up; with a record as `additionalProperties`, and a description beside a reference, which JSON Schema
+ * 2020-12 allows, instead of an `allOf` around it.
  *
  * @param options.open whether objects may have further keys: true for answers and events
  */
 export const publishedSchema = (schema: unknown, { open }: { readonly open: boolean }): unknown =>
-  mapSchema(schema, ({ $id: _, title: _title, allOf, description, enum: values, patternProperties, ...rest }) => {
+  mapSchema(schema, ({ $id: _, title: _title, allOf, description, patternProperties, ...rest }) => {
     const own = {
       ...rest,
-      ...(Array.isArray(values) ? (values.length === 1 ? { const: values[0] } : { enum: values }) : {}),
       ...(Predicate.isReadonlyRecord(patternProperties) ? { additionalProperties: patternProperties[""] } : {}),
       ...(Predicate.isString(description) && !/^an? /.test(description) ? { description } : {})
     }

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { rule } from "./Rules.ts"
+import { echoed, rule } from "./Rules.ts"
 
 /**
  * Text within bounds. The length is checked first, so that no pattern ever runs on more than the field accepts.
@@ -78,6 +78,14 @@ export const ParagraphText = (max: number) =>
     pattern: paragraphs,
     rule: `must be text of 1 to ${max} characters, without control characters other than line breaks and tabs`
   }).annotations({ arbitrary: () => (fc) => fc.stringMatching(/^[ -~\n]{0,40}[!-~]$/) })
+
+/** A currency's lowercase ISO 4217 code. */
+export const CurrencyCode = text({
+  min: 3,
+  max: 3,
+  pattern: /^[a-z]{3}$/,
+  rule: "must be a lowercase ISO 4217 code, such as brl"
+}).annotations(echoed)
 
 const uuidForm = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 

@@ -1,9 +1,10 @@
 /**
- * Completes the OpenAPI document that the library generates from the declarations. What a field means, how a schema is
- * called and what an operation needs is said where it is declared. The library can't carry the rest: response headers,
- * permissions and credentials that no security middleware of its own checks, a description beside a reference, schemas
- * that are open for answers, and its names for primitives, such as `Int`. It also lists a decode error of its own, which
- * the edge never returns. All rules work on the form of the document; none knows a name in it. Pure.
+ * Completes the OpenAPI document that the library generates from the declarations. What a field means, what a schema is
+ * called and what an operation needs is said where it is declared. The library can't carry the rest: headers of answers,
+ * the credentials of middleware of our own, a description beside a reference, schemas that are open for answers, and
+ * answers that are documented in more detail than they are checked (the provider's objects). It also adds names of its
+ * own for primitives, such as `Int`, and a decode error that the edge never returns. No rule here knows an operation or
+ * a field by its name. Pure.
  */
 import { Predicate, Record } from "effect"
 import { type Json, mapSchema, publishedSchema } from "../bounds/PublishedSchema.ts"
@@ -157,12 +158,17 @@ const describedBy = (field: Json, schema: unknown, schemas: Json): Json => {
   return description === undefined ? field : { ...field, description }
 }
 
-/** Puts primitives in the places that refer to them, and describes every field. */
+/**
+ * Puts primitives in the places that refer to them, describes every field, and makes an `enum` of one value a `const`, of
+ * which generators make no enumeration.
+ */
 const resolved = (schema: unknown, schemas: Json): unknown =>
-  mapSchema(schema, ({ $ref, ...rest }) => {
+  mapSchema(schema, ({ $ref, enum: values, ...others }) => {
+    const value = Array.isArray(values) && values.length === 1 ? { const: values[0] } : { enum: values }
+    const rest = values === undefined ? others : { ...others, ...value }
     const target = Predicate.isString($ref) ? recordIn(schemas, $ref.slice(prefix.length)) : {}
     const part = $ref === undefined ? rest : isPrimitive(target) ? { ...target, ...rest } : { $ref, ...rest }
-    const { properties } = rest
+    const { properties } = others
     return Predicate.isReadonlyRecord(properties)
       ? { ...part, properties: Record.map(properties, (field) => describedBy(recordIn(field), field, schemas)) }
       : part

@@ -1,7 +1,6 @@
 import { documentedErrors, type ErrorDocumentation } from "../errors/Errors.ts"
 import { anchorOf } from "../kit/ErrorLink.ts"
 import { escaped } from "../kit/Html.ts"
-import { withGenerated } from "./Generated.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 
@@ -34,9 +33,6 @@ export const errorTable = (): string =>
     ...errorReference.map(({ code, remedy, status, why }) => `| ${status} | \`${code}\` | ${why} | ${remedy} |`),
     ""
   ].join("\n")
-
-/** A guide's text with its table of errors brought up to date. */
-export const withErrorTable = (text: string): string => withGenerated(text, "errors", errorTable())
 
 /** A text as HTML; backquotes mark code. */
 const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")

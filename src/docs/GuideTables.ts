@@ -1,143 +1,24 @@
-import { AttemptErrorCode } from "../deliveries/Attempt.ts"
-import { eventTypes } from "../events/Catalog.ts"
-import { exampleEvent } from "../events/Samples.ts"
-import { settingRows } from "../settings/Definitions.ts"
-import { exporterRows } from "../settings/ExportSettings.ts"
-import type { SettingRow } from "../settings/Setting.ts"
+import { packageRoot } from "../settings/PackageFolders.ts"
+import { attemptTable } from "./AttemptReference.ts"
+import { errorTable } from "./ErrorReference.ts"
+import { eventTable } from "./EventReference.ts"
 import { withGenerated } from "./Generated.ts"
+import { operationsTable } from "./OperationsTable.ts"
+import { settingsTable } from "./SettingsTable.ts"
 
-/** Tables that `npm run docs` writes into the guides. */
+/** The tables in the guides that are written from the code, each between markers with its name. */
+const tables: ReadonlyArray<readonly [guide: string, what: string, table: () => string]> = [
+  ["events", "events", eventTable],
+  ["endpoints", "error codes of attempts", attemptTable],
+  ["errors", "errors", errorTable],
+  ["api", "operations", operationsTable],
+  ["settings", "settings", settingsTable]
+]
 
-/** The reference of events for integrators (contract 6): each type with an example, from the catalog. */
-
-/** JSON on one line, with spaces for readability. */
-const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")
-
-/** A whole event as an example, and a table of all types with an example of the `data` of each. */
-export const eventTable = (): string => {
-  const rows = eventTypes.map(
-    ({ description, type }) => `| \`${type}\` | ${description} | \`${onOneLine(exampleEvent(type).data)}\` |`
-  )
-  return [
-    "```json",
-    JSON.stringify(exampleEvent("payment.succeeded"), undefined, 2),
-    "```",
-    "",
-    "| `type` | | `data` |",
-    "| --- | --- | --- |",
-    ...rows,
-    ""
-  ].join("\n")
-}
-
-/** A guide's text with its reference of events brought up to date. */
-export const withEventTable = (text: string): string => withGenerated(text, "events", eventTable())
-
-/** The settings as a table for operators, derived from their definitions. */
-
-const documentedRows: ReadonlyArray<SettingRow> = [...settingRows, ...exporterRows]
-
-/** The settings that the table names. */
-export const documentedSettings: ReadonlyArray<string> = documentedRows.map(({ name }) => name)
-
-/** The settings that are required or refused with `MODE=production`. */
-export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
-  documentedRows.filter(({ production }) => production === what).map(({ name }) => name)
-
-const settingLine = ({ about, bounds, fallback, name, production }: SettingRow): string => {
-  const inProduction = production === undefined ? "" : `; ${production} with \`MODE=production\``
-  return `| \`${name}\` | ${fallback} | ${bounds} | ${about}${inProduction} |`
-}
-
-export const settingsTable = (): string =>
-  ["| Setting | Default | Bounds | |", "| --- | --- | --- | --- |", ...documentedRows.map(settingLine), ""].join("\n")
-
-/** A guide's text with its table of settings brought up to date. */
-export const withSettingsTable = (text: string): string => withGenerated(text, "settings", settingsTable())
-
-/** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
-
-/** The reference's entry for a code. */
-interface Advice {
-  readonly why: string
-  readonly remedy: string
-}
-
-const ours = "Nothing: it is sent again."
-
-const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
-  timeout: {
-    why: "There was no complete answer within the attempt's time-out of 10 seconds.",
-    remedy: "Store the event, answer, and do slow work afterwards."
-  },
-  connection_refused: { why: "Nothing listens at the endpoint's address.", remedy: "Start the receiver." },
-  connection_reset: {
-    why: "The connection was closed in the middle of the exchange.",
-    remedy: "Check the receiver and the proxies in front of it."
-  },
-  dns_failure: { why: "The host's name could not be resolved.", remedy: "Check its DNS records." },
-  tls_failure: {
-    why: "The certificate or the handshake was not valid.",
-    remedy: "Check the certificate's chain, its names and its dates."
-  },
-  destination_blocked: {
-    why: "The host's name resolves to an address that is not public. Nothing was sent.",
-    remedy: "Give it a public address, or create an endpoint with another URL."
-  },
-  redirect_refused: {
-    why: "The answer was a redirect, which is never followed.",
-    remedy: "Create an endpoint with the URL that it redirects to."
-  },
-  http_error: {
-    why: "The answer was an HTTP status outside 2xx; `httpStatus` has it.",
-    remedy: "Look it up in the receiver's log by `Service-Delivery-ID`."
-  },
-  response_too_large: {
-    why: "The answer's headers were larger than 64 KiB.",
-    remedy: "Answer with a status and as little else as possible."
-  },
-  network_error: {
-    why: "Any other failure on the way, or an answer that is not HTTP.",
-    remedy: "Check what listens at the address."
-  },
-  interrupted: {
-    why: "A process of ours ended during the attempt; the event may have arrived. It is none of the six automatic attempts.",
-    remedy: ours
-  },
-  endpoint_deleted: {
-    why: "The endpoint was deleted while the delivery waited. Only in a delivery's `lastErrorCode`.",
-    remedy: "Read the event from the delivery."
-  },
-  consumer_refused_signature: {
-    why: "The receiver found no valid signature.",
-    remedy: "Give it this endpoint's whole signing secret, and the body as it arrived. Then re-send."
-  },
-  consumer_refused_time: {
-    why: "The receiver found the signature's time more than five minutes off.",
-    remedy: "Set the receiver's clock. Then re-send."
-  },
-  consumer_refused_version: {
-    why: "The receiver does not know the event's `version`.",
-    remedy: "Update the receiver's kit. Then re-send."
-  },
-  consumer_refused_organization: {
-    why: "The receiver expects events of another organization.",
-    remedy: "Correct its `organizationId`. Then re-send."
-  },
-  consumer_refused_environment: {
-    why: "The receiver expects events of the other environment.",
-    remedy: "Correct its `livemode`: `false` for the sandbox, `true` for production. Then re-send."
-  }
-}
-
-/** A table of all codes. */
-export const attemptTable = (): string =>
-  [
-    "| `errorCode` | Why | What to do |",
-    "| --- | --- | --- |",
-    ...AttemptErrorCode.literals.map((code) => `| \`${code}\` | ${advice[code].why} | ${advice[code].remedy} |`),
-    ""
-  ].join("\n")
-
-/** A guide's text with its reference of attempts' error codes brought up to date. */
-export const withAttemptTable = (text: string): string => withGenerated(text, "error codes of attempts", attemptTable())
+/** Each of these guides, with a function that brings its table up to date. */
+export const guideTables = tables.map(([guide, what, table]) => ({
+  file: new URL(`src/docs/${guide}.md`, packageRoot),
+  guide,
+  table,
+  withTable: (text: string) => withGenerated(text, what, table())
+}))

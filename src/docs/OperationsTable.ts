@@ -4,7 +4,6 @@ import { Api, operations } from "../contract/Api.ts"
 import { describedIn, recordIn } from "../contract/Document.ts"
 import type { Operation } from "../contract/Operations.ts"
 import { documentedErrors } from "../errors/Errors.ts"
-import { withGenerated } from "./Generated.ts"
 
 /** The operations as a table for people: what each needs and which errors it may return, from the contract. */
 
@@ -125,6 +124,3 @@ export const operationsTable = (): string => {
     ""
   ].join("\n")
 }
-
-/** A guide's text with its table of operations brought up to date. */
-export const withOperationsTable = (text: string): string => withGenerated(text, "operations", operationsTable())

@@ -16,7 +16,7 @@ export const envelopeVersion = 1
 /** An event's id: of a provider event, or of a synthetic test. */
 export const EventId = Schema.String.pipe(
   Schema.pattern(/^svc_(evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/)
-).annotations({ identifier: "EventId", description: "`svc_evt_…`, the same in every delivery: deduplicate by it" })
+).annotations({ identifier: "EventId", description: "The same in every delivery, `svc_evt_…`: deduplicate by it" })
 
 const isoTimestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

@@ -5,8 +5,8 @@
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
 import { suggestion } from "../bounds/Reasons.ts"
 import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../bounds/Refusals.ts"
-import { echoed, remark } from "../bounds/Rules.ts"
-import { controls, text } from "../bounds/Text.ts"
+import { remark } from "../bounds/Rules.ts"
+import { CurrencyCode, controls, text } from "../bounds/Text.ts"
 
 /** An empty filter would be ambiguous (all events or none), so it is refused. */
 const toLift = "leave it out if the endpoint is not to be filtered by it"
@@ -21,13 +21,8 @@ const list = (item: Schema.Schema<string>, max: number, description: string) =>
     )
     .annotations({ description: `${description}, 1 to ${max}`, jsonSchema: { minItems: 1, maxItems: max } })
 
-const Currency = text({
-  min: 3,
-  max: 3,
-  pattern: /^[a-z]{3}$/,
-  rule: "must be a lowercase ISO 4217 code, such as brl"
-}).annotations(echoed)
-const ProductIdText = text({
+/** A product's id, in a request. */
+export const ProductIdText = text({
   max: 255,
   pattern: /^prod_[A-Za-z0-9_]+$/,
   rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
@@ -77,7 +72,7 @@ const MetadataPairs = Schema.Record({
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const filterFields = {
-  currencies: optional(list(Currency, 10, "Lowercase ISO 4217 codes")),
+  currencies: optional(list(CurrencyCode, 10, "Lowercase ISO 4217 codes")),
   amountMin: optional(Amount).annotations({
     description: "Only principal amounts of at least this, in the smallest currency unit"
   }),

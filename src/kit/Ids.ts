@@ -2,42 +2,27 @@ import { Effect, Schema } from "effect"
 import { parse, v5, v7 } from "uuid"
 import { Uuid } from "../bounds/Text.ts"
 
-export const OrganizationId = Uuid.pipe(Schema.brand("OrganizationId")).annotations({
-  identifier: "OrganizationId",
-  description: "The organization's id (UUID)"
-})
+const idOf = <const Name extends string>(name: Name, of: string) =>
+  Uuid.pipe(Schema.brand(name)).annotations({ identifier: name, description: `The ${of}'s id (UUID)` })
+
+export const OrganizationId = idOf("OrganizationId", "organization")
 export type OrganizationId = typeof OrganizationId.Type
 
 /** A webhook destination's id. */
-export const EndpointId = Uuid.pipe(Schema.brand("EndpointId")).annotations({
-  identifier: "EndpointId",
-  description: "The endpoint's id (UUID)"
-})
+export const EndpointId = idOf("EndpointId", "endpoint")
 export type EndpointId = typeof EndpointId.Type
 
 /** A delivery's id, sent in `Service-Delivery-ID`. */
-export const DeliveryId = Uuid.pipe(Schema.brand("DeliveryId")).annotations({
-  identifier: "DeliveryId",
-  description: "The delivery's id (UUID)"
-})
+export const DeliveryId = idOf("DeliveryId", "delivery")
 export type DeliveryId = typeof DeliveryId.Type
 
-export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
-  identifier: "RecoveryId",
-  description: "The recovery's id (UUID)"
-})
+export const RecoveryId = idOf("RecoveryId", "recovery")
 export type RecoveryId = typeof RecoveryId.Type
 
-export const CheckoutPageId = Uuid.pipe(Schema.brand("CheckoutPageId")).annotations({
-  identifier: "CheckoutPageId",
-  description: "The checkout page's id (UUID)"
-})
+export const CheckoutPageId = idOf("CheckoutPageId", "checkout page")
 export type CheckoutPageId = typeof CheckoutPageId.Type
 
-export const EventReplayId = Uuid.pipe(Schema.brand("EventReplayId")).annotations({
-  identifier: "EventReplayId",
-  description: "The replay's id (UUID)"
-})
+export const EventReplayId = idOf("EventReplayId", "replay")
 export type EventReplayId = typeof EventReplayId.Type
 
 /** A new UUIDv7: ids sort by their time of creation. */

@@ -1,3 +1,5 @@
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type { Fragment } from "@effect/sql/Statement"
 import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "./Ids.ts"
 
@@ -5,6 +7,12 @@ import type { OrganizationId } from "./Ids.ts"
 export interface Tenant {
   readonly organizationId: OrganizationId
   readonly environment: Environment
+}
+
+/** The condition that rows belong to a tenant: every query names both parts. */
+export const ofTenant = (sql: SqlClient, { environment, organizationId }: Tenant, table?: string): Fragment => {
+  const column = (name: string) => sql.literal(table === undefined ? name : `${table}.${name}`)
+  return sql`${column("organization_id")} = ${organizationId} AND ${column("environment")} = ${environment}`
 }
 
 /**

@@ -8,9 +8,8 @@ import {
   type ServiceUnavailable
 } from "../errors/Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
-import type { Author, Tenant } from "../kit/Tenant.ts"
+import { type Author, ofTenant, type Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
-import { ofTenant } from "../storage/Statements.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
 import { revokedAtProvider } from "./Disconnection.ts"
 import { makePlatforms } from "./Platforms.ts"

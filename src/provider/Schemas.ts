@@ -1,6 +1,6 @@
 import { Schema } from "effect"
-import { echoed, type Remark, remark } from "../bounds/Rules.ts"
-import { text } from "../bounds/Text.ts"
+import { type Remark, remark } from "../bounds/Rules.ts"
+import { CurrencyCode, text } from "../bounds/Text.ts"
 import { optional, ProviderId } from "../kit/Request.ts"
 import { roundedAmounts } from "./RoundedAmounts.ts"
 
@@ -25,13 +25,7 @@ export interface BrokenRule {
 }
 
 /** Lowercase ISO 4217 code. */
-export const Currency = text({
-  min: 3,
-  max: 3,
-  pattern: /^[a-z]{3}$/,
-  rule: "must be a lowercase ISO 4217 code, such as brl"
-}).annotations({
-  ...echoed,
+export const Currency = CurrencyCode.annotations({
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
 })

@@ -2,18 +2,7 @@ import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FiberRef, Option } from "effect"
 import { suspend } from "../fibers/Suspend.ts"
-import type { Tenant } from "../kit/Tenant.ts"
 import { DatabasePool, isInTransaction } from "./Database.ts"
-
-/** The condition that rows belong to a tenant: every query names both parts. */
-export const ofTenant = (
-  sql: SqlClient.SqlClient,
-  { environment, organizationId }: Tenant,
-  table?: string
-): Statement.Fragment => {
-  const column = (name: string) => sql.literal(table === undefined ? name : `${table}.${name}`)
-  return sql`${column("organization_id")} = ${organizationId} AND ${column("environment")} = ${environment}`
-}
 
 /**
  * A statement that is compiled once and run with different values each time. The values are those of its parameters, in

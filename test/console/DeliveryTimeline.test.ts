@@ -19,7 +19,7 @@ import {
 import { instant, localAgo, localInput, unixSeconds } from "../../src/console/pages/deliveries/times.ts"
 import { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import * as policy from "../../src/deliveries/RetryPolicy.ts"
-import { attemptTable } from "../../src/docs/GuideTables.ts"
+import { attemptTable } from "../../src/docs/AttemptReference.ts"
 
 const created = "2026-09-21T14:00:00.000Z"
 const at = (seconds: number): string => new Date(Date.parse(created) + seconds * 1000).toISOString()

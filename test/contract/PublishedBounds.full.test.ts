@@ -99,11 +99,8 @@ const compile = (schema: JsonSchema): ValidateFunction =>
 /** A schema of the document, where it refers to another that one with what is said beside. */
 const resolved = (schema: unknown): JsonSchema => {
   if (!Predicate.isRecord(schema)) return {}
-  const references = [schema, ...(Array.isArray(schema["allOf"]) ? schema["allOf"] : [])]
-  const reference = references.map((part) => at(part, "$ref")).find(Predicate.isString)
-  return reference === undefined
-    ? schema
-    : { ...resolved(at(document, ...reference.slice(2).split("/"))), ...schema, $ref: undefined, allOf: undefined }
+  const { $ref, ...beside } = schema
+  return Predicate.isString($ref) ? { ...resolved(at(document, ...$ref.slice(2).split("/"))), ...beside } : schema
 }
 
 /** What the document says of a part of a request. */

@@ -10,7 +10,7 @@ import {
 import { anyForm } from "../../src/bounds/Rules.ts"
 import { Filters } from "../../src/events/Filters.ts"
 import { IdempotencyHeaders } from "../../src/kit/Request.ts"
-import { requestParts } from "./RequestParts.ts"
+import { requestParts, unrefined } from "./RequestParts.ts"
 
 /** What a refusal says of each field of each operation: which one it is, what is right, and what was sent if it may. */
 
@@ -54,8 +54,6 @@ interface Field {
   readonly required: boolean
   readonly type: SchemaAST.AST
 }
-
-const unrefined = (ast: SchemaAST.AST): SchemaAST.AST => (SchemaAST.isRefinement(ast) ? unrefined(ast.from) : ast)
 
 /** Every field of a request, those within others included. */
 function* fieldsOf(ast: SchemaAST.AST, path: Path): Generator<Field> {

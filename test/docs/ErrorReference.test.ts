@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { errorReference, errorTable, withErrorTable } from "../../src/docs/ErrorReference.ts"
+import { errorReference } from "../../src/docs/ErrorReference.ts"
 import {
   documentedErrors,
   ImageQuotaExceeded,
@@ -35,12 +35,6 @@ describe("the reference of errors", () => {
       const found = errorReference.find((error) => error.code === code)
       expect(found?.remedy, code).toContain("same `Idempotency-Key`")
     }
-  })
-
-  it("in the guide is up to date: `npm run docs` writes it", async () => {
-    const guide = await readFile(new URL("../../src/docs/errors.md", import.meta.url), "utf8")
-    expect(guide).toContain(errorTable())
-    expect(withErrorTable(guide)).toBe(guide)
   })
 })
 

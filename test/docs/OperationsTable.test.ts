@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises"
 import { describe, expect, it } from "@effect/vitest"
 import { operations } from "../../src/contract/Api.ts"
-import { operationsTable, withOperationsTable } from "../../src/docs/OperationsTable.ts"
+import { operationsTable } from "../../src/docs/OperationsTable.ts"
 
 const rows = operationsTable()
   .split("\n")
@@ -10,12 +9,6 @@ const rows = operationsTable()
 const rowOf = (operation: string) => rows.find((row) => row.startsWith(`| \`${operation}\` |`))?.split(" | ")
 
 describe("the table of operations", () => {
-  it("in the guide is up to date: `npm run docs` writes it", async () => {
-    const guide = await readFile(new URL("../../src/docs/api.md", import.meta.url), "utf8")
-    expect(guide).toContain(operationsTable())
-    expect(withOperationsTable(guide)).toBe(guide)
-  })
-
   it("has each operation once", () => {
     expect(rows).toHaveLength(operations.length)
     expect(new Set(rows.map((row) => row.split(" | ")[0])).size).toBe(operations.length)
@@ -36,9 +29,5 @@ describe("the table of operations", () => {
     expect(credential).toContain("`api_key_invalid`")
     expect(provider).toContain("`provider_timeout`")
     expect(rows.join("\n")).not.toMatch(/`(validation_failed|api_key_invalid|internal_error)`/)
-  })
-
-  it("leaves a text without its markers alone", () => {
-    expect(withOperationsTable("no markers")).toBe("no markers")
   })
 })

@@ -1,12 +1,6 @@
-import { readFile } from "node:fs/promises"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, ConfigProviderPathPatch, Effect, Either } from "effect"
-import {
-  documentedInProduction,
-  documentedSettings,
-  settingsTable,
-  withSettingsTable
-} from "../../src/docs/GuideTables.ts"
+import { documentedInProduction, documentedSettings, settingsTable } from "../../src/docs/SettingsTable.ts"
 import { logLevel, logRequests, readSettings } from "../../src/settings/Settings.ts"
 
 /** The names that the settings ask the environment for. */
@@ -97,11 +91,5 @@ describe("the table of settings", () => {
       expect(refusals({ [name]: least }), name).toEqual([])
       expect(refusals({ [name]: "9 millis" }), name).toEqual([name])
     }
-  })
-
-  it("in the guide is up to date: `npm run docs` writes it", async () => {
-    const guide = await readFile(new URL("../../src/docs/settings.md", import.meta.url), "utf8")
-    expect(guide).toContain(settingsTable())
-    expect(withSettingsTable(guide)).toBe(guide)
   })
 })

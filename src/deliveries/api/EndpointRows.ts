@@ -2,8 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import { canSign } from "../../endpoints/SecretLifetime.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
-import type { Tenant } from "../../kit/Tenant.ts"
-import { ofTenant } from "../../storage/Statements.ts"
+import { ofTenant, type Tenant } from "../../kit/Tenant.ts"
 
 /** The state that decides whether something may be sent to an endpoint. */
 export interface LockedEndpoint {

@@ -1,10 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { type Duration, Effect, Option } from "effect"
 import { firstIdAt } from "../../kit/Ids.ts"
-import type { Tenant } from "../../kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../../kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../storage/BoundedReads.ts"
 import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
-import { ofTenant } from "../../storage/Statements.ts"
 import { keptSince } from "../api/Readable.ts"
 import type { ListEvents } from "./Api.ts"
 

@@ -3,9 +3,8 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Environment } from "../../events/Environment.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
-import type { Tenant } from "../../kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../../kit/Tenant.ts"
 import { removeOld } from "../../storage/Batches.ts"
-import { ofTenant } from "../../storage/Statements.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
 /** The creation of a tenant's account, in progress or done. */

@@ -2,6 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { remark, rule } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
+import { ProductIdText } from "../../events/Filters.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
@@ -87,13 +88,7 @@ export const CreatePromotionCode = strict(
       })
     ),
     products: optional(
-      Schema.Array(
-        text({
-          max: 255,
-          pattern: /^prod_[a-zA-Z0-9_]+$/,
-          rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
-        })
-      )
+      Schema.Array(ProductIdText)
         .pipe(Schema.minItems(1), Schema.maxItems(100))
         .annotations({ description: "The products that the discount is on; without it, all" })
     ),

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Arbitrary, FastCheck } from "effect"
+import { Arbitrary, FastCheck, Schema } from "effect"
+import { ListBalanceTransactions, ListPayouts } from "../../src/provider/account/Api.ts"
+import { ListCheckoutSessions } from "../../src/provider/checkout/Api.ts"
 import { CheckoutMetadata } from "../../src/provider/checkout/Metadata.ts"
 import { sessionParams } from "../../src/provider/checkout/StripeCheckout.ts"
 import {
@@ -7,6 +9,8 @@ import {
   paymentLinkChangeParams,
   paymentLinkParams
 } from "../../src/provider/payment-links/StripePaymentLinks.ts"
+import { CreateRefund, ListOfPayments, ListPayments } from "../../src/provider/payments/Api.ts"
+import { refundParams } from "../../src/provider/payments/StripePayments.ts"
 import { priceChangeParams, priceParams, pricesParams } from "../../src/provider/prices/StripePrices.ts"
 import { productChangeParams, productParams } from "../../src/provider/products/StripeProducts.ts"
 import {
@@ -14,6 +18,9 @@ import {
   promotionCodeChangeParams,
   promotionCodeParams
 } from "../../src/provider/promotion-codes/StripePromotionCodes.ts"
+import { withTimeRange } from "../../src/provider/stripe/StripeObjects.ts"
+import { ListSubscriptions, UpdateSubscription } from "../../src/provider/subscriptions/Api.ts"
+import { subscriptionsParams, updateSubscriptionParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
 import {
   checkoutSessions,
   paymentLinkChanges,
@@ -40,7 +47,18 @@ const check = providerChecks({
   productChange: { file: "Products", name: "ProductUpdateParams" },
   promotionCode: { file: "PromotionCodes", name: "PromotionCodeCreateParams" },
   promotionCodeChange: { file: "PromotionCodes", name: "PromotionCodeUpdateParams" },
-  session: { file: "Checkout/Sessions", name: "Checkout.SessionCreateParams" }
+  session: { file: "Checkout/Sessions", name: "Checkout.SessionCreateParams" },
+  charges: { file: "Charges", name: "ChargeListParams" },
+  customers: { file: "Customers", name: "CustomerListParams" },
+  disputes: { file: "Disputes", name: "DisputeListParams" },
+  checkoutSessions: { file: "Checkout/Sessions", name: "Checkout.SessionListParams" },
+  paymentIntents: { file: "PaymentIntents", name: "PaymentIntentListParams" },
+  payouts: { file: "Payouts", name: "PayoutListParams" },
+  refund: { file: "Refunds", name: "RefundCreateParams" },
+  refunds: { file: "Refunds", name: "RefundListParams" },
+  subscription: { file: "Subscriptions", name: "SubscriptionUpdateParams" },
+  subscriptions: { file: "Subscriptions", name: "SubscriptionListParams" },
+  transactions: { file: "BalanceTransactions", name: "BalanceTransactionListParams" }
 })
 
 type Kind = Parameters<typeof check>[0]
@@ -52,6 +70,9 @@ const page = FastCheck.option(FastCheck.webUrl(), { nil: null })
 const returnUrls = FastCheck.record({ successUrl: page, cancelUrl: page })
 
 const trials = FastCheck.option(FastCheck.integer({ min: 1, max: 730 }))
+
+/** Everything that a schema of the API admits, as handlers get it. */
+const admitted = <A, I>(schema: Schema.Schema<A, I>) => Arbitrary.make(Schema.typeSchema(schema))
 
 /** What goes out, by the type that the provider's package has for it. */
 const requests: Readonly<Record<Kind, FastCheck.Arbitrary<object>>> = {
@@ -79,7 +100,18 @@ const requests: Readonly<Record<Kind, FastCheck.Arbitrary<object>>> = {
   promotionCodeChange: promotionCodeChanges.map(promotionCodeChangeParams),
   session: FastCheck.record({ body: checkoutSessions, trialPeriodDays: trials, returnUrls }).map(({ body, ...terms }) =>
     sessionParams({ ...body, ...terms }, urls)
-  )
+  ),
+  charges: admitted(ListPayments).map(withTimeRange),
+  checkoutSessions: admitted(ListCheckoutSessions).map(withTimeRange),
+  paymentIntents: admitted(ListPayments).map(withTimeRange),
+  customers: admitted(ListPayments).map(withTimeRange),
+  disputes: admitted(ListOfPayments).map(withTimeRange),
+  refunds: admitted(ListOfPayments).map(withTimeRange),
+  subscription: admitted(UpdateSubscription).map(updateSubscriptionParams),
+  payouts: admitted(ListPayouts).map(withTimeRange),
+  refund: admitted(CreateRefund).map(refundParams),
+  subscriptions: admitted(ListSubscriptions).map(subscriptionsParams),
+  transactions: admitted(ListBalanceTransactions).map(withTimeRange)
 }
 
 // The keys of the record above are kinds, which `Object.entries` can't say
@@ -114,6 +146,29 @@ describe("requests to the provider", () => {
   it.each(kinds)("of the kind $kind are held against types that refuse what they do not know", ({ kind, request }) => {
     const [params] = FastCheck.sample(request, 1)
     expect(check(kind)({ ...params, no_such_parameter: 1 })).toHaveLength(1)
+    // Which no list takes, and so is refused in any form
     expect(check(kind)({ ...params, metadata: 5 }).length).toBeGreaterThan(0)
+  })
+
+  it("carry a range of times as the provider has it, and nothing of the API's own names", () => {
+    const range = { created_gte: 1, created_lte: 2 }
+    expect(withTimeRange({ ...range, limit: 5 })).toEqual({ limit: 5, created: { gte: 1, lte: 2 } })
+    expect(withTimeRange({ created_gte: 0 })).toEqual({ created: { gte: 0 } })
+    expect(withTimeRange({ created_lte: 2, payout: "po_1", type: "charge" })).toEqual({
+      created: { lte: 2 },
+      payout: "po_1",
+      type: "charge"
+    })
+    expect(withTimeRange({})).toEqual({})
+  })
+
+  it("for a refund leave fees and transfers alone", () => {
+    FastCheck.assert(
+      FastCheck.property(admitted(CreateRefund), (body) => {
+        const named = ["payment_intent", "charge"].filter((key) => key in refundParams(body))
+        expect(named).toHaveLength(1)
+        expect(Object.keys(refundParams(body)).filter((key) => /fee|transfer|currency|origin/.test(key))).toEqual([])
+      })
+    )
   })
 })
