@@ -1,0 +1,31 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { errorSchema, ServiceUnavailable } from "../errors/Errors.ts"
+import { NoQuery } from "../kit/Request.ts"
+import { SessionAuthentication } from "./Authentication.ts"
+
+/** A group of operations of a signed-in person. */
+export const sessionGroup = <const Name extends string>(name: Name, description: string) =>
+  HttpApiGroup.make(name)
+    .addError(errorSchema(ServiceUnavailable))
+    .middleware(SessionAuthentication)
+    .annotate(OpenApi.Description, description)
+
+/** The security of operations that accept a person's session and no key, for the OpenAPI document. */
+const bySession = { security: [{ session: [] }] }
+
+const sessionEndpoint =
+  <const Method extends "GET" | "POST" | "PUT" | "PATCH" | "DELETE">(method: Method) =>
+  <const Name extends string, const Path extends `/${string}`>(name: Name, path: Path, summary: string) =>
+    HttpApiEndpoint.make(method)(name, path)
+      .setUrlParams(NoQuery)
+      .annotate(OpenApi.Override, bySession)
+      .annotate(OpenApi.Summary, summary)
+
+/** The shapes of their operations; a group sets the rest. */
+export const sessionGet = sessionEndpoint("GET")
+export const sessionPost = sessionEndpoint("POST")
+export const sessionPut = sessionEndpoint("PUT")
+export const sessionPatch = sessionEndpoint("PATCH")
+export const sessionDelete = sessionEndpoint("DELETE")
