@@ -1,16 +1,17 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
-import { errorSchema, ServiceUnavailable } from "../errors/Errors.ts"
+import type { Schema } from "effect"
 import { NoQuery } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 
-/** A group of operations of a signed-in person. */
-export const sessionGroup = <const Name extends string>(name: Name, description: string) =>
-  HttpApiGroup.make(name)
-    .addError(errorSchema(ServiceUnavailable))
-    .middleware(SessionAuthentication)
-    .annotate(OpenApi.Description, description)
+/** A group of operations of a signed-in person, with the errors that each of them has. */
+export const sessionGroup = <const Name extends string, E, I>(
+  name: Name,
+  description: string,
+  errors: Schema.Schema<E, I>
+) =>
+  HttpApiGroup.make(name).addError(errors).middleware(SessionAuthentication).annotate(OpenApi.Description, description)
 
 /** The security of operations that accept a person's session and no key, for the OpenAPI document. */
 const bySession = { security: [{ session: [] }] }

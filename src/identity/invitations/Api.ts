@@ -60,7 +60,11 @@ export const CreateInvitation = strict(
 const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
 
 /** Invitations of the signed-in person's organization. */
-export class InvitationsApi extends sessionGroup("invitations", "Open invitations to the organization")
+export class InvitationsApi extends sessionGroup(
+  "invitations",
+  "Open invitations to the organization",
+  errorSchemas(PermissionDenied, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
     sessionPost("create", "/identity/invitations", "Invite a person by e-mail")
       .setPayload(CreateInvitation)
@@ -75,8 +79,7 @@ export class InvitationsApi extends sessionGroup("invitations", "Open invitation
     sessionDelete("revoke", "/identity/invitations/:id", "Revoke an open invitation")
       .setPath(InvitationPath)
       .addError(errorSchema(ResourceNotFound))
-  )
-  .addError(errorSchemas(PermissionDenied, OrganizationAccessDenied)) {}
+  ) {}
 
 /** The invited person's operations. They need no credential but the mailed token. */
 export class InvitationApi extends HttpApiGroup.make("invitation")

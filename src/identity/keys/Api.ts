@@ -8,6 +8,7 @@ import {
   OrganizationAccessDenied,
   PermissionDenied,
   ResourceNotFound,
+  ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import { Instant } from "../../kit/Instant.ts"
@@ -54,7 +55,11 @@ export type CreateApiKey = typeof CreateApiKey.Type
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 
 /** API keys of the signed-in person's organization (contract 2.1 to 2.6). */
-export class KeysApi extends sessionGroup("apiKeys", "API keys of the organization")
+export class KeysApi extends sessionGroup(
+  "apiKeys",
+  "API keys of the organization",
+  errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
     sessionPost("create", "/identity/api-keys", "Create an API key, shown only this once")
       .setPayload(CreateApiKey)
@@ -75,5 +80,4 @@ export class KeysApi extends sessionGroup("apiKeys", "API keys of the organizati
       .setPath(KeyPath)
       .addError(errorSchema(ResourceNotFound))
       .annotate(OpenApi.Description, "From then on, requests with the key are refused.")
-  )
-  .addError(errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied)) {}
+  ) {}

@@ -2,11 +2,11 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
-  errorSchema,
   errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
-  ResourceNotFound
+  ResourceNotFound,
+  ServiceUnavailable
 } from "../../errors/Errors.ts"
 import { BooleanFromQuery, optional, strict } from "../../kit/Request.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
@@ -49,7 +49,11 @@ export const MemberKeys = strict(
 const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
 /** The members of the signed-in person's organization (contract 2.7, 2.8). */
-export class MembersApi extends sessionGroup("members", "Members of the organization, their roles and workspaces")
+export class MembersApi extends sessionGroup(
+  "members",
+  "Members of the organization, their roles and workspaces",
+  errorSchemas(OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
     sessionGet("list", "/identity/members", "List members, in the order in which they joined").addSuccess(MemberList)
   )
@@ -74,5 +78,4 @@ export class MembersApi extends sessionGroup("members", "Members of the organiza
         OpenApi.Description,
         "Every member but the last owner may leave; others are removed by those who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` keeps the keys."
       )
-  )
-  .addError(errorSchema(OrganizationAccessDenied)) {}
+  ) {}

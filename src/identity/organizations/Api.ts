@@ -7,7 +7,8 @@ import {
   OrganizationAccessDenied,
   OrganizationAlreadyExists,
   OrganizationNotEmpty,
-  PermissionDenied
+  PermissionDenied,
+  ServiceUnavailable
 } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { strict } from "../../kit/Request.ts"
@@ -47,7 +48,11 @@ const OrganizationPath = Schema.Struct({
 })
 
 /** Organizations of people: creating (contract 14.3), renaming and closing them. */
-export class OrganizationsApi extends sessionGroup("organizations", "Organizations of signed-in people")
+export class OrganizationsApi extends sessionGroup(
+  "organizations",
+  "Organizations of signed-in people",
+  errorSchema(ServiceUnavailable)
+)
   .add(
     sessionPost("create", "/identity/organizations", "Create an organization, with both of its workspaces")
       .setPayload(CreateOrganization)

@@ -6,6 +6,7 @@ import {
   errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
+  ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import { strict } from "../../kit/Request.ts"
@@ -43,7 +44,11 @@ export const writtenReturnUrls = ({ cancelUrl, successUrl }: SetReturnUrls): Set
 })
 
 /** The pages that payers of the signed-in person's organization return to (contract 4.3). */
-export class ReturnUrlsApi extends sessionGroup("returnUrls", "Pages that payers return to from checkout")
+export class ReturnUrlsApi extends sessionGroup(
+  "returnUrls",
+  "Pages that payers return to from checkout",
+  errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
     sessionGet("get", "/identity/return-urls", "Read the selected environment's return URLs").addSuccess(
       ReturnUrlsRecord
@@ -58,5 +63,4 @@ export class ReturnUrlsApi extends sessionGroup("returnUrls", "Pages that payers
         OpenApi.Description,
         "For owners and admins. Replaces both, for checkout sessions that are created from then on; null means the operator's page. In production they must be https. A page confirms nothing: whoever knows its address can open it."
       )
-  )
-  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied)) {}
+  ) {}

@@ -1,7 +1,7 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
-import { errorSchema, ResourceNotFound, WorkspaceAccessRequired } from "../../errors/Errors.ts"
+import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { strict } from "../../kit/Request.ts"
 import { Permission } from "../keys/Permissions.ts"
@@ -56,7 +56,11 @@ export const SelectWorkspace = strict(
 )
 
 /** The session of a signed-in person, and its selected workspace (contract 2.2, 2.8). */
-export class SessionApi extends sessionGroup("session", "The session of a signed-in person")
+export class SessionApi extends sessionGroup(
+  "session",
+  "The session of a signed-in person",
+  errorSchema(ServiceUnavailable)
+)
   .add(sessionGet("get", "/identity/session", "Read who is signed in, and where").addSuccess(SignedIn))
   .add(
     sessionDelete("end", "/identity/session", "Sign out").annotate(

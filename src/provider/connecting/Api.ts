@@ -10,6 +10,7 @@ import {
   PermissionDenied,
   RateLimitExceeded,
   ResourceNotFound,
+  ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
@@ -104,7 +105,11 @@ export const DisconnectAccount = strict(
 )
 
 /** The provider account of the selected workspace's environment (contract 1.5). */
-export class AccountConnectionApi extends sessionGroup("accountConnection", "Connecting the provider account")
+export class AccountConnectionApi extends sessionGroup(
+  "accountConnection",
+  "Connecting the provider account",
+  errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
     sessionGet("get", "/identity/account", "Read how the selected environment's provider account is connected")
       .addSuccess(AccountConnectionRecord)
@@ -146,5 +151,4 @@ export class AccountConnectionApi extends sessionGroup("accountConnection", "Con
         OpenApi.Description,
         "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
-  )
-  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied)) {}
+  ) {}
