@@ -41,7 +41,8 @@ import {
   integrationGet,
   integrationGroup,
   integrationPatch,
-  integrationPost
+  integrationPost,
+  keyErrors
 } from "./Integrations.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
@@ -227,6 +228,7 @@ export class EndpointsApi extends integrationGroup("endpoints", "Destinations of
           IntegrationFilterInvalid
         )
       )
+      .addError(keyErrors)
   )
   .add(
     integrationGet("get", "/endpoints/:id", "Read an endpoint")
@@ -240,11 +242,13 @@ export class EndpointsApi extends integrationGroup("endpoints", "Destinations of
       .setPayload(UpdateEndpoint)
       .addSuccess(Endpoint)
       .addError(errorSchemas(ResourceNotFound, IntegrationFilterUnknown, IntegrationFilterInvalid))
+      .addError(keyErrors)
   )
   .add(
     integrationDelete("delete", "/endpoints/:id", "Delete an endpoint")
       .setPath(EndpointPath)
       .addError(errorSchema(ResourceNotFound))
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "Deletes the endpoint for good: its secrets are erased, waiting deliveries end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. An attempt that was about to be made may still begin within 5 seconds of the answer. Its deliveries and skipped events stay readable under its id."
@@ -255,6 +259,7 @@ export class EndpointsApi extends integrationGroup("endpoints", "Destinations of
       .setPath(EndpointPath)
       .addSuccess(RotatedEndpoint)
       .addError(errorSchema(ResourceNotFound))
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "For 24 hours new events carry two `v1` signatures, one with the new secret and one with the previous. Deliveries that are queued already keep the previous secret, for up to 72 hours; then it is erased. After several rotations within 24 hours, the newest two secrets sign new events. With an `Idempotency-Key`, a repeat after an uncertain answer does not rotate again."
@@ -276,6 +281,7 @@ export class EndpointsApi extends integrationGroup("endpoints", "Destinations of
           TestRateLimitExceeded
         )
       )
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "Only in the sandbox. The event has fictitious data and `test: true`; it is signed and sent like any other, whatever the endpoint's filters. At most 5 new ones per minute and endpoint; a repeat with the same `Idempotency-Key` and type is not a new one."

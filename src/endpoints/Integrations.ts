@@ -26,6 +26,9 @@ const prefix = "/v2/organizations/:organizationId/integrations"
 /** The path of an operation on one endpoint. */
 export const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
+/** The errors of a write's idempotency key, declared after its own. */
+export const keyErrors = errorSchemas(IdempotencyKeyReused, IdempotencyRequestInProgress)
+
 /** The shapes of the operations: reads, and writes that accept an idempotency key. A group sets the rest. */
 
 export const integrationGet = <const Name extends string, const Path extends `/${string}`>(
@@ -46,7 +49,6 @@ const writing =
       .setPath(OrganizationPath)
       .setUrlParams(NoQuery)
       .setHeaders(OptionalIdempotencyHeaders)
-      .addError(errorSchemas(IdempotencyKeyReused, IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, summary)
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import { type HttpApiGroup, HttpServerResponse, OpenApi } from "@effect/platform"
+import { HttpServerResponse, OpenApi } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
@@ -8,7 +8,6 @@ import type { Operation as Declared } from "../contract/Operations.ts"
 import { type ProviderResource, resourceOf } from "../contract/ProviderResources.ts"
 import { isApiError } from "../errors/Errors.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
-import type { OperationHandler, OperationName } from "../kit/Handlers.ts"
 import { canonical, Idempotency } from "../kit/Idempotency.ts"
 import { KeyedHash } from "../kit/KeyedHash.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
@@ -30,7 +29,10 @@ export type Repeats = "derived" | "new"
 /** A tool's additions to its operation. */
 export interface OperationToolOptions {
   readonly name: string
-  /** For the model that chooses among tools; appended to the operation's description. */
+  /**
+   * For the model that chooses among tools; appended to the operation's description. Default: nothing, or of a page, how
+   * to get the next one.
+   */
   readonly advice?: string
   /** Replaces the operation's description, if that is about HTTP. */
   readonly description?: string
@@ -54,7 +56,12 @@ export interface OperationToolOptions {
 /** The context of an operation: its caller, and the services that it uses. */
 type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 
+/** An operation, whatever its request. */
+type Operation = (request: never) => Effect.Effect<unknown, unknown, OperationContext>
+
 type Fields = Readonly<Record<string, unknown>>
+
+const nextPage = "`has_more` says whether there is another page: pass the last id as `starting_after`."
 
 const keyDescription: Readonly<Record<Repeats, string>> = {
   derived:
@@ -96,10 +103,12 @@ const queryFields = ({ urlParamsSchema }: Declared["endpoint"]): Schema.Struct.F
 const answers = ({ successSchema }: Declared["endpoint"], identifier: string): boolean =>
   Option.contains(SchemaAST.getIdentifierAnnotation(successSchema.ast), identifier)
 
-const isPage = (endpoint: Declared["endpoint"]): boolean => answers(endpoint, "ProviderPage")
+const isPage = ({ successSchema: { ast } }: Declared["endpoint"]): boolean =>
+  SchemaAST.isTypeLiteral(ast) && ast.propertySignatures.some(({ name }) => name === "has_more")
 
 /** Whether it returns the provider's objects, of which the contract describes more than the schema. */
-const isProviders = (endpoint: Declared["endpoint"]): boolean => isPage(endpoint) || answers(endpoint, "ProviderObject")
+const isProviders = (endpoint: Declared["endpoint"]): boolean =>
+  answers(endpoint, "ProviderPage") || answers(endpoint, "ProviderObject")
 
 /** A provider's field in an answer. Also accepts null, so that no change at the provider makes an answer fail. */
 const orNull = (field: unknown): object => {
@@ -155,22 +164,11 @@ export const derivedKey = (
 
 const operationTool =
   (services: Context.Context<Exclude<OperationContext, Principal> | KeyedHash>) =>
-  <Group extends HttpApiGroup.HttpApiGroup.Any & { readonly identifier: string }, Name extends OperationName<Group>>(
-    { identifier }: Group,
-    operation: Name,
-    run: OperationHandler<Group, Name, OperationContext>,
-    options: OperationToolOptions
-  ): Tool => {
+  (group: string, operation: string, run: Operation, options: OperationToolOptions): Tool => {
     const keyedHash = Context.get(services, KeyedHash)
-    const {
-      advice,
-      destructive = false,
-      idName = "id",
-      name,
-      openWorld: openWorldHint = true,
-      repeats = "new"
-    } = options
-    const { description, endpoint, permission, title: summary } = declarationOf(identifier, operation)
+    const { destructive = false, idName = "id", name, openWorld: openWorldHint = true, repeats = "new" } = options
+    const { description, endpoint, permission, title: summary } = declarationOf(group, operation)
+    const advice = options.advice ?? (isPage(endpoint) ? nextPage : "")
     const title = options.title ?? summary
     const reads = endpoint.method === "GET"
     const query = queryFields(endpoint)
@@ -199,8 +197,8 @@ const operationTool =
         urlParams: pick(isParameter),
         payload: pick((name) => !isId(name) && !isParameter(name)),
         headers: { "idempotency-key": key }
-      } as Parameters<OperationHandler<Group, Name>>[0]
-      return run(request).pipe(
+      }
+      return run(request as never).pipe(
         Effect.provide(services),
         Effect.provideService(Principal, principal),
         // The API as a whole declares the platform's decode error, which no handler raises
@@ -235,9 +233,7 @@ const operationTool =
     return makeTool({
       name,
       title,
-      description: [`${title}.`, options.description ?? description, advice ?? ""]
-        .filter((said) => said !== "")
-        .join(" "),
+      description: [`${title}.`, options.description ?? description, advice].filter((said) => said !== "").join(" "),
       permission,
       annotations,
       input: inputOf(
@@ -246,9 +242,7 @@ const operationTool =
         Option.isSome(endpoint.headersSchema) ? repeats : undefined
       ),
       output: Schema.make<unknown, unknown>((options.output ?? endpoint.successSchema).ast),
-      ...(isProviders(endpoint)
-        ? { outputSchema: answerSchema(resourceOf(identifier, operation), isPage(endpoint)) }
-        : {}),
+      ...(isProviders(endpoint) ? { outputSchema: answerSchema(resourceOf(group, operation), isPage(endpoint)) } : {}),
       run: (principal, args) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
           ? callFromLast(principal, args)
@@ -287,8 +281,28 @@ const inputOf = (
   return Schema.make(Object.keys(around.fields).length === 0 ? NoArguments.ast : around.ast)
 }
 
-/** Creates tools from operations, with the services that any of them needs except its caller. */
-export const makeOperationTool = Effect.map(
+const makeOperationTool = Effect.map(
   Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
   (context) => operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context))
 )
+
+/** The tools of one operation: one that is only named, one that adds something, or several. */
+type OperationTools = string | OperationToolOptions | ReadonlyArray<OperationToolOptions>
+
+const optionsOf = (tools: OperationTools): ReadonlyArray<OperationToolOptions> => {
+  if (typeof tools === "string") return [{ name: tools }]
+  return "name" in tools ? [tools] : tools
+}
+
+/** Creates the tools of a group's operations, with the services that any of them needs except its caller. */
+export const operationTools = <Operations extends Readonly<Record<string, Operation>>, E, R>(
+  { identifier }: { readonly identifier: string },
+  handlers: Effect.Effect<Operations, E, R>,
+  tools: { readonly [Name in keyof Operations]?: OperationTools }
+) =>
+  Effect.zipWith(makeOperationTool, handlers, (tool, operations) =>
+    Object.entries<OperationTools | undefined>(tools).flatMap(([name, given = []]) => {
+      const run = operations[name]
+      return run === undefined ? [] : optionsOf(given).map((options) => tool(identifier, name, run, options))
+    })
+  )

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
-import { makePaymentTools } from "./PaymentTools.ts"
+import { paymentTools } from "./PaymentTools.ts"
 import type { Tool } from "./Tool.ts"
-import { makeWebhookTools } from "./WebhookTools.ts"
+import { webhookTools } from "./WebhookTools.ts"
 
 /** Every tool of the tool server, by its name (contract 5.7). */
 export type Tools = ReadonlyMap<string, Tool>
 
 /** Creates the tools once; what a caller sees of them depends on its permissions and its connection. */
 export const makeTools = Effect.map(
-  Effect.all([makePaymentTools, makeWebhookTools]),
+  Effect.all([...paymentTools, ...webhookTools]),
   (groups): Tools => new Map(groups.flat().map((tool) => [tool.name, tool]))
 )

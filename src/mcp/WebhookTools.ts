@@ -12,8 +12,7 @@ import { Endpoints } from "../endpoints/Endpoints.ts"
 import { DeletedEndpoint, endpointsHandlers } from "../endpoints/Http.ts"
 import { eventTypes } from "../events/Catalog.ts"
 import { strict } from "../kit/Request.ts"
-import { makeOperationTool } from "./OperationTool.ts"
-import { nextPage } from "./PaymentTools.ts"
+import { operationTools } from "./OperationTool.ts"
 import { makeTool, NoArguments } from "./Tool.ts"
 
 /** Tools for webhook destinations, their events and deliveries (contract 5.7, 9.10). */
@@ -46,36 +45,37 @@ const makeEndpointLists = Effect.map(Endpoints, (endpoints) => [
   })
 ])
 
-const makeEndpointTools = Effect.gen(function* () {
-  const tool = yield* makeOperationTool
-  const endpoints = yield* endpointsHandlers
-  return [
-    tool(EndpointsApi, "create", endpoints.create, {
+export const webhookTools = [
+  makeEndpointLists,
+  operationTools(EndpointsApi, endpointsHandlers, {
+    create: {
       name: "create_webhook_endpoint",
       description:
         "It is active, and signed events are sent to it. The answer holds its signing secret, `signingSecret`, and the same as Standard Webhooks libraries take it, `standardWebhooksSecret`. Both are shown only this once: give them to those who verify the events, and to nobody else."
-    }),
-    tool(EndpointsApi, "update", endpoints.update, {
-      ...endpoint,
-      name: "set_webhook_endpoint_active",
-      title: "Pause or activate a webhook endpoint",
-      description:
-        "`active: false`: no new events are queued for it, what is queued already is still sent. `active: true`: new events are matched from now on.",
-      body: strict(
-        Schema.Struct({ active: Schema.Boolean.annotations({ description: "true activates, false pauses" }) })
-      ),
-      destructive: true,
-      idempotent: true
-    }),
-    tool(EndpointsApi, "update", endpoints.update, {
-      ...endpoint,
-      name: "update_webhook_endpoint",
-      description:
-        "Absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
-      destructive: true,
-      idempotent: true
-    }),
-    tool(EndpointsApi, "delete", endpoints.delete, {
+    },
+    update: [
+      {
+        ...endpoint,
+        name: "set_webhook_endpoint_active",
+        title: "Pause or activate a webhook endpoint",
+        description:
+          "`active: false`: no new events are queued for it, what is queued already is still sent. `active: true`: new events are matched from now on.",
+        body: strict(
+          Schema.Struct({ active: Schema.Boolean.annotations({ description: "true activates, false pauses" }) })
+        ),
+        destructive: true,
+        idempotent: true
+      },
+      {
+        ...endpoint,
+        name: "update_webhook_endpoint",
+        description:
+          "Absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
+        destructive: true,
+        idempotent: true
+      }
+    ],
+    delete: {
       ...endpoint,
       name: "delete_webhook_endpoint",
       description:
@@ -83,100 +83,85 @@ const makeEndpointTools = Effect.gen(function* () {
       output: DeletedEndpoint,
       destructive: true,
       idempotent: true
-    }),
-    tool(EndpointsApi, "skipped", endpoints.skipped, {
+    },
+    skipped: {
       ...endpoint,
       name: "list_skipped_webhook_events",
       description:
         "Each is as it would have been sent. They have no deliveries, so they can't be re-sent: the receiver takes them from here.",
       advice: "`has_more` says whether there is another page: pass the last `eventId` as `starting_after`."
-    }),
-    tool(EndpointsApi, "test", endpoints.test, {
+    },
+    test: {
       ...sends,
       name: "send_webhook_test_event",
       description:
         "Queues an event with `test: true` and fictitious data, of a type that the endpoint subscribes to. Only for active endpoints in the sandbox, at most 5 new ones per minute and endpoint. It proves nothing about any payment. Check the result with get_webhook_delivery and the `id` of the answer."
-    }),
-    tool(EndpointsApi, "rotateSecret", endpoints.rotateSecret, {
+    },
+    rotateSecret: {
       ...endpoint,
       name: "rotate_webhook_secret",
       description:
         "It is shown only this once as `signingSecret`, and as `standardWebhooksSecret` in the form of Standard Webhooks libraries. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
       destructive: true
-    })
-  ]
-})
-
-const makeDeliveryTools = Effect.gen(function* () {
-  const tool = yield* makeOperationTool
-  const deliveries = yield* deliveriesHandlers
-  const recoveries = yield* recoveriesHandlers
-  const events = yield* eventsHandlers
-  const replays = yield* eventReplaysHandlers
-  return [
-    tool(DeliveriesApi, "list", deliveries.list, {
+    }
+  }),
+  operationTools(DeliveriesApi, deliveriesHandlers, {
+    list: {
       ...endpoint,
       name: "list_webhook_deliveries",
       description:
-        "Each with its state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code.",
-      advice: nextPage
-    }),
-    tool(DeliveriesApi, "get", deliveries.get, {
-      name: "get_webhook_delivery",
-      idName: "deliveryId",
-      openWorld: false
-    }),
-    tool(DeliveriesApi, "retry", deliveries.retry, {
+        "Each with its state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code."
+    },
+    get: { name: "get_webhook_delivery", idName: "deliveryId", openWorld: false },
+    retry: {
       name: "retry_webhook_delivery",
       idName: "deliveryId",
       description:
         "Queues it for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards."
-    }),
-    tool(RecoveriesApi, "start", recoveries.start, {
+    }
+  }),
+  operationTools(RecoveriesApi, recoveriesHandlers, {
+    start: {
       ...sends,
       name: "recover_webhook_endpoint",
       description:
         "Queues each for one more attempt, in the background, except test events; `since` is at most 72 hours back. Only do this once the endpoint works again. An endpoint has one running recovery: a repeated call returns it. Follow its progress with list_webhook_recoveries."
-    }),
-    tool(RecoveriesApi, "list", recoveries.list, {
+    },
+    list: {
       ...endpoint,
       name: "list_webhook_recoveries",
       description:
-        "Each says how many deliveries had failed, how many were queued again or could not be, and whether it is finished.",
-      advice: nextPage
-    }),
-    tool(EventsApi, "list", events.list, {
+        "Each says how many deliveries had failed, how many were queued again or could not be, and whether it is finished."
+    }
+  }),
+  operationTools(EventsApi, eventsHandlers, {
+    list: {
       name: "list_webhook_events",
       openWorld: false,
       description:
-        "Whether or not they were delivered to anybody: what happened, with the event that is sent. If a `type` is rare in a long history, give the time too.",
-      advice: nextPage
-    }),
-    tool(EventsApi, "get", events.get, { name: "get_webhook_event", idName: "eventId", openWorld: false }),
-    tool(EventReplaysApi, "start", replays.start, {
+        "Whether or not they were delivered to anybody: what happened, with the event that is sent. If a `type` is rare in a long history, give the time too."
+    },
+    get: { name: "get_webhook_event", idName: "eventId", openWorld: false }
+  }),
+  operationTools(EventReplaysApi, eventReplaysHandlers, {
+    start: {
       ...sends,
       name: "replay_webhook_events",
       description:
         "The endpoint must be active. They become new deliveries, whatever happened to them before, oldest first, in the background: for an endpoint that is new, or lost what it had received. To re-send only what failed, use recover_webhook_endpoint. The consumer sees the same event ids again. An endpoint has one running replay. Follow its progress with list_webhook_replays."
-    }),
-    tool(EventReplaysApi, "list", replays.list, {
+    },
+    list: {
       ...endpoint,
       name: "list_webhook_replays",
-      description: "Each says how far it is, and how many deliveries it has created.",
-      advice: nextPage
-    }),
-    tool(EventReplaysApi, "cancel", replays.cancel, {
+      description: "Each says how far it is, and how many deliveries it has created."
+    },
+    cancel: {
       ...endpoint,
       name: "cancel_webhook_replay",
       description:
         "It creates no more deliveries, and those that it has created are sent. One that has ended stays as it is.",
       destructive: true,
       idempotent: true
-    })
-  ]
-})
-
-export const makeWebhookTools = Effect.map(
-  Effect.all([makeEndpointLists, makeEndpointTools, makeDeliveryTools]),
-  (tools) => tools.flat()
-)
+    }
+  })
+]

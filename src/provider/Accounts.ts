@@ -15,7 +15,7 @@ import { revokedAtProvider } from "./Disconnection.ts"
 import { makePlatforms } from "./Platforms.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
-import type { AccountAccessRevoked, ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
+import type { AccountAccessRevoked, AccountFailure, ProviderCallFailure } from "./ProviderErrors.ts"
 
 /** The account can't be linked; nothing was changed. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
@@ -62,6 +62,26 @@ interface Reported {
   readonly reading: string
   /** The database's time before the provider was called. */
   readonly begunAt: Date
+}
+
+/** A link to store. */
+interface NewLink {
+  readonly tenant: Tenant
+  readonly accountId: string
+  readonly hadPayments: boolean
+  readonly reported: Reported
+  readonly author: Author
+  readonly linkedBy: LinkedBy
+}
+
+interface LinkOptions<Refused> {
+  /** Default: the operator. */
+  readonly linkedBy?: LinkedBy
+  /**
+   * Runs in the linking transaction, after the provider has answered, which can take minutes. If it fails, nothing is
+   * changed. Default: no check.
+   */
+  readonly mayStill?: Effect.Effect<void, Refused | SqlError.SqlError>
 }
 
 /** The author of links that the service creates at a local start. */
@@ -140,14 +160,7 @@ const make = Effect.gen(function* () {
    * Stores a link; run it in a transaction. An organization's links are serialized: of several at once, the first is
    * recorded and the others find it done.
    */
-  const store = Effect.fnUntraced(function* (
-    tenant: Tenant,
-    accountId: string,
-    hadPayments: boolean,
-    reported: Reported,
-    author: Author,
-    linkedBy: LinkedBy
-  ) {
+  const store = Effect.fnUntraced(function* ({ accountId, author, hadPayments, linkedBy, reported, tenant }: NewLink) {
     // The account's own row can't be locked before it exists, so lock the organization's
     yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${tenant.organizationId} FOR NO KEY UPDATE`
     const [before] = yield* sql<{ accountId: string; connected: boolean }>`
@@ -214,8 +227,7 @@ const make = Effect.gen(function* () {
     tenant: Tenant,
     accountId: string,
     author: Author = localOperator,
-    linkedBy: LinkedBy = "operator",
-    mayStill: Effect.Effect<void, Refused | SqlError.SqlError> = Effect.void
+    { linkedBy = "operator", mayStill = Effect.void }: LinkOptions<Refused> = {}
   ) {
     const account = { environment: tenant.environment, accountId }
     const reported = yield* Effect.tapErrorTag(readStatus(account), "AccountAccessRevoked", ({ cause }) =>
@@ -227,7 +239,7 @@ const make = Effect.gen(function* () {
       Effect.all([
         mayStill,
         Effect.transposeMapOption(platformId, (id) => platforms.record(tenant.environment, id))
-      ]).pipe(Effect.zipRight(store(tenant, accountId, hadPayments, reported, author, linkedBy)))
+      ]).pipe(Effect.zipRight(store({ tenant, accountId, hadPayments, reported, author, linkedBy })))
     ).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
@@ -304,7 +316,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     readonly use: <A>(
       tenant: Tenant,
       call: (account: ConnectedAccount) => ProviderCall<A>
-    ) => Effect.Effect<A, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+    ) => Effect.Effect<A, AccountFailure>
     /**
      * Links an account after reading it at the provider, and records whether it had payments before. This is the only
      * way to reconnect a disconnected account. The account replaces a disconnected one, never a connected one.
@@ -315,16 +327,12 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      * link no longer count, whenever they are reported. Audited if it connects the account, once if several requests do
      * so at once. The organization must exist. The platform is recorded as well; fails with
      * `provider_permission_denied` if the key belongs to another platform than the connected accounts.
-     *
-     * `mayStill` runs in the linking transaction, after the provider has answered, which can take minutes. If it fails,
-     * nothing is changed. Default: no check.
      */
     readonly link: <Refused extends PermissionDenied = never>(
       tenant: Tenant,
       accountId: string,
       author?: Author,
-      linkedBy?: LinkedBy,
-      mayStill?: Effect.Effect<void, Refused | SqlError.SqlError>
+      options?: LinkOptions<Refused>
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable | Refused>
     /**
      * Disconnects the tenant's account here. Returns whether the platform's access at the provider must still be ended,

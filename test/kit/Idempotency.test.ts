@@ -84,12 +84,14 @@ const endLease = ({ key }: IdempotentOperation<unknown>) =>
 onSharedService("an operation under an idempotency key", (it) => {
   it.effect("is refused as reused for another operation or other parameters, while running and after", () =>
     Effect.gen(function* () {
-      const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2] } })
+      const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2], at: new Date(0) } })
       const others: ReadonlyArray<IdempotentOperation<unknown>> = [
         { ...operation, operation: "things.update" },
-        ...[{ a: 1, b: [2, 1] }, { a: "1", b: [1, 2] }, { a: 1 }, { a: 1, b: [1, 2], c: null }, null, [], ""].map(
-          (parameters) => ({ ...operation, parameters })
-        )
+        ...[{ b: [2, 1] }, { a: "1" }, { b: undefined }, { c: null }, { at: new Date(1) }].map((changed) => ({
+          ...operation,
+          parameters: { a: 1, b: [1, 2], at: new Date(0), ...changed }
+        })),
+        ...[null, [], ""].map((parameters) => ({ ...operation, parameters }))
       ]
       const expectReused = Effect.forEach(others, (other) =>
         Effect.gen(function* () {

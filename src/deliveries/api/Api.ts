@@ -1,6 +1,12 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { EndpointPath, integrationGet, integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
+import {
+  EndpointPath,
+  integrationGet,
+  integrationGroup,
+  integrationPost,
+  keyErrors
+} from "../../endpoints/Integrations.ts"
 import {
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
@@ -128,6 +134,7 @@ export class DeliveriesApi extends integrationGroup(
       .setPath(DeliveryPath)
       .addSuccess(Delivery)
       .addError(errorSchemas(DeliveryNotFailed, EndpointDeleted, DeliveryRetryLimitReached, DeliveryWindowExpired))
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. It is signed with the secrets of its creation."

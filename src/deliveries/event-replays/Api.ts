@@ -1,6 +1,12 @@
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { EndpointPath, integrationGet, integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
+import {
+  EndpointPath,
+  integrationGet,
+  integrationGroup,
+  integrationPost,
+  keyErrors
+} from "../../endpoints/Integrations.ts"
 import {
   EndpointDeleted,
   EndpointPaused,
@@ -43,6 +49,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .setPayload(StartEventReplay)
       .addSuccess(withStatus(202, EventReplay))
       .addError(errorSchemas(EndpointDeleted, EndpointPaused, EventTypeNotSubscribed, ReplayInProgress))
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "Whatever became of them before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters as they are then. In the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
@@ -63,6 +70,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
     integrationPost("cancel", "/endpoints/:id/replays/:replayId/cancel", "Cancel a replay")
       .setPath(ReplayPath)
       .addSuccess(EventReplay)
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "It creates no more deliveries; those that it has created are sent. One that has ended stays as it is."

@@ -1,6 +1,12 @@
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { EndpointPath, integrationGet, integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
+import {
+  EndpointPath,
+  integrationGet,
+  integrationGroup,
+  integrationPost,
+  keyErrors
+} from "../../endpoints/Integrations.ts"
 import {
   EndpointDeleted,
   errorSchema,
@@ -76,6 +82,7 @@ export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of a
       .setPayload(StartRecovery)
       .addSuccess(withStatus(202, Recovery))
       .addError(errorSchemas(EndpointDeleted, RecoveryInProgress))
+      .addError(keyErrors)
       .annotate(
         OpenApi.Description,
         "Under the conditions of a single re-send, in the background, except synthetic tests. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."

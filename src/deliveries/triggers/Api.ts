@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { integrationGroup, integrationPost } from "../../endpoints/Integrations.ts"
+import { integrationGroup, integrationPost, keyErrors } from "../../endpoints/Integrations.ts"
 import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { described, IdempotencyHeaders, strict } from "../../kit/Request.ts"
@@ -20,6 +20,7 @@ export class EventTriggersApi extends integrationGroup("eventTriggers", "Events 
     .setPayload(TriggerEvent)
     .addSuccess(TriggeredEvent)
     .addError(errorSchemas(TestEnvironmentRequired, ProviderAccountNotConnected))
+    .addError(keyErrors)
     .annotate(
       OpenApi.Description,
       "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."

@@ -15,8 +15,8 @@ import {
 } from "../../errors/Errors.ts"
 import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../kit/Request.ts"
 import { RedemptionLimit } from "../AddressLimit.ts"
-import { SessionAuthentication } from "../Authentication.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { SignedIn } from "../sign-in/SessionApi.ts"
 import { LinkPage, RedeemToken } from "../sign-in/SignInApi.ts"
 
@@ -58,34 +58,26 @@ export const CreateInvitation = strict(
 const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
 
 /** Invitations of the signed-in person's organization. */
-export class InvitationsApi extends HttpApiGroup.make("invitations")
+export class InvitationsApi extends sessionGroup(
+  "invitations",
+  "Open invitations to the organization",
+  errorSchemas(PermissionDenied, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.post("create", "/identity/invitations")
-      .setUrlParams(NoQuery)
+    sessionPost("create", "/identity/invitations", "Invite a person by e-mail")
       .setPayload(CreateInvitation)
       .addSuccess(withStatus(201, Invitation))
-      .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
         "Mails a link that works once, within 7 days, and replaces an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; all organizations that neither have an account linked by the operator nor take real payments together send one mailbox at most 20 in a day."
       )
   )
+  .add(sessionGet("list", "/identity/invitations", "List open invitations, newest first").addSuccess(InvitationList))
   .add(
-    HttpApiEndpoint.get("list", "/identity/invitations")
-      .setUrlParams(NoQuery)
-      .addSuccess(InvitationList)
-      .annotate(OpenApi.Summary, "List open invitations, newest first")
-  )
-  .add(
-    HttpApiEndpoint.del("revoke", "/identity/invitations/:id")
+    sessionDelete("revoke", "/identity/invitations/:id", "Revoke an open invitation")
       .setPath(InvitationPath)
-      .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(OpenApi.Summary, "Revoke an open invitation")
-  )
-  .addError(errorSchemas(PermissionDenied, OrganizationAccessDenied, ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "Open invitations to the organization") {}
+  ) {}
 
 /** The invited person's operations. They need no credential but the mailed token. */
 export class InvitationApi extends HttpApiGroup.make("invitation")

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { PrintableText, Uuid } from "../../bounds/Text.ts"
 import {
@@ -12,9 +12,9 @@ import {
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
 import { Instant } from "../../kit/Instant.ts"
-import { CreatedAt, described, NoQuery, optional, strict, uniqueArray, withStatus } from "../../kit/Request.ts"
-import { SessionAuthentication } from "../Authentication.ts"
+import { CreatedAt, described, optional, strict, uniqueArray, withStatus } from "../../kit/Request.ts"
 import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { Grant, grants } from "./Permissions.ts"
 
 /** An API key as it is shown: never the key itself (contract 2.1). */
@@ -64,33 +64,29 @@ export type CreateApiKey = typeof CreateApiKey.Type
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 
 /** API keys of the signed-in person's organization (contract 2.1 to 2.6). */
-export class KeysApi extends HttpApiGroup.make("apiKeys")
+export class KeysApi extends sessionGroup(
+  "apiKeys",
+  "API keys of the organization",
+  errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.post("create", "/identity/api-keys")
-      .setUrlParams(NoQuery)
+    sessionPost("create", "/identity/api-keys", "Create an API key, shown only this once")
       .setPayload(CreateApiKey)
       .addSuccess(withStatus(201, CreatedApiKey))
       .addError(errorSchema(ApiKeyLimitReached))
-      .annotate(OpenApi.Summary, "Create an API key, shown only this once")
       .annotate(
         OpenApi.Description,
         "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read` and `customers:read`. It is revoked when its creator is removed or may no longer give it, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
       )
   )
   .add(
-    HttpApiEndpoint.get("list", "/identity/api-keys")
-      .setUrlParams(NoQuery)
-      .addSuccess(ApiKeyList)
-      .annotate(OpenApi.Summary, "List the selected environment's keys, newest first")
+    sessionGet("list", "/identity/api-keys", "List the selected environment's keys, newest first").addSuccess(
+      ApiKeyList
+    )
   )
   .add(
-    HttpApiEndpoint.del("revoke", "/identity/api-keys/:id")
+    sessionDelete("revoke", "/identity/api-keys/:id", "Revoke a key of the selected environment")
       .setPath(KeyPath)
-      .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(OpenApi.Summary, "Revoke a key of the selected environment")
       .annotate(OpenApi.Description, "From then on, requests with the key are refused.")
-  )
-  .addError(errorSchemas(PermissionDenied, WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "API keys of the organization") {}
+  ) {}

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
@@ -8,9 +8,9 @@ import {
   ResourceNotFound,
   ServiceUnavailable
 } from "../../errors/Errors.ts"
-import { BooleanFromQuery, described, NoQuery, optional, strict } from "../../kit/Request.ts"
-import { SessionAuthentication } from "../Authentication.ts"
+import { BooleanFromQuery, described, optional, strict } from "../../kit/Request.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionDelete, sessionGet, sessionGroup, sessionPatch } from "../SessionEndpoints.ts"
 
 export const Member = Schema.Struct({
   personId: described(Schema.UUID, "The person's UUID, as the audit log names them"),
@@ -48,37 +48,33 @@ export const MemberKeys = strict(
 const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
 /** The members of the signed-in person's organization (contract 2.7, 2.8). */
-export class MembersApi extends HttpApiGroup.make("members")
+export class MembersApi extends sessionGroup(
+  "members",
+  "Members of the organization, their roles and workspaces",
+  errorSchemas(OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.get("list", "/identity/members")
-      .setUrlParams(NoQuery)
-      .addSuccess(MemberList)
-      .annotate(OpenApi.Summary, "List members, in the order in which they joined")
+    sessionGet("list", "/identity/members", "List members, in the order in which they joined").addSuccess(MemberList)
   )
   .add(
-    HttpApiEndpoint.patch("update", "/identity/members/:personId")
+    sessionPatch("update", "/identity/members/:personId", "Change a member's role and access to workspaces")
       .setPath(MemberPath)
       .setUrlParams(MemberKeys)
       .setPayload(UpdateMember)
       .addSuccess(Member)
       .addError(errorSchemas(PermissionDenied, ResourceNotFound))
-      .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
       .annotate(
         OpenApi.Description,
         "Owners change everybody, admins developers and viewers; only owners appoint owners and admins. The last owner stays an owner. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked if they could no longer create them; `keep_keys` keeps the keys."
       )
   )
   .add(
-    HttpApiEndpoint.del("remove", "/identity/members/:personId")
+    sessionDelete("remove", "/identity/members/:personId", "Remove a member, or leave")
       .setPath(MemberPath)
       .setUrlParams(MemberKeys)
       .addError(errorSchemas(PermissionDenied, ResourceNotFound))
-      .annotate(OpenApi.Summary, "Remove a member, or leave")
       .annotate(
         OpenApi.Description,
         "Every member but the last owner may leave; others are removed by those who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` keeps the keys."
       )
-  )
-  .addError(errorSchemas(OrganizationAccessDenied, ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}
+  ) {}

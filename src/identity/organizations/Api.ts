@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import {
@@ -11,9 +11,9 @@ import {
   ServiceUnavailable
 } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { described, NoQuery, strict, withStatus } from "../../kit/Request.ts"
-import { SessionAuthentication } from "../Authentication.ts"
+import { described, strict, withStatus } from "../../kit/Request.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionDelete, sessionGroup, sessionPatch, sessionPost } from "../SessionEndpoints.ts"
 import { OrganizationName, OrganizationNameShown, organizationNameRule } from "./OrganizationName.ts"
 
 /** Body of `POST /identity/organizations`. */
@@ -51,37 +51,32 @@ const OrganizationPath = Schema.Struct({
 })
 
 /** Organizations of people: creating (contract 14.3), renaming and closing them. */
-export class OrganizationsApi extends HttpApiGroup.make("organizations")
+export class OrganizationsApi extends sessionGroup(
+  "organizations",
+  "Organizations of signed-in people",
+  errorSchema(ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.post("create", "/identity/organizations")
-      .setUrlParams(NoQuery)
+    sessionPost("create", "/identity/organizations", "Create an organization, with both of its workspaces")
       .setPayload(CreateOrganization)
       .addSuccess(withStatus(201, CreatedOrganization))
       .addError(errorSchema(OrganizationAlreadyExists))
-      .annotate(OpenApi.Summary, "Create an organization, with both of its workspaces")
       .annotate(OpenApi.Description, "The signed-in person becomes its owner. A person has one organization.")
   )
   .add(
-    HttpApiEndpoint.patch("rename", "/identity/organizations/:organizationId")
+    sessionPatch("rename", "/identity/organizations/:organizationId", "Rename your organization")
       .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
       .setPayload(RenameOrganization)
       .addSuccess(RenamedOrganization)
       .addError(errorSchemas(OrganizationAccessDenied, PermissionDenied))
-      .annotate(OpenApi.Summary, "Rename your organization")
       .annotate(OpenApi.Description, "Owners only.")
   )
   .add(
-    HttpApiEndpoint.del("close", "/identity/organizations/:organizationId")
+    sessionDelete("close", "/identity/organizations/:organizationId", "Close your organization")
       .setPath(OrganizationPath)
-      .setUrlParams(NoQuery)
       .addError(errorSchemas(OrganizationAccessDenied, OrganizationNotEmpty, PermissionDenied))
-      .annotate(OpenApi.Summary, "Close your organization")
       .annotate(
         OpenApi.Description,
         "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person tries that at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
       )
-  )
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "Organizations of signed-in people") {}
+  ) {}

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { ReturnUrl, writtenReturnUrl } from "../../bounds/ReturnUrl.ts"
 import {
@@ -9,9 +9,9 @@ import {
   ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
-import { described, NoQuery, strict } from "../../kit/Request.ts"
-import { SessionAuthentication } from "../Authentication.ts"
+import { described, strict } from "../../kit/Request.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 
 const Shown = Schema.NullOr(Schema.String)
 
@@ -42,25 +42,23 @@ export const writtenReturnUrls = ({ cancelUrl, successUrl }: SetReturnUrls): Set
 })
 
 /** The pages that payers of the signed-in person's organization return to (contract 4.3). */
-export class ReturnUrlsApi extends HttpApiGroup.make("returnUrls")
+export class ReturnUrlsApi extends sessionGroup(
+  "returnUrls",
+  "Pages that payers return to from checkout",
+  errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.get("get", "/identity/return-urls")
-      .setUrlParams(NoQuery)
-      .addSuccess(ReturnUrlsRecord)
-      .annotate(OpenApi.Summary, "Read the selected environment's return URLs")
+    sessionGet("get", "/identity/return-urls", "Read the selected environment's return URLs").addSuccess(
+      ReturnUrlsRecord
+    )
   )
   .add(
-    HttpApiEndpoint.put("set", "/identity/return-urls")
-      .setUrlParams(NoQuery)
+    sessionPut("set", "/identity/return-urls", "Set the selected environment's return URLs")
       .setPayload(SetReturnUrls)
       .addSuccess(ReturnUrlsRecord)
       .addError(errorSchema(PermissionDenied))
-      .annotate(OpenApi.Summary, "Set the selected environment's return URLs")
       .annotate(
         OpenApi.Description,
         "For owners and admins. Replaces both, for checkout sessions that are created from then on; null means the operator's page. In production they must be https. A page confirms nothing: whoever knows its address can open it."
       )
-  )
-  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "Pages that payers return to from checkout") {}
+  ) {}

@@ -1,13 +1,13 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
 import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
-import { CreatedAt, described, ExpiresAt, NoQuery, strict } from "../../kit/Request.ts"
-import { SessionAuthentication } from "../Authentication.ts"
+import { CreatedAt, described, ExpiresAt, strict } from "../../kit/Request.ts"
 import { Permission } from "../keys/Permissions.ts"
 import { OrganizationNameShown } from "../organizations/OrganizationName.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
+import { sessionDelete, sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 
 /** A session, as its person sees it. */
 export const SignedIn = Schema.Struct({
@@ -70,53 +70,40 @@ export const SelectWorkspace = strict(
 )
 
 /** The session of a signed-in person, and its selected workspace (contract 2.2, 2.8). */
-export class SessionApi extends HttpApiGroup.make("session")
+export class SessionApi extends sessionGroup(
+  "session",
+  "The session of a signed-in person",
+  errorSchema(ServiceUnavailable)
+)
+  .add(sessionGet("get", "/identity/session", "Read who is signed in, and where").addSuccess(SignedIn))
   .add(
-    HttpApiEndpoint.get("get", "/identity/session")
-      .setUrlParams(NoQuery)
-      .addSuccess(SignedIn)
-      .annotate(OpenApi.Summary, "Read who is signed in, and where")
+    sessionDelete("end", "/identity/session", "Sign out").annotate(
+      OpenApi.Description,
+      "The session ends at once, and its cookie is removed."
+    )
   )
   .add(
-    HttpApiEndpoint.del("end", "/identity/session")
-      .setUrlParams(NoQuery)
-      .annotate(OpenApi.Summary, "Sign out")
-      .annotate(OpenApi.Description, "The session ends at once, and its cookie is removed.")
-  )
-  .add(
-    HttpApiEndpoint.put("selectWorkspace", "/identity/session/workspace")
-      .setUrlParams(NoQuery)
+    sessionPut("selectWorkspace", "/identity/session/workspace", "Select the workspace to work in")
       .setPayload(SelectWorkspace)
       .addSuccess(SignedIn)
       .addError(errorSchema(WorkspaceAccessRequired))
-      .annotate(OpenApi.Summary, "Select the workspace to work in")
   )
   .add(
-    HttpApiEndpoint.get("list", "/identity/sessions")
-      .setUrlParams(NoQuery)
+    sessionGet("list", "/identity/sessions", "List your sessions, most recently used first")
       .addSuccess(SessionList)
-      .annotate(OpenApi.Summary, "List your sessions, most recently used first")
       .annotate(
         OpenApi.Description,
         "Sessions that have not ended, at most 100: beyond that, a new sign-in ends the least recently used one."
       )
   )
   .add(
-    HttpApiEndpoint.del("endAll", "/identity/sessions")
-      .setUrlParams(NoQuery)
-      .annotate(OpenApi.Summary, "Sign out everywhere")
-      .annotate(
-        OpenApi.Description,
-        "Ends all of the person's sessions, including this one, and their open sign-in links."
-      )
+    sessionDelete("endAll", "/identity/sessions", "Sign out everywhere").annotate(
+      OpenApi.Description,
+      "Ends all of the person's sessions, including this one, and their open sign-in links."
+    )
   )
   .add(
-    HttpApiEndpoint.del("endOne", "/identity/sessions/:id")
+    sessionDelete("endOne", "/identity/sessions/:id", "End one of your sessions")
       .setPath(SessionPath)
-      .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(OpenApi.Summary, "End one of your sessions")
-  )
-  .addError(errorSchema(ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "The session of a signed-in person") {}
+  ) {}

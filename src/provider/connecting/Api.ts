@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { text } from "../../bounds/Text.ts"
 import {
@@ -13,9 +13,9 @@ import {
   ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../../errors/Errors.ts"
-import { SessionAuthentication } from "../../identity/Authentication.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
-import { described, ExpiresAt, NoQuery, optional, strict } from "../../kit/Request.ts"
+import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../../identity/SessionEndpoints.ts"
+import { described, ExpiresAt, optional, strict } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
@@ -108,56 +108,50 @@ export const DisconnectAccount = strict(
 )
 
 /** The provider account of the selected workspace's environment (contract 1.5). */
-export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
+export class AccountConnectionApi extends sessionGroup(
+  "accountConnection",
+  "Connecting the provider account",
+  errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable)
+)
   .add(
-    HttpApiEndpoint.get("get", "/identity/account")
-      .setUrlParams(NoQuery)
+    sessionGet("get", "/identity/account", "Read how the selected environment's provider account is connected")
       .addSuccess(AccountConnectionRecord)
-      .annotate(OpenApi.Summary, "Read how the selected environment's provider account is connected")
       .annotate(
         OpenApi.Description,
         "For every member who may enter the workspace. Asks the provider, so that the answer is current when its owner comes back from there. `disconnecting` says what disconnecting would mean: events of the account stop, nothing more can be created or paid here, and deliveries that are pending are still made. Checkout sessions that are open and payment links stay open at the provider: whoever pays there still pays the account."
       )
   )
   .add(
-    HttpApiEndpoint.post("startOnboarding", "/identity/account/onboarding")
-      .setUrlParams(NoQuery)
+    sessionPost("startOnboarding", "/identity/account/onboarding", "Connect an account by onboarding, or go on with it")
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
       .addError(
         errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOnboardingUnavailable, RateLimitExceeded)
       )
       .addError(providerErrors)
-      .annotate(OpenApi.Summary, "Connect an account by onboarding, or go on with it")
       .annotate(
         OpenApi.Description,
         "For owners and admins. Creates an account at the provider, links it at once, and returns the URL of its onboarding; if there is one, it is completed instead: an account that waits for its details, one of which more is due, or the former one after it was disconnected. A repeat creates no second account. The provider leads back to `GET /identity/account/return`, or, if the URL has expired or was used, to `GET /identity/account/refresh`. At most 10 times in 10 minutes and 50 times in a day per organization, together with `POST /identity/account/oauth`."
       )
   )
   .add(
-    HttpApiEndpoint.post("startOauth", "/identity/account/oauth")
-      .setUrlParams(NoQuery)
+    sessionPost("startOauth", "/identity/account/oauth", "Connect an existing account by its owner's consent")
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
       .addError(errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOauthUnavailable, RateLimitExceeded))
       .addError(providerErrors)
-      .annotate(OpenApi.Summary, "Connect an existing account by its owner's consent")
       .annotate(
         OpenApi.Description,
         "For owners and admins, if `canUseExisting`. Returns the provider's URL at which the account's owner consents. It has to be opened in this session, within 10 minutes: the provider leads back to `GET /identity/account/oauth/return`, which links the account only for the session that began."
       )
   )
   .add(
-    HttpApiEndpoint.del("disconnect", "/identity/account")
+    sessionDelete("disconnect", "/identity/account", "Disconnect the account")
       .setUrlParams(DisconnectAccount)
       .addError(errorSchemas(PermissionDenied, ResourceNotFound))
       .addError(providerErrors)
-      .annotate(OpenApi.Summary, "Disconnect the account")
       .annotate(
         OpenApi.Description,
         "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
-  )
-  .addError(errorSchemas(WorkspaceAccessRequired, OrganizationAccessDenied, ServiceUnavailable))
-  .middleware(SessionAuthentication)
-  .annotate(OpenApi.Description, "Connecting the provider account") {}
+  ) {}

@@ -166,7 +166,8 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     if (environment !== tenant.environment || !mayWrite) {
       return yield* Effect.as(giveBack(tenant, accountId), "refused" as const)
     }
-    return yield* accounts.link(tenant, accountId, author, "oauth", policy.requireManager(tenant, author)).pipe(
+    const mayStill = policy.requireManager(tenant, author)
+    return yield* accounts.link(tenant, accountId, author, { linkedBy: "oauth", mayStill }).pipe(
       Effect.as("connected" as const),
       Effect.tapError((error) =>
         error._tag === "AccountTaken" && error.reason === "another_organization"

@@ -90,7 +90,10 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   })
 
   const link = (tenant: Tenant, accountId: string, author: Author) =>
-    accounts.link(tenant, accountId, author, "onboarding", policy.requireManager(tenant, author))
+    accounts.link(tenant, accountId, author, {
+      linkedBy: "onboarding",
+      mayStill: policy.requireManager(tenant, author)
+    })
 
   /** Links an account that the organization had before; false if it can't be used any more. */
   const relink = (tenant: Tenant, accountId: string, author: Author) =>
