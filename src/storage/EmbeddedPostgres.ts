@@ -138,7 +138,7 @@ const initialize = Effect.fnUntraced(function* (home: Home, { initdb, postgres }
   const locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
   const access = [`--username=${payments}`, `--pwfile=${passwordFile}`, "--auth=scram-sha-256"]
   const options = [`--pgdata=${data}`, ...access, ...locale, "--no-instructions", ...(durable ? [] : ["--no-sync"])]
-  const createDatabase = 'exec "$0" --single -c exit_on_error=true -D "$1" postgres < "$2"'
+  const createDatabase = `exec "$0" --single -c exit_on_error=true -c fsync=${durable} -D "$1" postgres < "$2"`
   yield* Effect.gen(function* () {
     yield* io(async () => {
       await mkdir(draft, { mode: 0o700 })
@@ -172,8 +172,9 @@ const prepareCluster = Effect.fnUntraced(function* (home: Home, binaries: Binari
     const remedy = "Move the data with pg_dump, or remove the directory to begin with an empty database."
     return yield* failure("version_mismatch", `in ${home.path} ${versions}. ${remedy}`)
   }
-  if (Option.isSome(home.account)) {
-    // Root may have restored or copied it, but the server must own it
+  const found = yield* statOptional(cluster)
+  if (Option.isSome(home.account) && Option.exists(found, ({ uid }) => uid === 0)) {
+    // Root has restored or copied it, but the server must own it
     const { gid, uid } = home.account.value
     yield* Effect.mapError(runCommand(Option.none(), "chown", "-R", `${uid}:${gid}`, cluster), (cause) =>
       failure("permission_denied", `can't give ${cluster} to user ${uid}: ${cause.message}`, cause)
