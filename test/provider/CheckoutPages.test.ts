@@ -459,13 +459,13 @@ onService()("checkout pages", (it) => {
       yield* refill
       const tenant = yield* newTenant
       const { slug } = yield* pageOf(tenant)
-      const answers = yield* Effect.forEach(Array.from({ length: 40 }), () => submit(slug, ""), { concurrency: 20 })
-      const [taken, refused] = [422, 429].map((one) => answers.filter(({ status }) => status === one))
+      const answers = yield* Effect.forEach(Array.from({ length: 60 }), () => submit(slug, ""), { concurrency: 20 })
+      const [taken = [], refused = []] = [422, 429].map((one) => answers.filter(({ status }) => status === one))
       // One more for every three seconds that this takes
-      expect([20, 21, 22, 23, 24]).toContain(taken?.length)
-      expect(refused).toHaveLength(40 - (taken?.length ?? 0))
-      expect(refused?.[0]?.text).toContain("Too many requests")
-      expect(Number(refused?.[0]?.headers.get("retry-after"))).toBeGreaterThan(0)
+      expect(taken.length).toBeGreaterThanOrEqual(20)
+      expect(taken.length + refused.length).toBe(60)
+      expect(refused[0]?.text).toContain("Too many requests")
+      expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0)
       // Whoever only looks has a limit of their own
       expect((yield* open(slug)).status).toBe(200)
       const views = yield* Effect.forEach(Array.from({ length: 400 }), () => open(slug), { concurrency: 20 })
