@@ -302,6 +302,7 @@ it.scopedLive(
         socket.on("error", () => {})
         // Until it is being worked on
         yield* eventuallyIs("the request", service.request("GET", "/nowhere"), () => lines.length > count + 2)
+        socket.destroy()
       }
       const gone = () => lines.filter(({ attributes }) => attributes["http.response.status_code"] === 499)
       yield* eventuallyTrue("their lines", () => gone().length === left.length)
