@@ -33,7 +33,7 @@ COPY --from=build /app/src/docs/*.md ./src/docs/
 COPY --from=build /app/src/docs/examples ./src/docs/examples
 COPY package.json LICENSE ./
 # The command line: docker exec … connected-payments migrate
-RUN ln -s /app/dist/cli/main.js /usr/local/bin/connected-payments && chmod +x dist/cli/main.js
+RUN ln -s /app/dist/app/cli/main.js /usr/local/bin/connected-payments && chmod +x dist/app/cli/main.js
 # The image's user `node`, by number: Kubernetes' runAsNonRoot can't judge a name
 USER 1000:1000
 EXPOSE 8080
@@ -44,4 +44,4 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
 # up to 96 MB. A worker alone is kept small: with Node's own nursery of 16 MB it takes 60 to 100 MB less at the same rate,
 # for about 10 us more of a delivery's 100, and with a heap of 768 MB at most V8 collects garbage sooner, which saves another
 # 60 MB. What a worker may hold, 2,304 events of 256 KiB, fits. V8 takes the sizes when it starts, not later: hence the shell
-CMD ["sh", "-c", "exec node $([ \"$ROLES\" = worker ] && echo --max-semi-space-size=16 --max-old-space-size=768 || echo --max-semi-space-size=64) dist/main.js"]
+CMD ["sh", "-c", "exec node $([ \"$ROLES\" = worker ] && echo --max-semi-space-size=16 --max-old-space-size=768 || echo --max-semi-space-size=64) dist/app/main.js"]

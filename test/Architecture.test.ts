@@ -202,13 +202,13 @@ describe("the service's modules", () => {
 
   it("store events, deliveries and places in the queue through one door", () => {
     expect(modulesWith(/INSERT INTO payments\.(events|deliveries|skipped_events)\b/)).toEqual([
-      "publishing/Publication.ts"
+      "destinations/publishing/Publication.ts"
     ])
-    expect(modulesWith(/INSERT INTO payments\.delivery_queue\b/)).toEqual(["publishing/Enqueue.ts"])
+    expect(modulesWith(/INSERT INTO payments\.delivery_queue\b/)).toEqual(["engine/queue/Enqueue.ts"])
   })
 
   it("say in one place how long a replaced secret signs", () => {
-    expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["endpoints/SecretLifetime.ts"])
+    expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/SecretLifetime.ts"])
   })
 
   it("are at most 600 lines long", () => {

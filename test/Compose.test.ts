@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { documentedSettings } from "../src/docs/SettingsTable.ts"
-import { metricTable } from "../src/telemetry/Metrics.ts"
+import { metricTable } from "../src/platform/telemetry/Metrics.ts"
+import { documentedSettings } from "../src/surface/docs/SettingsTable.ts"
 
 // What is checked in for running the service in containers, held against the service that it runs
 
@@ -154,7 +154,7 @@ describe("what operators look at", () => {
       ])
     )
     // Each says where in the guide it is told what to do
-    const guide = text("src/docs/operating.md")
+    const guide = text("src/docs/guides/operating.md")
     for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
   })
 })

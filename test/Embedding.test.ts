@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { embeddedEventsLayer, embeddedServiceLayer } from "../src/Embedding.ts"
+import { embeddedEventsLayer, embeddedServiceLayer } from "../src/app/Embedding.ts"
 import { Organizations } from "../src/identity/organizations/Organizations.ts"
-import { OrganizationId } from "../src/kit/Ids.ts"
-import { databaseLayer } from "../src/storage/Database.ts"
+import { OrganizationId } from "../src/platform/kit/Ids.ts"
+import { databaseLayer } from "../src/platform/storage/Database.ts"
 import { createTestDatabase } from "./harness/TestDatabase.ts"
 
 // Two services in one program, each with its own database

@@ -1,7 +1,7 @@
 import { HttpApiSchema } from "@effect/platform"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck, Schema } from "effect"
-import * as errors from "../src/errors/Errors.ts"
+import * as errors from "../src/platform/errors/Errors.ts"
 import {
   type ApiError,
   type DocumentedErrorClass,
@@ -10,7 +10,7 @@ import {
   errorSchema,
   InternalError,
   isApiError
-} from "../src/errors/Errors.ts"
+} from "../src/platform/errors/Errors.ts"
 
 /** The contract's and the decisions' tables of codes, row by row. */
 const table: ReadonlyArray<readonly [code: string, status: number]> = [

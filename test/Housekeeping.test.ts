@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
+import { serviceHousekeepingLayer } from "../src/app/Service.ts"
 import { Sessions } from "../src/identity/sign-in/Sessions.ts"
-import { serviceHousekeepingLayer } from "../src/Service.ts"
 import { eventually } from "./harness/Eventually.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Option, Redacted } from "effect"
-import { completeSettings } from "../src/local/Local.ts"
-import { readSettings } from "../src/settings/Settings.ts"
+import { completeSettings } from "../src/app/local/Local.ts"
+import { readSettings } from "../src/platform/settings/Settings.ts"
 
 const emptyDirectory = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "connected-payments-local-"))),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Either, Option, Redacted } from "effect"
-import { readSettings, type SettingsShape } from "../src/settings/Settings.ts"
+import { readSettings, type SettingsShape } from "../src/platform/settings/Settings.ts"
 
 type Variables = Readonly<Record<string, string>>
 

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { OpenApi } from "@effect/platform"
 import { describe, expect, it } from "@effect/vitest"
-import { Api } from "../src/contract/Api.ts"
-import { version } from "../src/settings/Version.ts"
+import { version } from "../src/platform/settings/Version.ts"
+import { Api } from "../src/surface/contract/Api.ts"
 
 // The User-Agent of deliveries and the commands take theirs from `version`
 

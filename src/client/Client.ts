@@ -8,7 +8,7 @@ import {
   HttpClientRequest
 } from "@effect/platform"
 import { Chunk, Context, Effect, flow, Layer, Option, type ParseResult, Predicate, Redacted, Stream } from "effect"
-import { Api, OrganizationId } from "../contract/index.ts"
+import { Api, OrganizationId } from "../surface/contract/index.ts"
 import { type Failure, tellApart } from "./Refusals.ts"
 import { type Answer, readAnswer } from "./Resources.ts"
 import { type RetryOptions, withRetries } from "./Retries.ts"

@@ -1,4 +1,4 @@
-import { documented, ProviderRequestRefused } from "../contract/index.ts"
+import { documented, ProviderRequestRefused } from "../surface/contract/index.ts"
 
 /**
  * The provider's refusals of parameters with documented codes, each with a tag of its own in the client; a refusal with

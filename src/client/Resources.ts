@@ -1,6 +1,6 @@
 import { Effect, identity, Schema } from "effect"
-import { ProviderObject, ProviderPage } from "../contract/index.ts"
-import { type providerResources, resourceOf } from "../contract/ProviderResources.ts"
+import { ProviderObject, ProviderPage } from "../surface/contract/index.ts"
+import { type providerResources, resourceOf } from "../surface/contract/ProviderResources.ts"
 
 /**
  * The provider's objects as the client returns them. Each documented field may be missing or null, and is undefined if

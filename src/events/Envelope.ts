@@ -1,9 +1,9 @@
 /** The envelope in which every event reaches the consumer (contract 6.1). */
 import { hash } from "node:crypto"
+import type { Environment } from "../platform/kit/Environment.ts"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
 import type { EnvelopeWith } from "./EnvelopeStruct.ts"
-import type { Environment } from "./Environment.ts"
 
 export { Envelope, EventId, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
 

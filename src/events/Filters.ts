@@ -3,10 +3,10 @@
  * `data` and other facts about the provider's object, which are never delivered.
  */
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
-import { suggestion } from "../bounds/Reasons.ts"
-import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../bounds/Refusals.ts"
-import { remark } from "../bounds/Rules.ts"
-import { CurrencyCode, controls, text } from "../bounds/Text.ts"
+import { suggestion } from "../platform/bounds/Reasons.ts"
+import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../platform/bounds/Refusals.ts"
+import { remark } from "../platform/bounds/Rules.ts"
+import { CurrencyCode, controls, text } from "../platform/bounds/Text.ts"
 
 /** An empty filter would be ambiguous (all events or none), so it is refused. */
 const toLift = "leave it out if the endpoint is not to be filtered by it"

@@ -3,7 +3,7 @@
  * derived from the schemas that the service's own events are checked against. Pure.
  */
 import { JSONSchema, Predicate } from "effect"
-import { publishedSchema } from "../bounds/PublishedSchema.ts"
+import { publishedSchema } from "../platform/bounds/PublishedSchema.ts"
 import { EventType, envelopeByType, eventTypes } from "./Catalog.ts"
 
 /** A JSON Schema, or a part of one. */

@@ -7,7 +7,7 @@ import {
   OriginNotTrusted,
   PermissionDenied,
   WorkspaceAccessRequired
-} from "../errors/Errors.ts"
+} from "../platform/errors/Errors.ts"
 import {
   entrusted,
   isWebhookPermission,

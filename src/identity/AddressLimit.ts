@@ -1,6 +1,6 @@
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import { Schema } from "effect"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
+import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../platform/errors/Errors.ts"
 
 /**
  * Limits per client address on requests without a credential: a request beyond them is refused before its body is read.

@@ -13,7 +13,7 @@ import {
   SessionInvalid,
   ValidationFailed,
   WorkspaceAccessRequired
-} from "../errors/Errors.ts"
+} from "../platform/errors/Errors.ts"
 import type { Session } from "./Principal.ts"
 import { Principal } from "./Principal.ts"
 

@@ -1,6 +1,6 @@
 import { HttpRouter, HttpServerRequest } from "@effect/platform"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
-import { takenBy } from "../bounds/Rules.ts"
+import { takenBy } from "../platform/bounds/Rules.ts"
 import {
   ApiKeyInvalid,
   AuthenticationRequired,
@@ -8,10 +8,10 @@ import {
   PermissionDenied,
   SessionInvalid,
   ValidationFailed
-} from "../errors/Errors.ts"
-import { refuseBody } from "../kit/Body.ts"
-import { OrganizationId } from "../kit/Ids.ts"
-import { annotateSpan } from "../telemetry/Spans.ts"
+} from "../platform/errors/Errors.ts"
+import { OrganizationId } from "../platform/kit/Ids.ts"
+import { annotateSpan } from "../platform/telemetry/Spans.ts"
+import { refuseBody } from "../server/Body.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Authentication, KeyAuthentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"

@@ -1,9 +1,9 @@
 import type { SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { ServiceUnavailable } from "../errors/Errors.ts"
-import { Batcher } from "../kit/Batcher.ts"
-import { maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../kit/BoundedSemaphore.ts"
-import { orUnavailable } from "../storage/Database.ts"
+import type { ServiceUnavailable } from "../platform/errors/Errors.ts"
+import { Batcher } from "../platform/kit/Batcher.ts"
+import { maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../platform/kit/BoundedSemaphore.ts"
+import { orUnavailable } from "../platform/storage/Database.ts"
 
 /**
  * Finds out which hashes belong to credentials, in one statement for all concurrent callers. A credential that a

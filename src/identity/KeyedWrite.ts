@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { Idempotency } from "../kit/Idempotency.ts"
+import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { Principal, type PrincipalShape } from "./Principal.ts"
 
 /** A request of an operation that can be repeated under a key. */

@@ -1,10 +1,10 @@
 import { Context } from "effect"
-import type { Environment } from "../events/Environment.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
-import type { Author, Tenant } from "../kit/Tenant.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
+import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import type { Permission } from "./keys/Permissions.ts"
 
-export type { Author, Tenant } from "../kit/Tenant.ts"
+export type { Author, Tenant } from "../platform/kit/Tenant.ts"
 
 /** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"

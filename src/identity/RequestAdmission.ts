@@ -1,15 +1,22 @@
 import { HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
-import { monotonicMillis } from "../fibers/Monotonic.ts"
-import { bodyShareOf } from "../kit/BodyBudget.ts"
-import { BoundedMap } from "../kit/BoundedMap.ts"
-import { BoundedSemaphore } from "../kit/BoundedSemaphore.ts"
-import { clientNetwork } from "../kit/ClientAddress.ts"
-import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
-import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../kit/TokenBucket.ts"
-import type { TrustedProxies } from "../settings/Forms.ts"
+import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
+import { monotonicMillis } from "../platform/fibers/Monotonic.ts"
+import { BoundedMap } from "../platform/kit/BoundedMap.ts"
+import { BoundedSemaphore } from "../platform/kit/BoundedSemaphore.ts"
+import { clientNetwork } from "../platform/kit/ClientAddress.ts"
+import {
+  enforce,
+  RateLimits,
+  rateLimitExceeded,
+  refuseBy,
+  type ScopedState,
+  type Taken
+} from "../platform/kit/RateLimit.ts"
+import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../platform/kit/TokenBucket.ts"
+import type { TrustedProxies } from "../platform/settings/Forms.ts"
+import { bodyShareOf } from "../server/BodyBudget.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,

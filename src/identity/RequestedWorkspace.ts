@@ -1,7 +1,7 @@
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
-import { ValidationFailed } from "../errors/Errors.ts"
-import type { Environment } from "../events/Environment.ts"
+import { ValidationFailed } from "../platform/errors/Errors.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import { workspaceHeader } from "./Authentication.ts"
 import type { Session } from "./Principal.ts"
 

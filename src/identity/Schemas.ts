@@ -1,6 +1,6 @@
 import { Schema } from "effect"
-import { text } from "../bounds/Text.ts"
-import { described, uniqueArray } from "../kit/Request.ts"
+import { text } from "../platform/bounds/Text.ts"
+import { described, uniqueArray } from "../platform/kit/Request.ts"
 
 /** Schemas that the operations under `/identity` share. No server code. */
 

@@ -2,7 +2,7 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import type { Schema } from "effect"
-import { NoQuery } from "../kit/Request.ts"
+import { NoQuery } from "../platform/kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 
 /** A group of operations of a signed-in person, with the errors that each of them has. */

@@ -1,8 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { Environment } from "../events/Environment.ts"
-import type { Tenant } from "../kit/Tenant.ts"
-import type { AccountStatus } from "../provider/account/AccountStatus.ts"
+import type { AccountStatus } from "../payments/account/AccountStatus.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { Tenant } from "../platform/kit/Tenant.ts"
 
 /** A reading of an account that is about to begin, and whether the notification that triggers it is already known. */
 export interface ReadingBegun {

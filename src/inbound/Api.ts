@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
-import { described } from "../kit/Request.ts"
+import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
+import { described } from "../platform/kit/Request.ts"
 
 /** The response to a notification that is stored or already known. */
 export const Received = Schema.Struct({

@@ -1,9 +1,9 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import type { Environment } from "../events/Environment.ts"
+import { type MatchableEndpoint, matchableEndpoints } from "../destinations/publishing/MatchableEndpoint.ts"
 import type { SoldItems, SoldItemsReference } from "../events/stripe/Translate.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
-import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
-import { parametersOf } from "../storage/Statements.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
+import { parametersOf } from "../platform/storage/Statements.ts"
 
 /**
  * The items that a session or payment link was created to sell. What it sold may differ: payers may change quantities,

@@ -1,6 +1,6 @@
-import { formatAmount } from "../kit/Amounts.ts"
-import type { Mail } from "../kit/Mailer.ts"
-import type { Tenant } from "../kit/Tenant.ts"
+import { formatAmount } from "../platform/kit/Amounts.ts"
+import type { Mail } from "../platform/kit/Mailer.ts"
+import type { Tenant } from "../platform/kit/Tenant.ts"
 import type { FailedRefund } from "./RefundNews.ts"
 
 /** The refunds that a mail is about, at least one. */

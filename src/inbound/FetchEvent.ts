@@ -1,8 +1,8 @@
 import { Effect, Either } from "effect"
 import { parseProviderEvent } from "../events/stripe/Translate.ts"
-import type { Tenant } from "../kit/Tenant.ts"
-import { Accounts } from "../provider/Accounts.ts"
-import { Provider } from "../provider/Provider.ts"
+import { Accounts } from "../payments/Accounts.ts"
+import { Provider } from "../payments/Provider.ts"
+import type { Tenant } from "../platform/kit/Tenant.ts"
 import { refuse, refuseUnreadable } from "./ReplayRefusals.ts"
 
 /** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */

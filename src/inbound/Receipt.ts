@@ -1,7 +1,7 @@
 import { Data } from "effect"
 import type { EventType } from "../events/Catalog.ts"
-import type { Environment } from "../events/Environment.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
 
 /** The records of the provider's notifications, for operators. */
 

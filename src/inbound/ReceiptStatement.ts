@@ -1,12 +1,18 @@
 import type { SqlClient, Statement } from "@effect/sql"
+import {
+  isAmong,
+  type MatchedEvent,
+  matchingPart,
+  publicationValues,
+  storingParts
+} from "../destinations/publishing/Publication.ts"
+import { leasedRows } from "../engine/queue/Enqueue.ts"
+import type { HandOff, LeasedRow } from "../engine/queue/LocalHandOff.ts"
 import type { EventType } from "../events/Catalog.ts"
-import type { Environment } from "../events/Environment.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
-import { recordDisconnection } from "../provider/Disconnection.ts"
-import { leasedRows } from "../publishing/Enqueue.ts"
-import type { HandOff, LeasedRow } from "../publishing/LocalHandOff.ts"
-import { isAmong, type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
-import { parametersOf } from "../storage/Statements.ts"
+import { recordDisconnection } from "../payments/Disconnection.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
+import { parametersOf } from "../platform/storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { partitionedRows, type ReceiptPartition, receiptParts } from "./ReceiptPartition.ts"

@@ -1,13 +1,13 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
-import { Batcher } from "../kit/Batcher.ts"
-import { batchIntervalMillis } from "../kit/BatchInterval.ts"
-import { newId } from "../kit/Ids.ts"
-import { RequestId } from "../kit/Request.ts"
-import type { Tenant } from "../kit/Tenant.ts"
-import type { HandOff, LocalHandOff } from "../publishing/LocalHandOff.ts"
-import { isInTransaction, isUnavailable } from "../storage/Database.ts"
-import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
+import type { HandOff, LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import { Batcher } from "../platform/kit/Batcher.ts"
+import { batchIntervalMillis } from "../platform/kit/BatchInterval.ts"
+import { newId } from "../platform/kit/Ids.ts"
+import { RequestId } from "../platform/kit/Request.ts"
+import type { Tenant } from "../platform/kit/Tenant.ts"
+import { isInTransaction, isUnavailable } from "../platform/storage/Database.ts"
+import { makePreparing, type PreparedStatement } from "../platform/storage/Statements.ts"
 import {
   type ContextQuery,
   type ContextRow,

@@ -1,8 +1,14 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { Tenant } from "../kit/Tenant.ts"
-import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
-import { addDayOf } from "../storage/DayPartitions.ts"
+import {
+  matchingPart,
+  parametersFor,
+  publicationValues,
+  sourcePart,
+  storingParts
+} from "../destinations/publishing/Publication.ts"
+import type { Tenant } from "../platform/kit/Tenant.ts"
+import { addDayOf } from "../platform/storage/DayPartitions.ts"
 import type { Decision } from "./Decision.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"

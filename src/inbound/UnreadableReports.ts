@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import type { Environment } from "../events/Environment.ts"
 import { translatedProviderTypes } from "../events/stripe/Translate.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
-import { Metrics } from "../telemetry/Metrics.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
+import { Metrics } from "../platform/telemetry/Metrics.ts"
 import { refundNewsTypes } from "./RefundNews.ts"
 
 /** The unreadable part of a signed notification; perhaps the provider's next API version has moved it. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
-import { accountParams, onboardingParams } from "../../src/provider/connecting/StripeConnecting.ts"
+import { accountParams, onboardingParams } from "../../src/payments/connecting/StripeConnecting.ts"
 import { call, raw, sdk, startEmulator, submit } from "../emulator/Harness.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 

@@ -13,7 +13,7 @@ import {
   translate,
   translatedProviderTypes
 } from "../../src/events/stripe/Translate.ts"
-import { accountStatus } from "../../src/provider/account/AccountStatus.ts"
+import { accountStatus } from "../../src/payments/account/AccountStatus.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { inOlderForm } from "./OlderForm.ts"
 import { canary, providerObjects } from "./ProviderObjects.ts"

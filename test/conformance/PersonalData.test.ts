@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { withoutPayer } from "../../src/provider/PersonalData.ts"
-import { withoutSecrets } from "../../src/provider/stripe/StripeCall.ts"
+import { withoutPayer } from "../../src/payments/PersonalData.ts"
+import { withoutSecrets } from "../../src/payments/stripe/StripeCall.ts"
 import { canary } from "./ProviderObjects.ts"
 import { type Json, providerDefinitions } from "./ProviderSchemas.ts"
 

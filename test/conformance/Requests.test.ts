@@ -1,26 +1,26 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
-import { ListBalanceTransactions, ListPayouts } from "../../src/provider/account/Api.ts"
-import { ListCheckoutSessions } from "../../src/provider/checkout/Api.ts"
-import { CheckoutMetadata } from "../../src/provider/checkout/Metadata.ts"
-import { sessionParams } from "../../src/provider/checkout/StripeCheckout.ts"
+import { ListBalanceTransactions, ListPayouts } from "../../src/payments/account/Api.ts"
+import { ListCheckoutSessions } from "../../src/payments/checkout/Api.ts"
+import { CheckoutMetadata } from "../../src/payments/checkout/Metadata.ts"
+import { sessionParams } from "../../src/payments/checkout/StripeCheckout.ts"
 import {
   carriedParams,
   paymentLinkChangeParams,
   paymentLinkParams
-} from "../../src/provider/payment-links/StripePaymentLinks.ts"
-import { CreateRefund, ListOfPayments, ListPayments } from "../../src/provider/payments/Api.ts"
-import { refundParams } from "../../src/provider/payments/StripePayments.ts"
-import { priceChangeParams, priceParams, pricesParams } from "../../src/provider/prices/StripePrices.ts"
-import { productChangeParams, productParams } from "../../src/provider/products/StripeProducts.ts"
+} from "../../src/payments/payment-links/StripePaymentLinks.ts"
+import { CreateRefund, ListOfPayments, ListPayments } from "../../src/payments/payments/Api.ts"
+import { refundParams } from "../../src/payments/payments/StripePayments.ts"
+import { priceChangeParams, priceParams, pricesParams } from "../../src/payments/prices/StripePrices.ts"
+import { productChangeParams, productParams } from "../../src/payments/products/StripeProducts.ts"
 import {
   couponParams,
   promotionCodeChangeParams,
   promotionCodeParams
-} from "../../src/provider/promotion-codes/StripePromotionCodes.ts"
-import { withTimeRange } from "../../src/provider/stripe/StripeObjects.ts"
-import { ListSubscriptions, UpdateSubscription } from "../../src/provider/subscriptions/Api.ts"
-import { subscriptionsParams, updateSubscriptionParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
+} from "../../src/payments/promotion-codes/StripePromotionCodes.ts"
+import { withTimeRange } from "../../src/payments/stripe/StripeObjects.ts"
+import { ListSubscriptions, UpdateSubscription } from "../../src/payments/subscriptions/Api.ts"
+import { subscriptionsParams, updateSubscriptionParams } from "../../src/payments/subscriptions/StripeSubscriptions.ts"
 import {
   checkoutSessions,
   paymentLinkChanges,
@@ -32,7 +32,7 @@ import {
   products,
   promotionCodeChanges,
   promotionCodes
-} from "../provider/CatalogBodies.ts"
+} from "../payments/CatalogBodies.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const check = providerChecks({

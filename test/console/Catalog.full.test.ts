@@ -4,7 +4,7 @@ import type { Page } from "playwright-core"
 import { expectAccessible } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { TestService } from "../harness/TestService.ts"
-import { png } from "../images/Pictures.ts"
+import { png } from "../payments/images/Pictures.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
 import { expectAccessiblePages, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 

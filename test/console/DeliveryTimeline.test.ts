@@ -17,9 +17,9 @@ import {
   waitsToRetry
 } from "../../src/console/pages/deliveries/timeline.ts"
 import { instant, localAgo, localInput, unixSeconds } from "../../src/console/pages/deliveries/times.ts"
-import { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import * as policy from "../../src/deliveries/RetryPolicy.ts"
-import { attemptTable } from "../../src/docs/AttemptReference.ts"
+import { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
+import * as policy from "../../src/engine/queue/RetryPolicy.ts"
+import { attemptTable } from "../../src/surface/docs/AttemptReference.ts"
 
 const created = "2026-09-21T14:00:00.000Z"
 const at = (seconds: number): string => new Date(Date.parse(created) + seconds * 1000).toISOString()

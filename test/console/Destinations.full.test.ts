@@ -8,7 +8,7 @@ import { makeConsumer } from "../harness/Consumer.ts"
 
 import { eventually } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
-import { makePrice, pay } from "../http/Payments.ts"
+import { makePrice, pay } from "../surface/http/Payments.ts"
 import { memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { integrations, makeDestination, sendTest } from "./EventPagesData.ts"
 

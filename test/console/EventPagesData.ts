@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
-import { makePrice, pay } from "../http/Payments.ts"
+import { makePrice, pay } from "../surface/http/Payments.ts"
 
 /** What the pages of destinations, deliveries, events and the overview have to show. */
 

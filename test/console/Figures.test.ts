@@ -27,7 +27,7 @@ import {
   type Statistics
 } from "../../src/console/pages/overview/figures.ts"
 import { compactMoney, countedUpTo, mostCounted } from "../../src/console/pages/overview/format.ts"
-import { mostCounted as mostCountedByService } from "../../src/kit/Request.ts"
+import { mostCounted as mostCountedByService } from "../../src/platform/kit/Request.ts"
 
 const none = { count: 0, amount: "0" }
 

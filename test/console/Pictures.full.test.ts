@@ -7,7 +7,7 @@ import { hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
-import { pay } from "../http/Payments.ts"
+import { pay } from "../surface/http/Payments.ts"
 import { memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
 
 /**

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type Emulator, triggers } from "../../src/emulator/Emulator.ts"
-import { cliHere, type Ended } from "../cli/CliProcess.ts"
+import { cliHere, type Ended } from "../app/cli/CliProcess.ts"
 import { call, raw, sdk, secretKey, startEmulator, temporaryDirectory, webhookSecret } from "./Harness.ts"
 
 interface Scene {
@@ -70,7 +70,7 @@ layer(Running.layer, { excludeTestServices: true })("connected-payments emulator
   it.effect("lists every trigger, for people and for programs, and the guide names them", () =>
     Effect.gen(function* () {
       const { run } = yield* Running
-      const guide = readFileSync(new URL("../../src/docs/local-provider.md", import.meta.url), "utf8")
+      const guide = readFileSync(new URL("../../src/docs/guides/local-provider.md", import.meta.url), "utf8")
       for (const { type } of triggers) expect(guide).toContain(`\`${type}\``)
       const [text, json] = [yield* run("triggers"), yield* run("triggers", "--json")]
       for (const { description, type } of triggers) {

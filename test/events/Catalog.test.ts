@@ -31,7 +31,7 @@ const contract: ReadonlyArray<readonly [string, string]> = [
   ["account.updated", "account_id livemode charges_enabled payouts_enabled details_submitted capabilities requirements"]
 ]
 
-const folder = new URL("../../src/storage/schema/", import.meta.url)
+const folder = new URL("../../src/platform/storage/schema/", import.meta.url)
 const schema = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), "utf8"))
 
 const amounts = ["amount", "amount_received", "amount_refunded", "amount_total", "amount_paid", "amount_due"]

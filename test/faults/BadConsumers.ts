@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib"
 import { Effect, type Scope } from "effect"
-import { type Consumer, httpConsumer, rawConsumer, tcpConsumer } from "../deliveries/TransportServers.ts"
+import { type Consumer, httpConsumer, rawConsumer, tcpConsumer } from "../engine/TransportServers.ts"
 
 /** A consumer that does not do what a consumer should, and what a first attempt at it has to come to. */
 export interface BadConsumer {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { nameServer } from "../endpoints/DestinationNameServer.ts"
+import { nameServer } from "../destinations/endpoints/DestinationNameServer.ts"
 import { badConsumers } from "./BadConsumers.ts"
 import { expectTrueHistory, millisToDelivery, type StoredDelivery, storedDeliveries } from "./History.ts"
 import { type Installation, installation, ofRole, requestToProcess } from "./Installation.ts"

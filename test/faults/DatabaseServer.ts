@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { type EmbeddedPostgresError, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { type EmbeddedPostgresError, startEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { databasePid, isAlive } from "../process/ServiceProcess.ts"
 import { eventuallyDone } from "./Waiting.ts"
 

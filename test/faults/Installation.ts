@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option, Scope } from "effect"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
-import type { EmbeddedPostgresError } from "../../src/storage/EmbeddedPostgres.ts"
+import type { EmbeddedPostgresError } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { ask } from "../harness/Connection.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"

@@ -2,8 +2,8 @@ import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Data, Effect } from "effect"
-import { bundlePrograms } from "../../src/cli/ProgramBundles.ts"
-import { writeLargeDocuments } from "../../src/docs/LargeDocuments.ts"
+import { bundlePrograms } from "../../src/app/cli/ProgramBundles.ts"
+import { writeLargeDocuments } from "../../src/surface/docs/LargeDocuments.ts"
 
 /** The sources could not be built; `cause` holds what the bundler said. */
 export class BuildFailed extends Data.TaggedError("BuildFailed")<{ readonly cause: unknown }> {}
@@ -12,11 +12,11 @@ const repository = fileURLToPath(new URL("../../", import.meta.url))
 
 /** What tests start as programs of their own. */
 const programs = [
-  "src/main.ts",
-  "src/cli/main.ts",
+  "src/app/main.ts",
+  "src/app/cli/main.ts",
   "src/emulator/main.ts",
-  "test/storage/fixtures/holdCluster.ts",
-  "test/storage/fixtures/migrate.ts"
+  "test/platform/storage/fixtures/holdCluster.ts",
+  "test/platform/storage/fixtures/migrate.ts"
 ]
 
 /** Bundles the programs that tests start, with the packages they use, into `directory`, as `npm run build` bundles them. */

@@ -1,7 +1,7 @@
 import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
-import type { OrganizationId } from "../../src/kit/Ids.ts"
+import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail } from "./SignIn.ts"
 import { TestService } from "./TestService.ts"
 

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import type { Environment } from "../../src/events/Environment.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
-import type { OrganizationId } from "../../src/kit/Ids.ts"
+import type { Environment } from "../../src/platform/kit/Environment.ts"
+import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { type ReceivedMail, sharedMailbox, TestMailbox } from "./Mailbox.ts"
 import { type Answer, type RunningService, startForWorker, TestService, testPublicUrl } from "./TestService.ts"
 

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { OrganizationId } from "../../src/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/api-keys"
 const denied = { status: 403, code: "permission_denied", fields: [] }

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
   cookieOf,
@@ -14,8 +14,8 @@ import {
   tokenIn
 } from "../harness/SignIn.ts"
 import { type Answer, TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
-import { authorize, comeBack, consent, disconnect, read, urlIn } from "../provider/connecting/Connecting.ts"
+import { authorize, comeBack, consent, disconnect, read, urlIn } from "../payments/connecting/Connecting.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 type Owner = Person & { readonly organizationId: string }
 

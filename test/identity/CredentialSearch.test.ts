@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { turnOfEventLoop } from "../../src/fibers/EventLoop.ts"
 import { makeCredentialSearch } from "../../src/identity/CredentialSearch.ts"
+import { turnOfEventLoop } from "../../src/platform/fibers/EventLoop.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 
 const real = Buffer.from("real")

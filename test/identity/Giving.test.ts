@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
   newEmail,
@@ -12,7 +12,7 @@ import {
   tokenIn
 } from "../harness/SignIn.ts"
 import { type Answer, TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 /** What members give to others and to programs, keys and invitations, ends with their right to give it. */
 

@@ -2,8 +2,8 @@ import { createHash, randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
 import { unlinked } from "../../src/identity/organizations/OrganizationName.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
-import { RateLimits } from "../../src/kit/RateLimit.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
+import { RateLimits } from "../../src/platform/kit/RateLimit.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
   cookieOf,
@@ -17,7 +17,7 @@ import {
   tokenIn
 } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/invitations"

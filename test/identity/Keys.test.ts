@@ -11,7 +11,7 @@ import {
   permissions
 } from "../../src/identity/keys/Permissions.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 describe("grants", () => {
   it("of * amount to all permissions of payments and to no webhook management", () => {

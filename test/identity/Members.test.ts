@@ -3,10 +3,10 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/members"

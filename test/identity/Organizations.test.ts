@@ -4,7 +4,7 @@ import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { newEmail, onSharedServiceWithMail, signIn } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/organizations"
 const exists = { status: 409, code: "organization_already_exists", fields: [] }

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, onSharedServiceWithMail, type Person, personOf, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }

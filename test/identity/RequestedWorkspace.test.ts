@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Environment } from "../../src/events/Environment.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
+import type { Environment } from "../../src/platform/kit/Environment.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { onSharedServiceWithMail, type Person, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const environments = ["sandbox", "production"] as const
 const invalid = { status: 422, code: "validation_failed", fields: ["service-workspace"] }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { isKeptByBrowsers } from "../../src/kit/UrlServer.ts"
+import { isKeptByBrowsers } from "../../src/platform/kit/UrlServer.ts"
 
 describe("the session's cookie", () => {
   it.each([

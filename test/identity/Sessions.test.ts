@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
-import { type Operation, operationKey } from "../../src/contract/Operations.ts"
 import { permissionsOf } from "../../src/identity/Access.ts"
 import type { Role } from "../../src/identity/Principal.ts"
+import { type Operation, operationKey } from "../../src/surface/contract/Operations.ts"
 import { eventually } from "../harness/Eventually.ts"
 import {
   cookieOf,
@@ -16,7 +16,7 @@ import {
   signInOwner
 } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 import {
   attemptsThatChangeNothing,
   authenticatedOperations,
@@ -26,7 +26,7 @@ import {
   pathOf,
   restore,
   type Things
-} from "../http/Samples.ts"
+} from "../surface/http/Samples.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 

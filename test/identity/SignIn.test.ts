@@ -7,7 +7,7 @@ import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
 
 const askForLink = (email: unknown, options: RequestOptions = {}) =>
   Effect.flatMap(TestService, ({ request }) =>

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
-import { SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
+import { SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"

@@ -1,11 +1,11 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { checkoutMarker } from "../../src/provider/checkout/Metadata.ts"
+import { checkoutMarker } from "../../src/payments/checkout/Metadata.ts"
 import { checkoutSession, invoice, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { makePrice } from "../http/Payments.ts"
-import { dataOf, newTenant, part } from "../provider/ConnectedTenant.ts"
+import { dataOf, newTenant, part } from "../payments/ConnectedTenant.ts"
+import { makePrice } from "../surface/http/Payments.ts"
 import {
   accepted,
   newEventId,

@@ -8,7 +8,7 @@ import { TestMailbox } from "../harness/Mailbox.ts"
 import { membersOf } from "../harness/Members.ts"
 import { onServiceWithMail } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
-import { newTenant } from "../provider/ConnectedTenant.ts"
+import { newTenant } from "../payments/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
 
 /** An organization with a member of every role. */

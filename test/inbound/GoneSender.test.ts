@@ -1,12 +1,12 @@
 import { connect } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
-import { type LogLine, LogLines } from "../../src/telemetry/LogLines.ts"
+import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls, testWebhookSecret } from "../harness/TestService.ts"
-import { startService } from "../http/StartedService.ts"
-import { waitsForLock } from "../storage/PartitionBed.ts"
+import { waitsForLock } from "../platform/storage/PartitionBed.ts"
+import { startService } from "../surface/http/StartedService.ts"
 import { newEventId, notification, signature } from "./Notifications.ts"
 
 const started = (lines: Array<LogLine>) =>

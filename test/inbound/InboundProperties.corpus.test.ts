@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option, Predicate } from "effect"
-import { ServiceUnavailable, SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
+import { ServiceUnavailable, SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { onService, TestService } from "../harness/TestService.ts"

@@ -5,7 +5,7 @@ import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
 import { decisionOf, envelopesOf } from "../../src/inbound/Decision.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
-import { Provider } from "../../src/provider/Provider.ts"
+import { Provider } from "../../src/payments/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {

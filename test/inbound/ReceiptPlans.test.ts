@@ -4,10 +4,10 @@ import { Effect, Layer } from "effect"
 import { makeReceiptPartitions } from "../../src/inbound/ReceiptPartition.ts"
 import type { ReceiptsRow, VersionedReceipt } from "../../src/inbound/ReceiptStatement.ts"
 import { batchSql, receiptValues } from "../../src/inbound/ReceiptStatement.ts"
-import { databaseLayer } from "../../src/storage/Database.ts"
-import { makePreparing } from "../../src/storage/Statements.ts"
+import { databaseLayer } from "../../src/platform/storage/Database.ts"
+import { makePreparing } from "../../src/platform/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { keptPlan } from "../storage/PlanRows.ts"
+import { keptPlan } from "../platform/storage/PlanRows.ts"
 import { newEventId } from "./Notifications.ts"
 
 const receiptNow = (): VersionedReceipt => ({

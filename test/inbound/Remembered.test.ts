@@ -4,9 +4,9 @@ import { Context, Effect, Either } from "effect"
 import type { FoundContext } from "../../src/inbound/ContextStatement.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { RememberedContexts } from "../../src/inbound/RememberedContexts.ts"
-import type { EndpointId } from "../../src/kit/Ids.ts"
-import { OrganizationId } from "../../src/kit/Ids.ts"
-import { Accounts } from "../../src/provider/Accounts.ts"
+import { Accounts } from "../../src/payments/Accounts.ts"
+import type { EndpointId } from "../../src/platform/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,

@@ -1,11 +1,11 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { checkoutMarker } from "../../src/provider/checkout/Metadata.ts"
+import { checkoutMarker } from "../../src/payments/checkout/Metadata.ts"
 import { checkoutSession } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { makePrice } from "../http/Payments.ts"
-import { newTenant } from "../provider/ConnectedTenant.ts"
+import { newTenant } from "../payments/ConnectedTenant.ts"
+import { makePrice } from "../surface/http/Payments.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, withoutProvider } from "./Notifications.ts"
 
 /** A tenant that may manage endpoints as well, and what it sells. */

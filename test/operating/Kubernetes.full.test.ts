@@ -11,10 +11,10 @@ import type { Container, PodSpec } from "kubernetes-types/core/v1.d.ts"
 import type { NetworkPolicyEgressRule } from "kubernetes-types/networking/v1.d.ts"
 import { createGenerator } from "ts-json-schema-generator"
 import { parse, parseAllDocuments } from "yaml"
-import { serviceCommands } from "../../src/cli/Service.ts"
-import { operations } from "../../src/contract/Api.ts"
-import { documentedInProduction, documentedSettings } from "../../src/docs/SettingsTable.ts"
-import { metricTable } from "../../src/telemetry/Metrics.ts"
+import { serviceCommands } from "../../src/app/cli/Service.ts"
+import { metricTable } from "../../src/platform/telemetry/Metrics.ts"
+import { operations } from "../../src/surface/contract/Api.ts"
+import { documentedInProduction, documentedSettings } from "../../src/surface/docs/SettingsTable.ts"
 import type { KubernetesManifests } from "./KubernetesManifests.ts"
 import { build, forEachObject, type Manifest } from "./Kustomize.ts"
 
@@ -230,7 +230,8 @@ describe("the manifests for Kubernetes", () => {
   })
 
   it("ask for the memory that a process takes at full speed, and allow what its heap may grow to", () => {
-    const [, worker, api] = /takes some (\d+) MB at full speed instead of (\d+)/.exec(text("src/docs/running.md")) ?? []
+    const [, worker, api] =
+      /takes some (\d+) MB at full speed instead of (\d+)/.exec(text("src/docs/guides/running.md")) ?? []
     const heap = /--max-old-space-size=(\d+)/.exec(text("Dockerfile"))?.[1]
     const mebibytes = (quantity: unknown) => {
       const [, number, unit] = /^(\d+)(Mi|Gi)$/.exec(String(quantity)) ?? []

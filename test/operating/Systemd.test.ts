@@ -5,8 +5,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { serviceCommands } from "../../src/cli/Service.ts"
-import { documentedInProduction, documentedSettings } from "../../src/docs/SettingsTable.ts"
+import { serviceCommands } from "../../src/app/cli/Service.ts"
+import { documentedInProduction, documentedSettings } from "../../src/surface/docs/SettingsTable.ts"
 import { variables } from "./Kustomize.ts"
 
 // What is checked in for systemd and PgBouncer, held against systemd itself if it is there, and against the service
@@ -90,9 +90,9 @@ describe("the units for systemd", () => {
     const [, worker = "", api = ""] =
       /\$ROLES\\" = worker \] && echo (.*?) \|\| echo (.*?)\) dist\/main\.js/.exec(image) ?? []
     expect([worker, api]).toEqual([expect.stringContaining("--max"), expect.stringContaining("--max")])
-    expect(valuesOf("connected-payments-api.service", "ExecStart")).toEqual([`/usr/bin/node ${api} dist/main.js`])
+    expect(valuesOf("connected-payments-api.service", "ExecStart")).toEqual([`/usr/bin/node ${api} dist/app/main.js`])
     expect(valuesOf("connected-payments-worker@.service", "ExecStart")).toEqual([
-      `/usr/bin/node ${worker} dist/main.js`
+      `/usr/bin/node ${worker} dist/app/main.js`
     ])
     const [migrate = ""] = valuesOf("connected-payments-migrate.service", "ExecStart")
     const [, file = "", command = ""] = /^\/usr\/bin\/node (\S+) (\w+)$/.exec(migrate) ?? []

@@ -53,7 +53,7 @@ const pack = async (directory: string) => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
   const options = ["--project", "src/tsconfig.json", "--noCheck", singleThreaded]
   await run(process.execPath, [compiler, ...options], { cwd: copy })
-  for (const part of ["src/http/console/build.ts", "src/cli/buildPrograms.ts"]) {
+  for (const part of ["src/surface/http/console/build.ts", "src/app/cli/buildPrograms.ts"]) {
     await run(process.execPath, ["--import", "tsx", part], { cwd: copy })
   }
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
@@ -141,7 +141,7 @@ describe("the package", () => {
     const refused = await run(file, args, { cwd, env }).catch((error: unknown) => Object(error))
     expect(refused.code, refused.stderr).toBe(1)
     expect(refused.stderr).toContain("DATABASE_URL: is required with MODE=production")
-    const { stdout } = await run(process.execPath, ["dist/cli/main.js", "--version"], { cwd })
+    const { stdout } = await run(process.execPath, ["dist/app/cli/main.js", "--version"], { cwd })
     expect(stdout).toContain(manifest.version)
   })
 
@@ -149,10 +149,10 @@ describe("the package", () => {
     const installed = join(project, "node_modules", manifest.name)
     const bundled = join(directory, "bundled")
     // Where nothing else can be found
-    for (const path of ["package.json", "dist/cli/main.js", "dist/main.js", "dist/chunks"]) {
+    for (const path of ["package.json", "dist/app/cli/main.js", "dist/app/main.js", "dist/chunks"]) {
       cpSync(join(installed, path), join(bundled, path), { recursive: true })
     }
-    const { stdout } = await run(process.execPath, ["dist/cli/main.js", "--version"], { cwd: bundled })
+    const { stdout } = await run(process.execPath, ["dist/app/cli/main.js", "--version"], { cwd: bundled })
     expect(stdout).toContain(manifest.version)
     const licences = readFileSync(join(installed, "dist/third-party-licences.txt"), "utf8")
     for (const name of ["effect", "@effect/platform-node", "pg", "stripe", "undici"]) {
@@ -164,7 +164,7 @@ describe("the package", () => {
   it("serves the console and the guides from its bundles", async () => {
     const port = await Effect.runPromise(freePort)
     const url = `http://127.0.0.1:${port}`
-    const service = spawn(process.execPath, [join("node_modules", manifest.name, "dist/main.js")], {
+    const service = spawn(process.execPath, [join("node_modules", manifest.name, "dist/app/main.js")], {
       cwd: project,
       env: { PATH: process.env["PATH"], DATA_DIR: join(directory, "data"), HOST: "127.0.0.1", PORT: String(port) },
       stdio: "ignore"
@@ -216,7 +216,7 @@ describe("the package", () => {
   it("is installed by the guide's line beside the peers that it takes, not those of their next major", {
     timeout: 180_000
   }, async () => {
-    const guide = readFileSync(join(root, "src/docs/embedding.md"), "utf8")
+    const guide = readFileSync(join(root, "src/docs/guides/embedding.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
     const fresh = join(directory, "fresh")
     mkdirSync(fresh)

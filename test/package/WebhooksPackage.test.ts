@@ -11,7 +11,7 @@ import { afterAll, beforeAll } from "vitest"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makePrice, pay } from "../http/Payments.ts"
+import { makePrice, pay } from "../surface/http/Payments.ts"
 import { npmEnvironment, packWorkspace } from "./PackWorkspace.ts"
 
 // The consumer's kit as a package of its own: packed by the command that the guide names, installed into an empty
@@ -85,7 +85,7 @@ onService()("the package of the consumer's kit", (it) => {
         expect(installed[kind], kind).toBeUndefined()
       }
       const text = readFileSync(join(modules, "connected-payments-webhooks/README.md"), "utf8")
-      for (const shown of [text, readFileSync(join(root, "src/docs/getting-started.md"), "utf8")]) {
+      for (const shown of [text, readFileSync(join(root, "src/docs/guides/getting-started.md"), "utf8")]) {
         expect(shown).toContain(`\`\`\`js\n${receiver}\`\`\``)
       }
     })

@@ -6,12 +6,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 
 // The commands of the operating guide, run as they are written
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const guide = readFileSync(join(root, "src/docs/operating.md"), "utf8")
+const guide = readFileSync(join(root, "src/docs/guides/operating.md"), "utf8")
 
 /** The blocks of a kind: `upgrade`, `sql`…; empty for those without one. */
 const blocks = (kind: string) =>
@@ -31,7 +31,7 @@ const setUp = Effect.gen(function* () {
   const database = yield* createTestDatabase()
   const directory = yield* temporaryDirectory
   const command = join(directory, "connected-payments")
-  const words = [process.execPath, ...program("src/cli/main.ts")].map((word) => `"${word}"`).join(" ")
+  const words = [process.execPath, ...program("src/app/cli/main.ts")].map((word) => `"${word}"`).join(" ")
   writeFileSync(command, `#!/bin/sh\nexec ${words} "$@"\n`)
   chmodSync(command, 0o755)
   const endOf = (script: string, settings: Readonly<Record<string, string>>) =>
@@ -129,7 +129,7 @@ const refusals = (migration: string): ReadonlyArray<string> => {
 
 describe("migrations", () => {
   it("after the first only add, as the guide promises for old and new versions side by side", () => {
-    const folder = join(root, "src/storage/migrations")
+    const folder = join(root, "src/platform/storage/migrations")
     const later = readdirSync(folder).filter((file) => file.endsWith(".ts") && file > "0002")
     for (const file of later) expect([file, refusals(readFileSync(join(folder, file), "utf8"))]).toEqual([file, []])
   })

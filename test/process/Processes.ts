@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Redacted, Schema, type Scope } from "effect"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
-import { databaseLayer } from "../../src/storage/Database.ts"
+import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
 import { program } from "../harness/Program.ts"
@@ -119,7 +119,7 @@ const startProcess = (environment: Readonly<Record<string, string>>) =>
     let log = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const started = spawn(process.execPath, program("src/main.ts"), {
+        const started = spawn(process.execPath, program("src/app/main.ts"), {
           env: { PATH: process.env["PATH"] ?? "", ...environment, DATA_DIR: directory },
           stdio: ["ignore", "ignore", "pipe"]
         })

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { emptyDataDirectory, groupIsAlive, spawnService } from "./ServiceProcess.ts"
 
-const quickstart = [process.execPath, "--import", "tsx", "src/cli/quickstart.ts"] as const
+const quickstart = [process.execPath, "--import", "tsx", "src/app/cli/quickstart.ts"] as const
 
 it.scopedLive(
   "the quickstart ends the service that it has started when it is told to stop",

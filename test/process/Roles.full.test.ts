@@ -43,7 +43,7 @@ describe("a production worker", () => {
             SMTP_URL: "smtp://127.0.0.1:1"
           },
           // The sources: a bundle would not show which modules are loaded
-          [process.execPath, "--import", recordingModules(file), "--import", "tsx", "src/main.ts"]
+          [process.execPath, "--import", recordingModules(file), "--import", "tsx", "src/app/main.ts"]
         )
         yield* eventually(
           "the worker's start",

@@ -5,7 +5,7 @@ import { Agent, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
-import { destroyEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { destroyEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
@@ -85,7 +85,7 @@ const signalGroup = (pid: number, signal: NodeJS.Signals) => {
 export const spawnService = (
   directory: string,
   settings: Readonly<Record<string, string>> = {},
-  command: readonly [string, ...ReadonlyArray<string>] = [process.execPath, ...program("src/main.ts")]
+  command: readonly [string, ...ReadonlyArray<string>] = [process.execPath, ...program("src/app/main.ts")]
 ) =>
   Effect.acquireRelease(
     Effect.sync((): ServiceProcess => {

@@ -6,7 +6,7 @@ import { Effect, Option, type Scope } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
-import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { integrator, payOn } from "./Integrator.ts"
 import {
   databasePid,
@@ -65,9 +65,9 @@ const npmStart: Command = ["npm", "start", "--silent"]
 /** The same start, with the run's build in the place of the sources and their loader, which take seconds to load. */
 const npmStartOfBuild = Effect.map(temporaryDirectory, (directory): Command => {
   const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
-  const fromSources = "--import tsx src/main.ts"
+  const fromSources = "--import tsx src/app/main.ts"
   expect(scripts.start).toContain(fromSources)
-  const build = program("src/main.ts").map((word) => `'${word}'`)
+  const build = program("src/app/main.ts").map((word) => `'${word}'`)
   const start = scripts.start.replace(fromSources, build.join(" "))
   writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true, scripts: { start } }))
   return ["npm", "start", "--silent", "--prefix", directory]

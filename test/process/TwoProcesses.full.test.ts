@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
-import { readStream } from "../deliveries/stream/Reader.ts"
+import { readStream } from "../destinations/stream/Reader.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Answer } from "../harness/TestService.ts"
-import { expectFailure } from "../http/Refusals.ts"
-import { idOf } from "../http/Samples.ts"
+import { expectFailure } from "../surface/http/Refusals.ts"
+import { idOf } from "../surface/http/Samples.ts"
 import { type Installation, installation, type ServiceProcess } from "./Processes.ts"
 
 /** Two processes, their rate limit the contract's. */

@@ -49,7 +49,7 @@ describe("a process that is only a worker", () => {
           yield* emptyDataDirectory,
           { ROLES: "worker", DATABASE_URL: Redacted.value(url) },
           // The sources: the driver is bundled otherwise
-          [process.execPath, "--import", swallowingClaims, "--import", "tsx", "src/main.ts"]
+          [process.execPath, "--import", swallowingClaims, "--import", "tsx", "src/app/main.ts"]
         )
         const { baseUrl } = worker.local
         yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
@@ -84,7 +84,7 @@ describe("a process that is only a worker", () => {
         const worker = yield* startService(
           yield* emptyDataDirectory,
           { ROLES: "worker", DATABASE_URL: through.href, SHUTDOWN_TIMEOUT: "10 seconds" },
-          [process.execPath, ...program("src/cli/main.ts"), "serve"]
+          [process.execPath, ...program("src/app/cli/main.ts"), "serve"]
         )
         const { baseUrl } = worker.local
         const claiming = yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
-import { webhookTypes, webhookTypesPath } from "../../src/docs/WebhookTypes.ts"
 import { type EventData, EventType } from "../../src/events/Catalog.ts"
 import type { Envelope } from "../../src/events/Envelope.ts"
+import { webhookTypes, webhookTypesPath } from "../../src/surface/docs/WebhookTypes.ts"
 import {
   type CheckoutData,
   isKnownWebhookEvent,

@@ -10,7 +10,7 @@ import { answersOf, installed, type Program } from "./Programs.ts"
 // The verifiers that the guide shows for other languages: they are these files, and they judge as the kit does
 
 const folder = fileURLToPath(new URL("../examples/webhooks/", import.meta.url))
-const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../src/docs/guides/verifying.md", import.meta.url), "utf8")
 
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-languages-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))

@@ -10,7 +10,7 @@ import { answersOf, installed, type Program } from "./Programs.ts"
 // Nothing is downloaded
 
 const folder = fileURLToPath(new URL("../examples/webhooks/libraries/", import.meta.url))
-const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../src/docs/guides/verifying.md", import.meta.url), "utf8")
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-libraries-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
 

@@ -178,7 +178,7 @@ describe("the README's recipe for orders", () => {
     ["sql", "orders.sql"],
     ["ts", "orders.ts"]
   ])("stands in the guide, line by line: %s", (fence, file) => {
-    const guide = readFileSync(new URL("../../src/docs/receiving-events.md", import.meta.url), "utf8")
+    const guide = readFileSync(new URL("../../src/docs/guides/receiving-events.md", import.meta.url), "utf8")
     expect(new RegExp(`\`\`\`${fence}\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1]).toBe(example(file))
   })
 })

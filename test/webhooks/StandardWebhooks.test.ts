@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import { standardWebhooksSecretOf } from "../../src/endpoints/Secrets.ts"
+import { standardWebhooksSecretOf } from "../../src/engine/attempts/Secrets.ts"
 import { standardWebhooksSecret } from "../../src/webhooks/index.ts"
 import { secret } from "./Deliveries.ts"
 
-const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../src/docs/guides/verifying.md", import.meta.url), "utf8")
 
 describe("standardWebhooksSecret", () => {
   it("is what the service shows, and what the guide's line computes in a shell", () => {

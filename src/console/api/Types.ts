@@ -1,7 +1,7 @@
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import type { Brand, Redacted } from "effect"
 import type { Answer } from "../../client/Resources.ts"
-import type { Api } from "../../contract/Api.ts"
+import type { Api } from "../../surface/contract/Api.ts"
 
 /**
  * The types of the calls, derived from the contract. Types only: the contract's schemas are several times the size of

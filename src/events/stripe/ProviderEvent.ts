@@ -4,7 +4,7 @@
  * code was written for.
  */
 import { Either, type ParseResult, Predicate, Schema } from "effect"
-import { innermostIssues } from "../../bounds/Refusals.ts"
+import { innermostIssues } from "../../platform/bounds/Refusals.ts"
 import { maxUnixSeconds } from "../Envelope.ts"
 
 /** A provider's JSON object as it arrived: neither copied nor checked further. */

@@ -1,8 +1,8 @@
 /** The common form of translators, each of which turns one type of provider event into envelopes. */
 import { Either, Schema } from "effect"
+import type { Environment } from "../../platform/kit/Environment.ts"
 import type { EventData, EventType } from "../Catalog.ts"
 import { type Envelope, type EnvelopeOf, makeEnvelope } from "../Envelope.ts"
-import type { Environment } from "../Environment.ts"
 import { type Malformed, malformed, malformedAt, type ProviderEvent } from "./ProviderEvent.ts"
 
 /** The items that a checkout session sells, as recorded when this service created the session or its payment link. */

@@ -1,8 +1,16 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { text, Uuid, withoutControls } from "../../bounds/Text.ts"
-import { errorSchemas, RateLimitExceeded, ServiceUnavailable } from "../../errors/Errors.ts"
-import { createdFields, described, listOf, OrganizationPath, optional, pageFields, strict } from "../../kit/Request.ts"
+import { text, Uuid, withoutControls } from "../../platform/bounds/Text.ts"
+import { errorSchemas, RateLimitExceeded, ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import {
+  createdFields,
+  described,
+  listOf,
+  OrganizationPath,
+  optional,
+  pageFields,
+  strict
+} from "../../platform/kit/Request.ts"
 import { Authentication } from "../Authentication.ts"
 import { RequiredPermission } from "../keys/Permissions.ts"
 import { AuthorShown, WorkspaceEnvironment } from "../Schemas.ts"

@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { unknownCursor } from "../../errors/Errors.ts"
-import { auditedId } from "../../kit/Audit.ts"
-import { firstIdAt } from "../../kit/Ids.ts"
-import { defaultPageSize, pageOf } from "../../kit/Request.ts"
-import type { Tenant } from "../../kit/Tenant.ts"
-import { boundedRead } from "../../storage/BoundedReads.ts"
+import { unknownCursor } from "../../platform/errors/Errors.ts"
+import { auditedId } from "../../platform/kit/Audit.ts"
+import { firstIdAt } from "../../platform/kit/Ids.ts"
+import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { boundedRead } from "../../platform/storage/BoundedReads.ts"
 import type { AuditRecord, ListAudit } from "./AuditApi.ts"
 
 /** Sorts after every record's id. */

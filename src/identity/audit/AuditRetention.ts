@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../../errors/Errors.ts"
-import { removeOld } from "../../storage/Batches.ts"
-import { orUnavailable } from "../../storage/Database.ts"
+import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
+import { orUnavailable } from "../../platform/storage/Database.ts"
 
 /** The retention of the audit log (contract 9.6). */
 export class AuditRetention extends Context.Tag("connected-payments/identity/AuditRetention")<

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { serving } from "../../kit/Handlers.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { Principal } from "../Principal.ts"
 import { CurrentKeyApi } from "./Api.ts"
 

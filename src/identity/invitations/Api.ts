@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Uuid } from "../../bounds/Text.ts"
+import { Uuid } from "../../platform/bounds/Text.ts"
 import {
   errorSchema,
   errorSchemas,
@@ -12,8 +12,8 @@ import {
   ResourceNotFound,
   ServiceUnavailable,
   SessionInvalid
-} from "../../errors/Errors.ts"
-import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { RedemptionLimit } from "../AddressLimit.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"

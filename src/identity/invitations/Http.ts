@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { serving } from "../../kit/Handlers.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { currentMember } from "../members/CurrentMember.ts"
 import { makeRedemption, type RedemptionOptions } from "../sign-in/LinkRedemption.ts"
 import { invitationPage, type LinkPageOptions, linkPage } from "../sign-in/SignInPage.ts"

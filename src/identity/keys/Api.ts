@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { PrintableText, Uuid } from "../../bounds/Text.ts"
+import { PrintableText, Uuid } from "../../platform/bounds/Text.ts"
 import {
   ApiKeyLimitReached,
   errorSchema,
@@ -10,9 +10,9 @@ import {
   ResourceNotFound,
   ServiceUnavailable,
   WorkspaceAccessRequired
-} from "../../errors/Errors.ts"
-import { Instant } from "../../kit/Instant.ts"
-import { CreatedAt, described, optional, strict, uniqueArray, withStatus } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { Instant } from "../../platform/kit/Instant.ts"
+import { CreatedAt, described, optional, strict, uniqueArray, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { Grant, grants } from "./Permissions.ts"

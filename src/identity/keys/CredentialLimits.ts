@@ -1,8 +1,8 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { Duration } from "effect"
-import type { OrganizationId } from "../../kit/Ids.ts"
-import { type Taken, takeTokens } from "../../kit/RateLimit.ts"
-import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import { type Taken, takeTokens } from "../../platform/kit/RateLimit.ts"
+import type { RateLimitPolicy } from "../../platform/kit/TokenBucket.ts"
 
 /** The limits on requests with a credential: its own, and one shared by all of its organization's credentials. */
 export interface CredentialPolicies {

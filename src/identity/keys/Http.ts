@@ -1,6 +1,6 @@
 import { Clock, Effect, Redacted } from "effect"
-import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../errors/Errors.ts"
-import { serving } from "../../kit/Handlers.ts"
+import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../platform/errors/Errors.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"
 import { KeysApi } from "./Api.ts"

@@ -7,14 +7,14 @@ import {
   PermissionDenied,
   type ServiceUnavailable,
   type WorkspaceAccessRequired
-} from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { monotonicMillis } from "../../fibers/Monotonic.ts"
-import { makeAudit } from "../../kit/Audit.ts"
-import { BoundedMap } from "../../kit/BoundedMap.ts"
-import { newId, type OrganizationId } from "../../kit/Ids.ts"
-import { orUnavailable, transaction } from "../../storage/Database.ts"
-import { makePreparing, parametersOf } from "../../storage/Statements.ts"
+} from "../../platform/errors/Errors.ts"
+import { monotonicMillis } from "../../platform/fibers/Monotonic.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { makePreparing, parametersOf } from "../../platform/storage/Statements.ts"
 import { makeCredentialSearch } from "../CredentialSearch.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"

@@ -1,14 +1,14 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Uuid } from "../../bounds/Text.ts"
+import { Uuid } from "../../platform/bounds/Text.ts"
 import {
   errorSchemas,
   OrganizationAccessDenied,
   PermissionDenied,
   ResourceNotFound,
   ServiceUnavailable
-} from "../../errors/Errors.ts"
-import { BooleanFromQuery, described, optional, strict } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { BooleanFromQuery, described, optional, strict } from "../../platform/kit/Request.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPatch } from "../SessionEndpoints.ts"
 

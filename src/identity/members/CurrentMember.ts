@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { OrganizationAccessDenied } from "../../errors/Errors.ts"
+import type { OrganizationAccessDenied } from "../../platform/errors/Errors.ts"
 import { principalOf, requireWorkspace } from "../Access.ts"
 import { CurrentSession } from "../Authentication.ts"
 import type { PrincipalShape } from "../Principal.ts"

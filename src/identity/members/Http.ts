@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { serving } from "../../kit/Handlers.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { type MemberKeys, MembersApi } from "./Api.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Members } from "./Members.ts"

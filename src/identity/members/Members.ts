@@ -6,12 +6,12 @@ import {
   ResourceNotFound,
   type ServiceUnavailable,
   ValidationFailed
-} from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
-import type { OrganizationId } from "../../kit/Ids.ts"
-import type { Author } from "../../kit/Tenant.ts"
-import { orUnavailable, transaction } from "../../storage/Database.ts"
+} from "../../platform/errors/Errors.ts"
+import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeRevokeGranted } from "../keys/GrantPolicy.ts"
 import type { Role } from "../Principal.ts"
 import { entersEverything, type Member, makeMemberships, manages } from "./MembershipsRepo.ts"

@@ -1,10 +1,10 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { OrganizationAlreadyExists, PermissionDenied } from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { newId, type OrganizationId } from "../../kit/Ids.ts"
-import type { Author } from "../../kit/Tenant.ts"
-import { violates } from "../../storage/Database.ts"
+import { OrganizationAlreadyExists, PermissionDenied } from "../../platform/errors/Errors.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
+import { violates } from "../../platform/storage/Database.ts"
 import type { Role } from "../Principal.ts"
 
 /** The statements on people and memberships that several services of this slice share. */

@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Uuid } from "../../bounds/Text.ts"
+import { Uuid } from "../../platform/bounds/Text.ts"
 import {
   errorSchema,
   errorSchemas,
@@ -9,9 +9,9 @@ import {
   OrganizationNotEmpty,
   PermissionDenied,
   ServiceUnavailable
-} from "../../errors/Errors.ts"
-import { OrganizationId } from "../../kit/Ids.ts"
-import { described, strict, withStatus } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { OrganizationId } from "../../platform/kit/Ids.ts"
+import { described, strict, withStatus } from "../../platform/kit/Request.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGroup, sessionPatch, sessionPost } from "../SessionEndpoints.ts"
 import { OrganizationName, OrganizationNameShown, organizationNameRule } from "./OrganizationName.ts"

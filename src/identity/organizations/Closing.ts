@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { OrganizationNotEmpty } from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { makeAuditAll } from "../../kit/Audit.ts"
-import type { OrganizationId } from "../../kit/Ids.ts"
-import type { Author } from "../../kit/Tenant.ts"
+import { OrganizationNotEmpty } from "../../platform/errors/Errors.ts"
+import { makeAuditAll } from "../../platform/kit/Audit.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
 
 /** The parts of an organization that others still rely on: money, notifications, people. */
 interface Left {

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
-import { PrintableText } from "../../bounds/Text.ts"
-import { described } from "../../kit/Request.ts"
+import { PrintableText } from "../../platform/bounds/Text.ts"
+import { described } from "../../platform/kit/Request.ts"
 
 /**
  * Names of organizations. They appear in mails to people who may not know the organization, so a name must not be

@@ -6,11 +6,11 @@ import {
   PermissionDenied,
   ResourceNotFound,
   type ServiceUnavailable
-} from "../../errors/Errors.ts"
-import { makeAudit } from "../../kit/Audit.ts"
-import { newId, OrganizationId } from "../../kit/Ids.ts"
-import type { Author } from "../../kit/Tenant.ts"
-import { orUnavailable, transaction } from "../../storage/Database.ts"
+} from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { newId, OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import { makeClosing } from "./Closing.ts"
 

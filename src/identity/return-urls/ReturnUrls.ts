@@ -1,11 +1,16 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import { refusal } from "../../bounds/Refusals.ts"
-import { PermissionDenied, ResourceNotFound, type ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { makeAudit } from "../../kit/Audit.ts"
-import type { Author, Tenant } from "../../kit/Tenant.ts"
-import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { refusal } from "../../platform/bounds/Refusals.ts"
+import {
+  PermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
 
 /** The organization's own pages that payers return to from checkout; null for the operator's. */

@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { ReturnUrl, writtenReturnUrl } from "../../bounds/ReturnUrl.ts"
+import { ReturnUrl, writtenReturnUrl } from "../../platform/bounds/ReturnUrl.ts"
 import {
   errorSchema,
   errorSchemas,
@@ -8,8 +8,8 @@ import {
   PermissionDenied,
   ServiceUnavailable,
   WorkspaceAccessRequired
-} from "../../errors/Errors.ts"
-import { described, strict } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { described, strict } from "../../platform/kit/Request.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 

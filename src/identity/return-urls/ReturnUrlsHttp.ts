@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { serving } from "../../kit/Handlers.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { memberInWorkspace } from "../members/CurrentMember.ts"
 import { ReturnUrls } from "./ReturnUrls.ts"
 import { ReturnUrlsApi, writtenReturnUrls } from "./ReturnUrlsApi.ts"

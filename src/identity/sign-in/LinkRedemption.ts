@@ -5,7 +5,7 @@ import {
   type RateLimitExceeded,
   type ServiceUnavailable,
   SessionInvalid
-} from "../../errors/Errors.ts"
+} from "../../platform/errors/Errors.ts"
 import { requireTrustedOrigin } from "../Access.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"

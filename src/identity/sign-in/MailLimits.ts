@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import { Duration, Effect } from "effect"
-import { RateLimitExceeded, type ServiceUnavailable } from "../../errors/Errors.ts"
-import type { OrganizationId } from "../../kit/Ids.ts"
-import type { RateLimits } from "../../kit/RateLimit.ts"
-import type { Author } from "../../kit/Tenant.ts"
-import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
+import { RateLimitExceeded, type ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import type { RateLimits } from "../../platform/kit/RateLimit.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
+import type { RateLimitPolicy } from "../../platform/kit/TokenBucket.ts"
 
 /** Limits on mail that anybody can trigger: the service must neither fill a mailbox nor send mass mail for a tenant. */
 

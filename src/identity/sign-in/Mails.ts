@@ -1,6 +1,6 @@
 import { Redacted } from "effect"
-import type { OrganizationId } from "../../kit/Ids.ts"
-import type { Mail } from "../../kit/Mailer.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Mail } from "../../platform/kit/Mailer.ts"
 import { unlinked } from "../organizations/OrganizationName.ts"
 import type { InvitedRole } from "../Schemas.ts"
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { permissionsOf } from "../Access.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { Session } from "../Principal.ts"

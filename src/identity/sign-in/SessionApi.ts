@@ -1,9 +1,14 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Uuid } from "../../bounds/Text.ts"
-import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../errors/Errors.ts"
-import { OrganizationId } from "../../kit/Ids.ts"
-import { CreatedAt, described, ExpiresAt, strict } from "../../kit/Request.ts"
+import { Uuid } from "../../platform/bounds/Text.ts"
+import {
+  errorSchema,
+  ResourceNotFound,
+  ServiceUnavailable,
+  WorkspaceAccessRequired
+} from "../../platform/errors/Errors.ts"
+import { OrganizationId } from "../../platform/kit/Ids.ts"
+import { CreatedAt, described, ExpiresAt, strict } from "../../platform/kit/Request.ts"
 import { Permission } from "../keys/Permissions.ts"
 import { OrganizationNameShown } from "../organizations/OrganizationName.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { ResourceNotFound } from "../../errors/Errors.ts"
-import { serving } from "../../kit/Handlers.ts"
+import { ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import { SessionApi } from "./SessionApi.ts"

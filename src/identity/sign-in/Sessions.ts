@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../errors/Errors.ts"
-import type { Environment } from "../../events/Environment.ts"
-import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
-import { newId, type OrganizationId } from "../../kit/Ids.ts"
-import { removeOld } from "../../storage/Batches.ts"
-import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../platform/errors/Errors.ts"
+import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeCredentialSearch } from "../CredentialSearch.ts"
 import {
   type CredentialLimits,

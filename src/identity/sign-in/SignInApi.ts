@@ -7,8 +7,8 @@ import {
   RateLimitExceeded,
   ServiceUnavailable,
   SessionInvalid
-} from "../../errors/Errors.ts"
-import { described, ExpiresAt, NoQuery, strict, withStatus } from "../../kit/Request.ts"
+} from "../../platform/errors/Errors.ts"
+import { described, ExpiresAt, NoQuery, strict, withStatus } from "../../platform/kit/Request.ts"
 import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
 import { Email, OneTimeToken } from "../Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"

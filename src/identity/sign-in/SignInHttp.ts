@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { serving } from "../../kit/Handlers.ts"
+import { serving } from "../../platform/kit/Handlers.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
 import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"

@@ -1,5 +1,5 @@
 import { HttpServerResponse } from "@effect/platform"
-import { page, plainStyle } from "../../kit/Page.ts"
+import { page, plainStyle } from "../../platform/kit/Page.ts"
 
 /**
  * The pages that mailed links open. They are the same for everybody: the token follows the link's `#`, which browsers

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted } from "effect"
 import { v7 } from "uuid"
-import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
+import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { connectionTo } from "../../harness/Connection.ts"
 import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import {

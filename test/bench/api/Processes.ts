@@ -60,7 +60,7 @@ const build = Effect.tryPromise({
 
 /** Builds the service, as its image does, once for all that a run starts; answers the built main script, for `startScript`. */
 const builtService: Effect.Effect<string, BenchFailed> = Effect.runSync(
-  Effect.cached(Effect.as(build, "../../../dist/main.js"))
+  Effect.cached(Effect.as(build, "../../../dist/app/main.js"))
 )
 
 /** A script (a URL relative to this folder) in a process of its own; what is built runs without `tsx`. */

@@ -1,9 +1,9 @@
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/sending/Claim.ts"
-import { Queue } from "../../../src/deliveries/sending/Queue.ts"
-import type { EndpointId } from "../../../src/kit/Ids.ts"
-import { databaseLayer } from "../../../src/storage/Database.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Claim.ts"
+import { Queue } from "../../../src/engine/queue/Queue.ts"
+import type { EndpointId } from "../../../src/platform/kit/Ids.ts"
+import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 
 /**
  * The other ceiling: the queue's own claim and finish, in batches, with nothing sent in between. While one batch is

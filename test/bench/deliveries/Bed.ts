@@ -4,12 +4,12 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { v7 } from "uuid"
-import { secretContext } from "../../../src/endpoints/Secrets.ts"
-import { Cipher } from "../../../src/kit/Cipher.ts"
-import { OrganizationId } from "../../../src/kit/Ids.ts"
-import { databaseLayer } from "../../../src/storage/Database.ts"
-import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
-import { migrate } from "../../../src/storage/Migrations.ts"
+import { secretContext } from "../../../src/engine/attempts/Secrets.ts"
+import { Cipher } from "../../../src/platform/kit/Cipher.ts"
+import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
+import { databaseLayer } from "../../../src/platform/storage/Database.ts"
+import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
+import { migrate } from "../../../src/platform/storage/Migrations.ts"
 import { connectionTo } from "../../harness/Connection.ts"
 import {
   directoryOfItsOwn,
@@ -304,7 +304,7 @@ export interface Seen {
 
 /** A receiver in a process of its own; the first `silent` of its ports never answer. */
 export const startReceiver = Effect.fnUntraced(function* (ports: number, silent = 0) {
-  const started = yield* startScript("../deliveries/Receiver.ts", { args: [String(ports), String(silent)] })
+  const started = yield* startScript("./Receiver.ts", { args: [String(ports), String(silent)] })
   // Written by our own receiver, in this form
   const own: { readonly ports: ReadonlyArray<number>; readonly viewPort: number } = JSON.parse(
     yield* firstLine(started)

@@ -1,10 +1,10 @@
 import { performance } from "node:perf_hooks"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Fiber, Layer, Redacted } from "effect"
-import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/sending/Claim.ts"
-import { Queue } from "../../../src/deliveries/sending/Queue.ts"
-import type { EndpointId } from "../../../src/kit/Ids.ts"
-import { databaseLayer } from "../../../src/storage/Database.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Claim.ts"
+import { Queue } from "../../../src/engine/queue/Queue.ts"
+import type { EndpointId } from "../../../src/platform/kit/Ids.ts"
+import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 
 /**
  * Claims one batch after the other from each of several queues in turns, and gives all of them back at the end of a turn.

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Console, Effect, Redacted } from "effect"
 import type pg from "pg"
-import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
+import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { connectionTo } from "../../harness/Connection.ts"
 import {
   BenchFailed,
@@ -67,7 +67,7 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, sample: Sample) {
-  const started = yield* startScript("../inbound/BareServer.ts", {
+  const started = yield* startScript("./BareServer.ts", {
     args: [JSON.stringify(sample)],
     env: { DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: String(poolSize) }
   })

@@ -8,7 +8,7 @@ import { roundsOf, share } from "../sizes.ts"
 /**
  * What a further API process adds on one PostgreSQL: they take notifications for three endpoints, in turns in one run.
  * Processes, database and load share the machine's processors: once those are busy, a further process adds nothing to the
- * rate, and what an event costs PostgreSQL says more. From that, `src/docs/growth.md` computes how far one server goes.
+ * rate, and what an event costs PostgreSQL says more. From that, `src/docs/guides/growth.md` computes how far one server goes.
  */
 
 const rounds = roundsOf(3)

@@ -17,7 +17,7 @@ import { roundsOf, share } from "../sizes.ts"
 
 /**
  * One, two and four workers that empty a backlog on one database, in turns in one run. All of it is on the same processors,
- * so what a delivery costs, and whom, says more than the rate: `src/docs/growth.md` computes from it how many workers on
+ * so what a delivery costs, and whom, says more than the rate: `src/docs/guides/growth.md` computes from it how many workers on
  * further machines one PostgreSQL serves.
  */
 

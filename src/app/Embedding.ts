@@ -1,0 +1,139 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { ConfigProvider, Effect, Layer } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Deliveries } from "../destinations/deliveries/Deliveries.ts"
+import { Retention } from "../destinations/deliveries/Retention.ts"
+import { deletedEndpointsLayer, Endpoints } from "../destinations/endpoints/Endpoints.ts"
+import { OutboundEvents, type OutboundEventsOptions } from "../destinations/publishing/OutboundEvents.ts"
+import { LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import { Queue } from "../engine/queue/Queue.ts"
+import { WakeUp } from "../engine/queue/WakeUp.ts"
+import { DnsResolver } from "../engine/transport/DestinationUrl.ts"
+import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
+import { Provider } from "../payments/Provider.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
+import { Cipher, type DecryptionFailed } from "../platform/kit/Cipher.ts"
+import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
+import { KeyedHash } from "../platform/kit/KeyedHash.ts"
+import { SlowReads } from "../platform/kit/SlowReads.ts"
+import { type MasterKey, readSettings } from "../platform/settings/Settings.ts"
+import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
+import {
+  type DeliverySettings,
+  deliveryLayer,
+  type EmbeddedOptions,
+  rolesLayer,
+  type ServiceOptions,
+  servicesWithProviderLayer
+} from "./Service.ts"
+
+/**
+ * The service inside another Effect service, on that service's own PostgreSQL. All tables are in the schema `payments`
+ * of the `PgClient`'s database, which is created and kept up to date when a layer is built; one transaction can span it
+ * and the embedding team's own schemas. The `PgClient` must not transform names.
+ */
+
+/** The default settings, with production's rules for destinations and mail. */
+export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSettings.pipe(
+  Effect.withConfigProvider(ConfigProvider.fromMap(new Map())),
+  Effect.orDie,
+  Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
+)
+
+/** The options of the whole service for an embedding team. */
+export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
+  /** What differs from the defaults; see `defaultSettings`. */
+  readonly settings?: Partial<ServiceOptions["settings"]>
+  /** Stripe's credentials, or a layer: another provider, or a double for tests. */
+  readonly provider: StripeProviderOptions | Layer.Layer<Provider>
+}
+
+/** The whole service for an embedding team: the services, and what its `roles` run. */
+export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(defaultSettings, (defaults) => {
+      const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
+      const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
+      // Fresh, with all its parts: otherwise a second service in one process would share the first one's queue and
+      // organizations, and with them its database. A team's provider may consist of layers that its program shares
+      return rolesLayer(complete).pipe(
+        Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),
+        Layer.provide(migrationsLayer),
+        Layer.fresh,
+        Layer.provide(provider)
+      )
+    })
+  )
+
+/** The options for sending only the team's own events. */
+export interface EmbeddedEventsOptions extends OutboundEventsOptions {
+  /** The event types that endpoints may subscribe to: the team's own. */
+  readonly catalog: ReadonlyArray<CatalogEntry>
+  /** Keys for the signing secrets: the first encrypts, all decrypt. */
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  /** What differs from the defaults; see `defaultSettings`. */
+  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit" | "databasePoolSize">>
+  /** `false` if this process only publishes, and another one delivers. Default `true`. */
+  readonly worker?: boolean
+}
+
+/** The services for sending the team's own events. */
+export type EmbeddedEvents = OutboundEvents | Endpoints | Deliveries | Organizations
+
+/** Endpoints, deliveries, the queue and its worker, for the team's own events only: no HTTP surface, no provider. */
+export const embeddedEventsLayer = (
+  options: EmbeddedEventsOptions
+): Layer.Layer<
+  EmbeddedEvents,
+  MigrationFailed | SqlError.SqlError | DecryptionFailed,
+  PgClient.PgClient | SqlClient.SqlClient
+> =>
+  Layer.unwrapEffect(
+    Effect.map(defaultSettings, (defaults) => {
+      const settings = { ...defaults, ...options.settings }
+      const { retention: keepFor } = settings.delivery
+      const foundations = Layer.mergeAll(
+        Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
+        DnsResolver.layer,
+        WakeUp.layer,
+        LocalHandOff.layer,
+        Queue.layer,
+        SlowReads.layer(settings),
+        EventCatalog.layer(options.catalog),
+        Retention.layer({ keepFor })
+      )
+      const services = Layer.mergeAll(
+        OutboundEvents.layer(options),
+        Endpoints.layer({ ...settings, limit: settings.endpointLimit, keepFor }),
+        Deliveries.layer({ keepFor }),
+        Organizations.layer
+      )
+      const background = Layer.mergeAll(
+        embeddedHousekeepingLayer,
+        deletedEndpointsLayer,
+        options.worker === false ? Layer.empty : deliveryLayer({ settings })
+      )
+      return background.pipe(
+        Layer.provideMerge(services),
+        Layer.provide(foundations),
+        Layer.provide(migrationsLayer),
+        Layer.fresh
+      )
+    })
+  )
+
+/** Removes rotated secrets, bindings to them, and deliveries after their retention. */
+const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention | SqlClient.SqlClient> =
+  housekeepingLayer(
+    "events",
+    Effect.gen(function* () {
+      return {
+        "rotated secrets": (yield* Endpoints).clean,
+        "bindings to ended secrets": (yield* Deliveries).rebind,
+        deliveries: (yield* Retention).clean,
+        "references of deliveries": (yield* Retention).checkReferences
+      }
+    })
+  )

@@ -1,0 +1,350 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Layer, type Redacted } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Deliveries } from "../destinations/deliveries/Deliveries.ts"
+import { Retention } from "../destinations/deliveries/Retention.ts"
+import { deletedEndpointsLayer, Endpoints } from "../destinations/endpoints/Endpoints.ts"
+import { EventReplays, eventReplaysLayer } from "../destinations/event-replays/EventReplays.ts"
+import { Events } from "../destinations/events/Events.ts"
+import { SyntheticTests } from "../destinations/publishing/SyntheticTests.ts"
+import { Recoveries, recoveriesLayer } from "../destinations/recoveries/Recoveries.ts"
+import { DailyCounts, dailyCountsLayer } from "../destinations/statistics/DailyCounts.ts"
+import { EventStreams } from "../destinations/stream/EventStreams.ts"
+import { EventTriggers } from "../destinations/triggers/EventTriggers.ts"
+import { Warnings, warningsLayer } from "../destinations/warnings/Warnings.ts"
+import { LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import { Queue } from "../engine/queue/Queue.ts"
+import { observeQueue } from "../engine/queue/QueueMetrics.ts"
+import { WakeUp } from "../engine/queue/WakeUp.ts"
+import { DnsResolver } from "../engine/transport/DestinationUrl.ts"
+import { Transport } from "../engine/transport/Transport.ts"
+import { leaseTimes } from "../engine/worker/Limits.ts"
+import { workerLayer } from "../engine/worker/Worker.ts"
+import { WorkerLife } from "../engine/worker/WorkerLife.ts"
+import { AuditRetention } from "../identity/audit/AuditRetention.ts"
+import { Invitations } from "../identity/invitations/Invitations.ts"
+import { Keys } from "../identity/keys/Keys.ts"
+import { Members } from "../identity/members/Members.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
+import { Sessions } from "../identity/sign-in/Sessions.ts"
+import { SignIn } from "../identity/sign-in/SignIn.ts"
+import { FailedRefunds, failedRefundsLayer } from "../inbound/FailedRefunds.ts"
+import { Inbound } from "../inbound/Inbound.ts"
+import { Receipts } from "../inbound/Receipts.ts"
+import { SoldItemsRetention } from "../payments/checkout/SoldItemsRetention.ts"
+import { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
+import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
+import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
+import { Images } from "../payments/images/Images.ts"
+import type { S3ImageStoreOptions } from "../payments/images/S3ImageStore.ts"
+import { makePlatforms } from "../payments/Platforms.ts"
+import type { Provider } from "../payments/Provider.ts"
+import { ProviderTriggers } from "../payments/ProviderTriggers.ts"
+import { type ProviderServices, providerServicesLayer } from "../payments/Services.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
+import { Cipher, type DecryptionFailed } from "../platform/kit/Cipher.ts"
+import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
+import { Idempotency } from "../platform/kit/Idempotency.ts"
+import { KeyedHash } from "../platform/kit/KeyedHash.ts"
+import { Mailer } from "../platform/kit/Mailer.ts"
+import { RateLimits } from "../platform/kit/RateLimit.ts"
+import { SlowReads } from "../platform/kit/SlowReads.ts"
+import type { MasterKey, SettingsShape } from "../platform/settings/Settings.ts"
+import { version } from "../platform/settings/Version.ts"
+import { databaseLayer } from "../platform/storage/Database.ts"
+import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
+import { replicaOf } from "../platform/storage/ReadReplica.ts"
+import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
+
+/** Everything that the service needs to run: the completed settings. */
+export interface ServiceOptions {
+  readonly settings: Pick<
+    SettingsShape,
+    | "host"
+    | "port"
+    | "roles"
+    | "http"
+    | "databasePoolSize"
+    | "allowLocalDestinations"
+    | "destinationNetworks"
+    | "endpointLimit"
+    | "eventStreamLimit"
+    | "imageMegabytesPerHour"
+    | "delivery"
+    | "shutdownTimeout"
+    | "rateLimitPerMinute"
+    | "failedAuthenticationsPerMinute"
+    | "trustedProxies"
+    | "trustedTraceParents"
+    | "trustedOrigins"
+    | "mode"
+    | "console"
+    | "smtpUrl"
+    | "mailFrom"
+    | "receiptRetention"
+    | "auditRetention"
+  >
+  /** The URL at which integrators reach the service, without a trailing slash; its origin is trusted. */
+  readonly publicUrl: string
+  readonly databaseUrl: Redacted.Redacted
+  /** The database's own address, if there is a connection pooler in `databaseUrl`. */
+  readonly databaseDirectUrl?: Redacted.Redacted
+  /** A replica that may answer lists and history. Default: none. */
+  readonly databaseReadUrl?: Redacted.Redacted
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  readonly provider: StripeProviderOptions
+  /** Where product images are kept. Default: in the database. */
+  readonly imageStore?: S3ImageStoreOptions
+}
+
+/** The options of a service whose database and provider are layers of an embedding team. */
+export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
+
+/** The services behind the HTTP surface and the worker. */
+export type Services =
+  | Keys
+  | Sessions
+  | SignIn
+  | Members
+  | Invitations
+  | Mailer
+  | RateLimits
+  | Idempotency
+  | Organizations
+  | Provider
+  | ProviderServices
+  | CheckoutPages
+  | AccountConnection
+  | Images
+  | Endpoints
+  | SyntheticTests
+  | Deliveries
+  | DailyCounts
+  | Recoveries
+  | EventStreams
+  | EventTriggers
+  | Events
+  | EventReplays
+  | Warnings
+  | Retention
+  | FailedRefunds
+  | Inbound
+  | Receipts
+  | AuditRetention
+  | SoldItemsRetention
+  | Queue
+  | WakeUp
+  | LocalHandOff
+  | SlowReads
+  | Cipher
+  | KeyedHash
+  | DnsResolver
+
+/** Why services can't start on a database. `DecryptionFailed`: its data was encrypted under other master keys. */
+type ServicesFailed = MigrationFailed | SqlError.SqlError | DecryptionFailed
+
+/** The database with its schema up to date. */
+export const storageLayer = (
+  options: ServiceOptions
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError | MigrationFailed> =>
+  Layer.merge(migrationsLayer, replicaOf(options.databaseReadUrl, options.settings.databasePoolSize)).pipe(
+    Layer.provideMerge(
+      databaseLayer({
+        url: options.databaseUrl,
+        ...(options.databaseDirectUrl === undefined ? {} : { directUrl: options.databaseDirectUrl }),
+        poolSize: options.settings.databasePoolSize
+      })
+    )
+  )
+
+export const servicesLayer = (
+  options: ServiceOptions
+): Layer.Layer<Services, ServicesFailed, PgClient.PgClient | SqlClient.SqlClient> =>
+  servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
+    Layer.provide(ProviderTriggers.layer(options.provider))
+  )
+
+/** All services, on a database and a given provider. */
+export const servicesWithProviderLayer = <E, R>(
+  options: EmbeddedOptions,
+  provider: Layer.Layer<Provider, E, R>
+): Layer.Layer<Services, E | ServicesFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
+  const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
+    options.settings
+  const { retention: keepFor } = options.settings.delivery
+  const foundations = Layer.mergeAll(
+    Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
+    DnsResolver.layer,
+    WakeUp.layer,
+    LocalHandOff.layer,
+    Queue.layer,
+    SlowReads.layer(options.settings),
+    Layer.provideMerge(providerServicesLayer, provider)
+  )
+  // Links in mails sign people in, so only a local log may show them
+  const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
+  const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
+    Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
+  )
+  return Layer.mergeAll(
+    Keys.layer,
+    identity,
+    Members.layer,
+    Idempotency.layer,
+    Organizations.layer,
+    Layer.provide(Images.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local", imageMegabytesPerHour }), [
+      imageStoreLayer(options.imageStore),
+      RateLimits.layer
+    ]),
+    CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
+    Layer.provide(AccountConnection.layer(options), RateLimits.layer),
+    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks, keepFor }),
+    SyntheticTests.layer,
+    Deliveries.layer({ keepFor }),
+    DailyCounts.layer,
+    Recoveries.layer,
+    EventStreams.layer(options.settings),
+    Layer.provide(EventTriggers.layer, Idempotency.layer),
+    Events.layer({ keepFor }),
+    EventReplays.layer({ keepFor }),
+    Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
+    Retention.layer({ keepFor }),
+    AuditRetention.layer(options.settings),
+    Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
+    SoldItemsRetention.layer,
+    Inbound.layer,
+    Receipts.layer(options.settings)
+  ).pipe(Layer.provideMerge(foundations))
+}
+
+/**
+ * The HTTP surface, listening. Its modules are loaded when the layer is built, since a process that runs only a worker
+ * does not need them.
+ */
+export const apiLayer = (options: EmbeddedOptions) =>
+  Layer.unwrapEffect(
+    Effect.gen(function* () {
+      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
+        Promise.all([
+          import("../surface/http/Http.ts"),
+          import("../server/Server.ts"),
+          import("../surface/http/console/Source.ts")
+        ])
+      )
+      return Layer.provideMerge(
+        httpLayer({
+          ...options.settings,
+          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+        }),
+        serverLayer({ ...options.settings, ...options.settings.http })
+      )
+    })
+  )
+
+/** The settings that the worker needs. */
+export type DeliverySettings = Pick<
+  ServiceOptions["settings"],
+  "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
+>
+
+export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
+  const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
+  const { lease, startWithin, timeoutSpread } = leaseTimes(delivery.timeout, delivery.leaseMargin)
+  return workerLayer({
+    lease,
+    startWithin,
+    concurrency: delivery.concurrency,
+    concurrencyPerEndpoint: delivery.concurrencyPerEndpoint,
+    pollInterval: delivery.pollInterval,
+    drainTimeout: shutdownTimeout,
+    allowLocalDestinations,
+    destinationNetworks,
+    userAgent: `connected-payments/${version}`
+  }).pipe(
+    Layer.provide(
+      Transport.layer({
+        timeout: delivery.timeout,
+        timeoutSpread,
+        // As many as can be in flight, since several customers may share one receiving service
+        idleConnectionsPerOrigin: delivery.concurrency,
+        idleConnections: 4 * delivery.concurrency
+      })
+    )
+  )
+}
+
+/**
+ * The housekeeping of every process: removes ended sessions, sign-in tokens and invitations, idempotency keys after
+ * their 24 hours, rate limits that are full again, deleted checkout pages, the sold items of old sessions, unfinished
+ * authorizations, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after
+ * their retention.
+ */
+export const serviceHousekeepingLayer: Layer.Layer<
+  never,
+  never,
+  | Sessions
+  | SignIn
+  | Invitations
+  | Idempotency
+  | RateLimits
+  | Receipts
+  | AuditRetention
+  | CheckoutPages
+  | SoldItemsRetention
+  | AccountConnection
+  | Endpoints
+  | Deliveries
+  | DailyCounts
+  | Retention
+  | SqlClient.SqlClient
+> = housekeepingLayer(
+  "service",
+  Effect.gen(function* () {
+    return {
+      sessions: (yield* Sessions).clean,
+      "sign-in tokens": (yield* SignIn).clean,
+      invitations: (yield* Invitations).clean,
+      "idempotency keys": (yield* Idempotency).clean,
+      "rate limits": (yield* RateLimits).clean,
+      receipts: (yield* Receipts).clean,
+      "audit records": (yield* AuditRetention).clean,
+      "deleted checkout pages": (yield* CheckoutPages).clean,
+      "items that sessions sell": (yield* SoldItemsRetention).clean,
+      "authorizations of accounts": (yield* AccountConnection).clean,
+      "rotated secrets": (yield* Endpoints).clean,
+      "bindings to ended secrets": (yield* Deliveries).rebind,
+      "daily counts": (yield* DailyCounts).clean,
+      // Last, since it may take long
+      deliveries: (yield* Retention).clean,
+      "references of deliveries": (yield* Retention).checkReferences
+    }
+  })
+)
+
+/** The layers that a process with these roles runs, on top of the services. */
+export const rolesLayer = (options: EmbeddedOptions) =>
+  Layer.mergeAll(
+    serviceHousekeepingLayer,
+    deletedEndpointsLayer,
+    dailyCountsLayer,
+    recoveriesLayer,
+    eventReplaysLayer,
+    warningsLayer,
+    failedRefundsLayer,
+    options.settings.roles.api ? apiLayer(options) : Layer.empty,
+    options.settings.roles.worker
+      ? // Built before the worker, so it ends after it: it answers until the last attempt has ended
+        Layer.provideMerge(
+          deliveryLayer(options),
+          options.settings.roles.api ? Layer.empty : workerHealthLayer(options.settings)
+        )
+      : Layer.empty,
+    // In every process: late deliveries must be noticed even if no worker runs at all
+    Layer.scopedDiscard(observeQueue)
+  ).pipe(
+    Layer.provide(WorkerLife.layer),
+    // Before anything is served
+    Layer.provide(Layer.effectDiscard(Effect.flatMap(makePlatforms, ({ checkKeys }) => checkKeys)))
+  )

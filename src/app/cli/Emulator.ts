@@ -1,0 +1,170 @@
+import { Effect, Layer, Option, Redacted, Schema } from "effect"
+import { isTriggerType, type TriggerDescription, triggers } from "../../emulator/triggers/TriggerList.ts"
+import { readSettings, type SettingsError } from "../../platform/settings/Settings.ts"
+import type { LocalDefaultsFailed } from "../local/Local.ts"
+import { type Command, command, form, optional } from "./Command.ts"
+import { CommandFailed } from "./Failure.ts"
+import { accountOption, PlainHttpUrl } from "./Fields.ts"
+import { findLocalService } from "./LocalService.ts"
+import { fields, table } from "./Output.ts"
+
+/** `emulator trigger | triggers`: triggers events at the local provider that no request of the platform causes. */
+
+/** A running provider emulator, and the platform's key for it. */
+interface EmulatorAddress {
+  readonly url: URL
+  readonly secretKey: Redacted.Redacted
+}
+
+const nothingRuns = new CommandFailed({
+  message:
+    "No service with a provider emulator is running on DATA_DIR. Start one with `npm start`, or name an emulator with --url."
+})
+
+const noKey = new CommandFailed({
+  message: "The emulator needs the platform's key: set PROVIDER_SANDBOX_SECRET_KEY to the key that it was started with."
+})
+
+/**
+ * The named emulator, otherwise that of the service that runs on the data directory. The key is the sandbox's, from the
+ * settings or from that service: the production key is never sent.
+ */
+const findEmulator = (
+  named: URL | undefined
+): Effect.Effect<EmulatorAddress, SettingsError | LocalDefaultsFailed | CommandFailed> =>
+  Effect.gen(function* () {
+    const settings = yield* readSettings
+    const emulator = Option.flatMap(yield* findLocalService(settings), ({ emulator }) => emulator)
+    const url = Option.orElse(Option.fromNullable(named), () => Option.map(emulator, ({ url }) => url))
+    const known = Option.map(emulator, ({ credentials }) => credentials)
+    const configured = settings.provider.sandbox
+    const credentials =
+      named === undefined ? Option.orElse(known, () => configured) : Option.orElse(configured, () => known)
+    if (Option.isNone(url)) return yield* nothingRuns
+    if (Option.isNone(credentials)) return yield* noKey
+    return { url: url.value, secretKey: credentials.value.secretKey }
+  })
+
+/** The time limit for an answer of the emulator, which answers at once or not at all. */
+const answerTimeoutMillis = 10_000
+
+const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
+
+/** Sends a request to the emulator's control interface; returns the decoded JSON. */
+const askEmulator = <A, I>(
+  named: URL | undefined,
+  path: string,
+  body: unknown,
+  answer: Schema.Schema<A, I>
+): Effect.Effect<A, SettingsError | LocalDefaultsFailed | CommandFailed> =>
+  Effect.gen(function* () {
+    const { secretKey, url } = yield* findEmulator(named)
+    const { ok, text } = yield* Effect.tryPromise({
+      try: async (signal) => {
+        const response = await fetch(new URL(path, url), {
+          method: "POST",
+          body: JSON.stringify(body),
+          headers: { authorization: `Bearer ${Redacted.value(secretKey)}`, "content-type": "application/json" },
+          signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMillis)])
+        })
+        return { ok: response.ok, text: await response.text() }
+      },
+      catch: (cause) => new CommandFailed({ message: `The emulator at ${url.origin} can't be reached.`, cause })
+    })
+    if (!ok) {
+      const refusal = Schema.decodeOption(Refusal)(text)
+      return yield* new CommandFailed({
+        message: Option.match(refusal, {
+          onNone: () => `The server at ${url.origin} is not a provider emulator.`,
+          onSome: ({ error }) => error.message
+        })
+      })
+    }
+    return yield* Schema.decode(Schema.parseJson(answer))(text).pipe(
+      Effect.mapError(
+        (cause) =>
+          new CommandFailed({
+            message: `The server at ${url.origin} is not a provider emulator of this version.`,
+            cause
+          })
+      )
+    )
+  })
+
+const known: ReadonlyArray<TriggerDescription> = triggers
+
+/** Names that a trigger's own options can't have. */
+const reserved: ReadonlyArray<string> = ["type", "account"]
+
+const EventSent = Schema.Struct({ id: Schema.String, type: Schema.String })
+const Triggered = Schema.Struct({
+  type: Schema.String,
+  account: Schema.String,
+  object: Schema.String,
+  events: Schema.Array(EventSent),
+  thin_events: Schema.Array(EventSent)
+})
+
+const linesOf = (label: string, sent: ReadonlyArray<typeof EventSent.Type>): ReadonlyArray<readonly [string, string]> =>
+  sent.map(({ id, type }, index) => [index === 0 ? label : "", `${type} ${id}`])
+
+export const emulatorCommands: ReadonlyArray<Command> = [
+  command({
+    name: "emulator trigger",
+    summary: "Trigger an event at the local provider, which changes its objects and sends signed notifications.",
+    example: 'charge.dispute.closed --options \'{"outcome": "won"}\'',
+    argument: "type",
+    input: Schema.Struct({
+      type: form(
+        Schema.String.pipe(Schema.filter(isTriggerType)),
+        "<type>",
+        "The trigger, as `emulator triggers` lists it.",
+        (given) => `There is no trigger '${given}'. Available: ${known.map(({ type }) => type).join(", ")}.`
+      ),
+      account: optional(accountOption("The connected account of the event. Default: the only one.")),
+      options: form(
+        Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })).pipe(
+          Schema.filter((given) => !Object.keys(given).some((name) => reserved.includes(name)))
+        ),
+        "<JSON object>",
+        "The trigger's own options, as `emulator triggers --json` explains them: '{\"amount\": 2500}'.",
+        "must be a JSON object of the trigger's own options"
+      ).pipe(Schema.optionalWith({ exact: true, default: () => ({}) })),
+      url: optional(
+        form(
+          PlainHttpUrl,
+          "<url>",
+          "The emulator's URL. Default: that of the service that runs on DATA_DIR.",
+          "must be an http or https URL, without a user name or a password"
+        )
+      )
+    }),
+    services: Layer.empty,
+    run: ({ options, url, ...named }) =>
+      Effect.map(askEmulator(url, "/_emulator/trigger", { ...options, ...named }, Triggered), (happened) => ({
+        json: happened,
+        text: fields([
+          ["Account", happened.account],
+          ["Object", happened.object],
+          ...linesOf("Events", happened.events),
+          ...linesOf("Thin events", happened.thin_events)
+        ])
+      }))
+  }),
+  command({
+    name: "emulator triggers",
+    summary: "List all triggers; --json shows what each option means.",
+    example: "--json",
+    input: Schema.Struct({}),
+    services: Layer.empty,
+    run: () =>
+      Effect.succeed({
+        json: known,
+        text: `${table(
+          ["TYPE", "WHAT HAPPENS"],
+          known.map(({ description, type }) => [type, description]),
+          "There are no triggers."
+        )}\n\nTheir options: connected-payments emulator triggers --json. Each also takes api_version.`
+      })
+  })
+]

@@ -1,0 +1,203 @@
+import { randomUUID } from "node:crypto"
+import { FetchHttpClient } from "@effect/platform"
+import { Console, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
+import { type EventStreamItem, eventStream } from "../../client/EventStream.ts"
+import { refusedCode } from "../../engine/attempts/Attempt.ts"
+import { newSigningSecret, standardWebhooksSecretOf } from "../../engine/attempts/Secrets.ts"
+import { signatureHeaders } from "../../engine/attempts/Signature.ts"
+import { EventType } from "../../events/Catalog.ts"
+import { deliveryIdHeaderName, refusedHeaderName } from "../../events/DeliveryHeaders.ts"
+import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
+import { version } from "../../platform/settings/Version.ts"
+import { type Command, command, flag, form, optional, process as running } from "./Command.ts"
+import { CommandFailed } from "./Failure.ts"
+import { PlainHttpUrl, variableOption } from "./Fields.ts"
+import { fields, printable } from "./Output.ts"
+import { sandboxService, triggerAt } from "./SandboxService.ts"
+import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
+
+/**
+ * `listen` and `trigger`: forward the sandbox's events to a developer's machine, even behind a firewall, and trigger
+ * them. Both need only the service's URL and a sandbox key.
+ */
+
+/** How long the local program may take to answer: as long as an endpoint. */
+const timeoutMillis = 10_000
+
+/** The target of events on the developer's machine. */
+interface ForwardTo {
+  readonly url: URL
+  /** The signing secret. */
+  readonly secret: Redacted.Redacted
+}
+
+/** The local program's answer. */
+interface Forwarded {
+  /** Null if there was no answer. */
+  readonly status: number | null
+  /** In words: the status with the kit's reason for a refusal, or why there is no status. */
+  readonly answer: string
+  readonly millis: number
+}
+
+const reasonOf = (error: unknown): string => {
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return `no answer within ${timeoutMillis / 1000} seconds`
+  }
+  const cause = error instanceof Error ? error.cause : undefined
+  if (hasErrorCode(cause, "ECONNREFUSED")) return "nothing listens there"
+  return cause instanceof Error && cause.message !== "" ? cause.message : String(error)
+}
+
+/** The status, with the error code that a delivery's history would show for the kit's refusal. */
+const answerOf = ({ headers, status }: Response): string => {
+  const code = status >= 400 && status < 500 ? refusedCode(headers.get(refusedHeaderName)) : undefined
+  return code === undefined ? String(status) : `${status} ${code}`
+}
+
+/** Posts an event like a delivery: the same body and headers, signed with another secret. Never fails. */
+const forward = (
+  { secret, url }: ForwardTo,
+  event: { readonly id: string; readonly text: string }
+): Effect.Effect<Forwarded> =>
+  Effect.suspend(() => {
+    const startedAt = performance.now()
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": `connected-payments/${version}`,
+      [deliveryIdHeaderName]: randomUUID(),
+      ...signatureHeaders({
+        eventId: event.id,
+        timestamp: Math.floor(Date.now() / 1000),
+        body: event.text,
+        secrets: [secret]
+      })
+    }
+    const took = () => Math.round(performance.now() - startedAt)
+    return Effect.tryPromise(async (signal) => {
+      const response = await fetch(url, {
+        method: "POST",
+        body: event.text,
+        headers,
+        // Redirects are not followed, as for endpoints
+        redirect: "manual",
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
+      })
+      await response.body?.cancel()
+      return { status: response.status, answer: answerOf(response) }
+    }).pipe(
+      Effect.map(({ answer, status }): Forwarded => ({ status, answer, millis: took() })),
+      Effect.catchAll(({ error }) =>
+        Effect.succeed<Forwarded>({ status: null, answer: reasonOf(error), millis: took() })
+      )
+    )
+  })
+
+const knownTypes = EventType.literals.join(", ")
+
+const clockTime = (): string => new Date().toTimeString().slice(0, 8)
+
+/** Forwards an event of the stream, and reports each item. */
+const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.Effect<void> => {
+  switch (item._tag) {
+    case "Connected":
+      return item.lookBackExceeded
+        ? Console.error(
+            `${clockTime()}  Connected again. EVENTS ARE MISSING: those before ${item.from.toISOString()} are too long ago to be streamed.`
+          )
+        : Console.error(`${clockTime()}  Connected: waiting for events.`)
+    case "Interrupted":
+      return Console.error(
+        `${clockTime()}  Interrupted: ${printable(item.reason)}. Trying again in ${Math.ceil(Duration.toSeconds(item.retryIn))} s; nothing is lost.`
+      )
+    case "Event":
+      return Effect.flatMap(forward(to, item), ({ answer, millis, status }) =>
+        Console.log(
+          asJson
+            ? JSON.stringify({ id: item.id, type: item.type, status, answer, millis })
+            : `${clockTime()}  ${printable(`${item.type}  ${item.id}  -> ${answer}`)} (${millis} ms)`
+        )
+      )
+  }
+}
+
+export const listenCommands: ReadonlyArray<Command> = [
+  running({
+    name: "listen",
+    summary: "Post the sandbox's events to a program on this machine, signed, as they come.",
+    example: "--forward-to http://localhost:3000/webhooks",
+    input: Schema.Struct({
+      forwardTo: form(
+        PlainHttpUrl,
+        "<url>",
+        "Where to post each event: http://localhost:3000/webhooks.",
+        "must be an http or https URL, without a user name or a password"
+      ),
+      events: form(
+        Schema.split(",").pipe(Schema.compose(Schema.Array(EventType))),
+        "<type,…>",
+        "The event types to listen to, separated by commas: payment.succeeded,payment.refunded. Default: all.",
+        `must be event types, separated by commas: ${knownTypes}`
+      ).pipe(Schema.optionalWith({ exact: true, default: () => [] })),
+      ...serviceOptions,
+      secretEnv: optional(
+        variableOption(
+          "The environment variable that holds the signing secret, so that it stays the same. Default: a new secret each time."
+        )
+      ),
+      json: flag("Print JSON for machines.")
+    }),
+    run: ({ apiKeyEnv, events, forwardTo, json, secretEnv, url }) =>
+      Effect.gen(function* () {
+        const apiKey = yield* readApiKey(apiKeyEnv)
+        const secret = secretEnv === undefined ? newSigningSecret() : yield* readSecret("signing secret", secretEnv)
+        const { organizationId } = yield* sandboxService(url, apiKey)
+        const shown = Redacted.value(secret)
+        yield* Console.error(
+          fields([
+            ["Organization", `${organizationId}, sandbox`],
+            ["Forwarding to", forwardTo.href],
+            ["Signing secret", shown],
+            ["For Standard Webhooks", standardWebhooksSecretOf(shown)],
+            ["To stop", "Ctrl-C"]
+          ])
+        )
+        const to = { url: forwardTo, secret }
+        yield* eventStream({ baseUrl: url, organizationId, apiKey, types: events }).pipe(
+          // One at a time, in stream order, so that a developer can read the output
+          Stream.runForEach((item) => handle(to, json, item)),
+          Effect.mapError(({ message }) => new CommandFailed({ message })),
+          Effect.provide(FetchHttpClient.layer),
+          Effect.onInterrupt(() => Console.error("Stopped."))
+        )
+      })
+  }),
+  command({
+    name: "trigger",
+    summary: "Make an event happen in the sandbox.",
+    example: "payment.succeeded",
+    argument: "type",
+    input: Schema.Struct({
+      type: form(
+        EventType,
+        "<type>",
+        `The event type: ${knownTypes}.`,
+        (given) => `There is no event type '${given}'. Available: ${knownTypes}.`
+      ),
+      ...serviceOptions
+    }),
+    services: Layer.empty,
+    run: ({ apiKeyEnv, type, url }) =>
+      Effect.gen(function* () {
+        const service = yield* sandboxService(url, yield* readApiKey(apiKeyEnv))
+        const triggered = yield* triggerAt(service, type)
+        return {
+          json: triggered,
+          text:
+            triggered.origin === "provider"
+              ? `The local provider makes ${type} happen: the event comes like any other.`
+              : `A synthetic ${type} is on its way to those who listen: ${triggered.eventId}`
+        }
+      })
+  })
+]

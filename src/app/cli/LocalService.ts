@@ -1,0 +1,69 @@
+import { dirname } from "node:path"
+import { Effect, Option, Redacted, Schema } from "effect"
+import type { ProviderCredentials, SettingsShape } from "../../platform/settings/Settings.ts"
+import { isLocked } from "../../platform/storage/DirectoryLock.ts"
+import { LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
+import { localFilePath } from "../local/LocalOrganization.ts"
+
+/** A service that runs on the local defaults of a data directory. */
+export interface LocalService {
+  readonly databaseUrl: Redacted.Redacted
+  /** Its provider emulator, if it started one. */
+  readonly emulator: Option.Option<{ readonly url: URL; readonly credentials: ProviderCredentials }>
+}
+
+/** The fields that are read from the files that a local start writes into its data directory. */
+const LocalFile = Schema.Struct({
+  baseUrl: Schema.String,
+  databaseUrl: Schema.String,
+  emulatorUrl: Schema.NullOr(Schema.URL)
+})
+const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerWebhookSecret: Schema.String })
+
+/** The time limit for an answer of the service, which is on this machine and answers at once or not at all. */
+const livenessTimeoutMillis = 2000
+
+/** Whether the process that wrote the file is alive: if it was killed, another service may answer on its port. */
+const isOfLiveProcess = (file: string) =>
+  Effect.mapError(
+    isLocked(dirname(file)),
+    (cause) => new LocalDefaultsFailed({ message: `Whether ${file} is of a running service can't be found out`, cause })
+  )
+
+/** Whether the service answers. */
+const isLive = (baseUrl: string): Effect.Effect<boolean> =>
+  Effect.tryPromise(async (signal) => {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])
+    const response = await fetch(`${baseUrl}/health/live`, { signal: deadline })
+    await response.body?.cancel()
+    return response.ok
+  }).pipe(Effect.orElseSucceed(() => false))
+
+const readAs = <A, I>(file: string, schema: Schema.Schema<A, I>) =>
+  Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(Schema.parseJson(schema))))
+
+/** The service that is running on the data directory of these settings, if there is one. */
+export const findLocalService = (
+  settings: SettingsShape
+): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>
+  Effect.gen(function* () {
+    const file = localFilePath(settings)
+    const local = settings.mode === "local" ? yield* readAs(file, LocalFile) : Option.none()
+    if (Option.isNone(local) || !(yield* isOfLiveProcess(file)) || !(yield* isLive(local.value.baseUrl))) {
+      return Option.none()
+    }
+    const secrets = yield* readAs(localSecretsPath(settings), LocalSecrets)
+    return Option.some({
+      databaseUrl: Redacted.make(local.value.databaseUrl),
+      emulator: Option.map(
+        Option.all({ url: Option.fromNullable(local.value.emulatorUrl), secrets }),
+        ({ secrets, url }) => ({
+          url,
+          credentials: {
+            secretKey: Redacted.make(secrets.providerSecretKey),
+            webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)] as const
+          }
+        })
+      )
+    })
+  })

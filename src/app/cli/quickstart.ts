@@ -1,0 +1,293 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { access, chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { createServer, type Server } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { verifyWebhook, type WebhookEvent } from "../../webhooks/index.ts"
+
+/**
+ * The main flow in a temporary data directory, as an integrator's backend would do it: over HTTP, with a consumer that
+ * verifies what it receives. Plain TypeScript on purpose, to show how to integrate without Effect.
+ */
+
+const order = { reference: "order-1001", amount: 2 * 1500, currency: "brl" } as const
+const deadline = Date.now() + 55_000
+
+class StepFailed extends Error {}
+
+/** The service, once it is started: it must not outlive this process. */
+let service: ChildProcess | undefined
+
+/** Rejects when this process gets a signal to stop, or when nobody reads its output any more. */
+const stopped = new Promise<never>((_, reject) => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => {
+      process.exitCode = 130
+      reject(new StepFailed(`stopped by ${signal}`))
+    })
+  }
+  // Each further line fails, too
+  process.stdout.on("error", reject)
+})
+
+const fail = (message: string): never => {
+  throw new StepFailed(message)
+}
+
+let step = "start"
+const say = (name: string, detail: string) => {
+  step = name
+  process.stdout.write(`✓ ${name}\n    ${detail}\n`)
+}
+const doing = (name: string) => {
+  step = name
+}
+
+/** Polls until there is a result, or the time is up. */
+const until = async <A>(what: string, look: () => Promise<A | undefined>): Promise<A> => {
+  while (Date.now() < deadline) {
+    const found = await look()
+    if (found !== undefined) {
+      return found
+    }
+    await sleep(50)
+  }
+  return fail(`${what} did not happen in time`)
+}
+
+interface LocalFile {
+  readonly baseUrl: string
+  readonly organizationId: string
+  readonly apiKey: string
+}
+
+const exists = (file: string) =>
+  access(file).then(
+    () => true,
+    () => false
+  )
+
+const startService = async (directory: string): Promise<LocalFile> => {
+  doing("service started")
+  const main = fileURLToPath(new URL("../main.ts", import.meta.url))
+  const started = spawn(process.execPath, ["--import", "tsx", main], {
+    env: { ...process.env, MODE: "local", DATA_DIR: directory, PORT: "0", HOST: "127.0.0.1" },
+    stdio: ["ignore", "ignore", "pipe"]
+  })
+  service = started
+  let log = ""
+  started.stderr?.on("data", (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-4000)
+  })
+  const file = join(directory, "local.json")
+  await until("the service's start", async () => {
+    if (started.exitCode !== null) {
+      return fail(`the service ended with code ${started.exitCode}\n${log}`)
+    }
+    return (await exists(file)) ? true : undefined
+  })
+  const local: LocalFile = JSON.parse(await readFile(file, "utf8"))
+  say("service started", `${local.baseUrl}, on an embedded PostgreSQL and the provider emulator`)
+  return local
+}
+
+const stopService = async () => {
+  if (service !== undefined && service.exitCode === null && service.signalCode === null) {
+    const ended = once(service, "exit")
+    service.kill("SIGINT")
+    await ended
+  }
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Calls the API as a backend does: the key in `x-api-key`, an idempotency key with every write. */
+const makeClient = (local: LocalFile) => {
+  const call = async (method: string, path: string, body?: Json): Promise<Json> => {
+    const response = await fetch(`${local.baseUrl}/v2/organizations/${local.organizationId}${path}`, {
+      method,
+      headers: {
+        "x-api-key": local.apiKey,
+        ...(body === undefined ? {} : { "content-type": "application/json", "idempotency-key": crypto.randomUUID() })
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const answer = await response.text()
+    return response.ok ? JSON.parse(answer) : fail(`${method} ${path} answered ${response.status}: ${answer}`)
+  }
+  return {
+    get: (path: string) => call("GET", path),
+    post: (path: string, body: Json) => call("POST", path, body)
+  }
+}
+
+const text = (object: Json, field: string): string => {
+  const value = object[field]
+  return typeof value === "string" ? value : fail(`the answer has no ${field}`)
+}
+
+const list = (object: Json): ReadonlyArray<Json> => {
+  const data = object["data"]
+  return Array.isArray(data) ? data : fail("the answer is not a list")
+}
+
+interface ReceivedEvent {
+  readonly event: WebhookEvent
+  readonly deliveryId: string
+}
+
+/** The integrator's endpoint: verifies, stores each event once, and only then answers 2xx. */
+const startConsumer = async (secret: () => string, organizationId: string) => {
+  const received = new Map<string, ReceivedEvent>()
+  const refused: Array<string> = []
+  const server: Server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      try {
+        const header = request.headers["service-signature"]
+        const event = verifyWebhook({
+          body: Buffer.concat(chunks),
+          header: typeof header === "string" ? header : undefined,
+          secret: secret(),
+          organizationId,
+          livemode: false
+        })
+        received.set(event.id, { event, deliveryId: String(request.headers["service-delivery-id"]) })
+        response.writeHead(204).end()
+      } catch (error) {
+        refused.push(error instanceof Error ? error.message : String(error))
+        response.writeHead(400).end()
+      }
+    })
+  })
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : fail("the consumer has no port")
+  const event = async (type: WebhookEvent["type"]): Promise<ReceivedEvent> =>
+    until(`the event ${type}`, async () => {
+      if (refused.length > 0) {
+        return fail(`the consumer refused an event: ${refused.join("; ")}`)
+      }
+      return [...received.values()].find((candidate) => candidate.event.type === type)
+    })
+  return { server, url: `http://127.0.0.1:${port}/webhooks`, event }
+}
+
+const run = async (directory: string) => {
+  const local = await startService(directory)
+  const api = makeClient(local)
+  let signingSecret = ""
+  const consumer = await startConsumer(() => signingSecret, local.organizationId)
+  try {
+    doing("destination registered")
+    const endpoint = await api.post("/integrations/endpoints", {
+      name: "Order service",
+      url: consumer.url,
+      events: ["checkout.completed", "payment.succeeded"]
+    })
+    signingSecret = text(endpoint, "signingSecret")
+    say("destination registered", `${consumer.url} receives checkout.completed and payment.succeeded`)
+
+    doing("product created")
+    const product = text(await api.post("/provider/products", { name: "Coffee, 250 g" }), "id")
+    say("product created", product)
+
+    doing("price created")
+    const price = text(
+      await api.post("/provider/prices", { product, currency: order.currency, unit_amount: order.amount / 2 }),
+      "id"
+    )
+    say("price created", `${price}: 15.00 BRL`)
+
+    doing("checkout session created")
+    const session = await api.post("/provider/checkout/sessions", {
+      mode: "payment",
+      line_items: [{ price, quantity: 2 }],
+      client_reference_id: order.reference
+    })
+    const sessionId = text(session, "id")
+    say("checkout session created", `${sessionId} for ${order.reference}: 2 × 15.00 BRL`)
+
+    doing("paid on the provider's page")
+    const paid = await fetch(text(session, "url"), {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: "action=pay",
+      redirect: "manual"
+    })
+    if (paid.status !== 303) {
+      fail(`the page answered ${paid.status}`)
+    }
+    say("paid on the provider's page", "the payer's browser returns; that alone confirms nothing")
+
+    doing("checkout.completed delivered")
+    const completed = await consumer.event("checkout.completed")
+    if (completed.event.type !== "checkout.completed") {
+      return fail("another type came")
+    }
+    const { data } = completed.event
+    if (data.session_id !== sessionId || data.payment_status !== "paid" || data.price_ids?.includes(price) !== true) {
+      fail(`it does not match the session: ${JSON.stringify(data)}`)
+    }
+    say("checkout.completed delivered", "signature, time, version, organization and environment verified")
+
+    doing("payment.succeeded delivered")
+    const succeeded = await consumer.event("payment.succeeded")
+    if (succeeded.event.type !== "payment.succeeded") {
+      return fail("another type came")
+    }
+    const payment = succeeded.event.data
+    say("payment.succeeded delivered", `${payment.payment_id}: ${payment.amount_received} ${payment.currency}`)
+
+    doing("order matched")
+    const confirmed = await api.get(`/provider/checkout/sessions/${sessionId}`)
+    const matches =
+      confirmed["status"] === "complete" &&
+      confirmed["payment_status"] === "paid" &&
+      confirmed["client_reference_id"] === order.reference &&
+      confirmed["payment_intent"] === payment.payment_id &&
+      payment.amount_received === order.amount &&
+      payment.currency === order.currency
+    if (!matches) {
+      fail("order, payment, amount or currency differ")
+    }
+    say("order matched", `${order.reference}: payment, amount and currency agree`)
+
+    doing("deliveries recorded")
+    const deliveries = await until("the record of both deliveries", async () => {
+      const all = list(await api.get(`/integrations/endpoints/${text(endpoint, "id")}/deliveries`))
+      return all.length === 2 && all.every(({ state }) => state === "delivered") ? all : undefined
+    })
+    const known = new Set([completed.deliveryId, succeeded.deliveryId])
+    if (!deliveries.every((delivery) => known.has(text(delivery, "id")))) {
+      fail("the history shows other deliveries than the consumer received")
+    }
+    say("deliveries recorded", "the API shows both as delivered")
+  } finally {
+    consumer.server.closeAllConnections()
+    consumer.server.close()
+  }
+}
+
+const directory = await mkdtemp(join(tmpdir(), "connected-payments-quickstart-"))
+// Under root, the database runs as another account, which must be able to enter
+await chmod(directory, 0o711)
+const startedAt = Date.now()
+try {
+  await Promise.race([run(directory), stopped])
+  process.stdout.write(`\nA payment, end to end, in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.\n`)
+} catch (error) {
+  process.exitCode ??= 1
+  const reason = error instanceof StepFailed ? error.message : error instanceof Error ? error.stack : String(error)
+  process.stderr.write(`✗ ${step}: ${reason}\n`)
+} finally {
+  await stopService()
+  await rm(directory, { recursive: true, force: true })
+}
+// Otherwise an interrupted step would keep waiting for its result
+process.exit()

@@ -1,0 +1,151 @@
+import { OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
+import { EventType } from "../../events/Catalog.ts"
+import { DeliveryState } from "../../events/DeliveryState.ts"
+import { EventTypeName } from "../../events/EventCatalog.ts"
+import {
+  DeliveryNotFailed,
+  DeliveryRetryLimitReached,
+  DeliveryWindowExpired,
+  EndpointDeleted,
+  errorSchema,
+  errorSchemas,
+  RateLimitExceeded,
+  ResourceNotFound
+} from "../../platform/errors/Errors.ts"
+import { DeliveryId, EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
+import {
+  CreatedAt,
+  createdFields,
+  described,
+  listOf,
+  optional,
+  pageFields,
+  strict
+} from "../../platform/kit/Request.ts"
+import {
+  EndpointPath,
+  integrationGet,
+  integrationGroup,
+  integrationPost,
+  keyErrors
+} from "../endpoints/Integrations.ts"
+import { EventIdText } from "./EventIdText.ts"
+
+/** A delivery of one event to one endpoint. It is `queued` while an attempt is in progress, too. */
+export const Delivery = Schema.Struct({
+  id: described(DeliveryId, "The delivery's UUID, also sent as `Service-Delivery-ID`"),
+  endpointId: described(EndpointId, "The UUID of the endpoint that it goes to"),
+  eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…` or `svc_test_evt_…`"),
+  type: EventTypeName,
+  state: DeliveryState,
+  test: described(Schema.Boolean, "True for what a synthetic test made, which proves nothing about money"),
+  attemptCount: described(Schema.Int, "How many attempts were made so far"),
+  nextAttemptAt: described(Schema.NullOr(Schema.Date), "When it is tried next; null if it is not"),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then"),
+  lastHttpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered last; null if there was no answer"),
+  lastErrorCode: described(Schema.NullOr(AttemptErrorCode), "Why the last attempt failed; null if it did not")
+}).annotations({ identifier: "Delivery" })
+export type Delivery = typeof Delivery.Type
+
+/** One attempt. If the worker died during it, its outcome is unknown. */
+export const Attempt = Schema.Struct({
+  number: described(Schema.Int, "Its number, from 1"),
+  trigger: described(
+    Schema.Literal("automatic", "manual").annotations({ identifier: "AttemptTrigger" }),
+    "`automatic` for the service's own attempts, `manual` for a re-send that was asked for"
+  ),
+  startedAt: described(Schema.Date, "When it began, in ISO 8601"),
+  durationMs: described(
+    Schema.NullOr(Schema.Int),
+    "How long the attempt took, in milliseconds; null if the worker died during it"
+  ),
+  httpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered; null if there was no answer"),
+  errorCode: described(Schema.NullOr(AttemptErrorCode), "Why the attempt failed; null if it did not")
+}).annotations({ identifier: "Attempt" })
+export type Attempt = typeof Attempt.Type
+
+/** A delivery with its attempts and the envelope that is sent. */
+export const DeliveryDetail = Schema.Struct({
+  ...Delivery.fields,
+  attempts: described(Schema.Array(Attempt), "The attempts so far, the first one first"),
+  event: described(Schema.Unknown, "The event envelope, as it is sent")
+}).annotations({ identifier: "DeliveryDetail" })
+export type DeliveryDetail = typeof DeliveryDetail.Type
+
+export const DeliveryList = listOf("DeliveryList", Delivery)
+export type DeliveryList = typeof DeliveryList.Type
+
+/** The query of an endpoint's history. */
+export const ListDeliveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    state: optional(DeliveryState),
+    type: optional(EventType),
+    ...createdFields
+  })
+)
+export type ListDeliveries = typeof ListDeliveries.Type
+
+/** The query of the history of all endpoints. */
+export const ListAllDeliveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    endpoint_id: optional(EndpointId, "Only deliveries to this endpoint (UUID)"),
+    event_id: optional(EventIdText, "Only deliveries of this event"),
+    state: optional(DeliveryState),
+    type: optional(EventType),
+    ...createdFields
+  })
+)
+export type ListAllDeliveries = typeof ListAllDeliveries.Type
+
+const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
+
+/** Deliveries and their history (contract 5.3). */
+export class DeliveriesApi extends integrationGroup(
+  "deliveries",
+  "Deliveries of events to endpoints, with every attempt"
+)
+  .add(
+    integrationGet("list", "/endpoints/:id/deliveries", "List an endpoint's deliveries, newest first")
+      .setPath(EndpointPath)
+      .setUrlParams(ListDeliveries)
+      .addSuccess(DeliveryList)
+      .addError(errorSchema(RateLimitExceeded))
+      .annotate(
+        OpenApi.Description,
+        "The search for matches starts with the newest delivery and takes at most 3 seconds. If the filters match too little of a long history, the answer is 503 `service_unavailable`: start closer to the wanted deliveries with `created_lte`."
+      )
+  )
+  .add(
+    integrationGet("listAll", "/deliveries", "List the deliveries to all endpoints, newest first")
+      .setUrlParams(ListAllDeliveries)
+      .addSuccess(DeliveryList)
+      .addError(errorSchema(RateLimitExceeded))
+      .annotate(
+        OpenApi.Description,
+        "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`. `created_gte` takes a delivery that an operator has made of an old receipt for as old as the receipt; the endpoint's own list does not."
+      )
+  )
+  .add(
+    integrationGet("get", "/deliveries/:id", "Read a delivery with its attempts and its event")
+      .setPath(DeliveryPath)
+      .addSuccess(DeliveryDetail)
+  )
+  .add(
+    integrationPost("retry", "/deliveries/:id/retry", "Re-send a failed delivery")
+      .setPath(DeliveryPath)
+      .addSuccess(Delivery)
+      .addError(errorSchemas(DeliveryNotFailed, EndpointDeleted, DeliveryRetryLimitReached, DeliveryWindowExpired))
+      .addError(keyErrors)
+      .annotate(
+        OpenApi.Description,
+        "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. It is signed with the secrets of its creation."
+      )
+  )
+  .addError(errorSchema(ResourceNotFound)) {}

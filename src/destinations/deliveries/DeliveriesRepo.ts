@@ -1,0 +1,244 @@
+import { SqlClient, type Statement } from "@effect/sql"
+import { Duration, Effect, Option } from "effect"
+import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../engine/attempts/SecretLifetime.ts"
+import { enqueue } from "../../engine/queue/Enqueue.ts"
+import { deliveryWindow, maxAttempts } from "../../engine/queue/RetryPolicy.ts"
+import { type ResendCandidate, resendRefusal } from "../../engine/queue/StateMachine.ts"
+import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/Ids.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { timedRead } from "../../platform/storage/BoundedReads.ts"
+import { transaction } from "../../platform/storage/Database.ts"
+import { useDays } from "../../platform/storage/DayPartitions.ts"
+import { makePreparing } from "../../platform/storage/Statements.ts"
+import { countSoon } from "../statistics/Unsettled.ts"
+import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+import { isReadable } from "./Readable.ts"
+
+/** An attempt as the database's JSON. */
+export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
+
+/** A delivery with its attempts and its event's payload. */
+export interface StoredDetail extends Delivery {
+  readonly payload: string
+  readonly attempts: ReadonlyArray<StoredAttempt>
+}
+
+/**
+ * The state of a delivery when a re-send was requested, and whether the delivery was queued. It is, unless a rule
+ * refuses it.
+ */
+export interface ResendOutcome extends ResendCandidate {
+  readonly requeued: boolean
+}
+
+/** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
+export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofEndpoint = sql.literal(`
+    SELECT s.id FROM payments.endpoint_secrets s
+    WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.endpoint_id = d.endpoint_id`)
+
+  const signing = sql`(${ofEndpoint} AND s.id = ANY (d.secret_ids) AND ${sql.literal(signsDelivery("s", "d"))})`
+
+  /** Whether none of the delivery's secrets may sign any more. */
+  const unsigned = sql`NOT EXISTS ${signing}`
+
+  /** The endpoint's current secret, as an array; null if it has none. */
+  const currentSecret = sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
+
+  return {
+    /** The condition of a re-send, as in `resendRefusal`, except for the endpoint's deletion. */
+    mayBeResent: sql`d.state = 'failed' AND d.attempt_count < ${maxAttempts}
+      AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
+
+    /**
+     * Queues a delivery for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with the
+     * endpoint's current one if none of those may still sign. If there is no current one either, since its master key
+     * was lost, it waits for one: see `Destinations`.
+     */
+    requeue: sql`state = 'queued', finished_at = NULL,
+      secret_ids = CASE WHEN ${unsigned} THEN COALESCE(${currentSecret}, d.secret_ids) ELSE d.secret_ids END`,
+
+    unsigned,
+    currentSecret
+  }
+})
+
+/** How far the clocks of a process and of the database may differ, in seconds. */
+export const clockDifference = 3600
+
+/** The columns of a `Delivery`, of the tables in `deliveryTables`. */
+export const deliveryColumns = `
+  d.id, d.endpoint_id AS "endpointId", e.public_id AS "eventId", e.type, d.state, d.test,
+  COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+  CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",
+  d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`
+
+/** A delivery `d` with its event `e`, and its row in the queue `q` if it is waiting. */
+export const deliveryTables = `
+  payments.deliveries d JOIN payments.events e
+    ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+  LEFT JOIN payments.delivery_queue q
+    ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`
+
+/** The age, in milliseconds, below which all of a delivery's secrets still sign it. */
+const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
+
+/**
+ * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
+ * `keepFor` are not found.
+ */
+export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  const prepare = yield* makePreparing
+  const resendSql = yield* makeResendSql
+
+  const columns = sql.literal(deliveryColumns)
+  const joined = sql.literal(deliveryTables)
+  const readable = sql.literal(isReadable(keepFor))
+
+  const detail = prepare<StoredDetail>(sql`
+    SELECT ${columns}, e.payload, COALESCE((
+      SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
+        'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
+      FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
+    ), '[]') AS attempts
+    FROM ${joined}
+    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}
+      AND ${readable}`)
+
+  const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
+    FROM payments.deliveries d JOIN payments.endpoints p
+      ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
+    WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} AND ${readable}`
+
+  /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
+  const lockForResend = (tenant: Tenant, id: DeliveryId) =>
+    sql`SELECT 1 ${ofResend(tenant, id)} FOR UPDATE OF d FOR SHARE OF p`
+
+  const readForResend = (tenant: Tenant, id: DeliveryId) => sql<ResendCandidate>`
+    SELECT d.state, d.attempt_count AS "attemptCount", p.deleted_at IS NOT NULL AS "endpointDeleted",
+      (EXTRACT(EPOCH FROM now() - d.created_at) * 1000)::float8 AS "ageMillis" ${ofResend(tenant, id)}`
+
+  const requeue = (tenant: Tenant, id: DeliveryId) => sql`
+    WITH requeued AS (
+      UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} RETURNING d.*
+    ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
+    ${enqueue(sql, "requeued", "manual")}`
+
+  return {
+    hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+      Effect.map(
+        sql`
+        SELECT 1 FROM payments.deliveries d
+        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
+    list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
+      const conditions = [
+        ofTenant(sql, tenant, "d"),
+        sql`d.endpoint_id = ${endpointId}`,
+        readable,
+        ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
+        ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
+        ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
+        ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
+        // Includes the whole second, as if times were stored in seconds
+        ...(query.created_lte === undefined
+          ? []
+          : [
+              sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
+              // Ids begin with a time from a process's clock, so the index skips newer deliveries
+              sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
+            ])
+      ]
+      return timedRead(sql)(sql<Delivery>`
+        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
+    },
+
+    find: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(
+        sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /**
+     * An event's deliveries, newest first, at most `limit`: those created between `from` and `until` (Unix
+     * milliseconds), and those with the given ids. No index leads from an event to its deliveries. Further conditions
+     * apply to the delivery `d` and its event `e`.
+     */
+    ofEvent: (
+      tenant: Tenant,
+      eventKey: string,
+      among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
+      limit: number,
+      conditions: ReadonlyArray<Statement.Fragment> = []
+    ) => {
+      const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
+      return sql<Delivery>`
+        SELECT * FROM (
+          SELECT ${columns} FROM ${joined}
+          WHERE ${its} AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+          UNION ALL
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${among.ids}::uuid[])
+        ) AS of_event ORDER BY id DESC LIMIT ${limit}`
+    },
+
+    findDetail: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
+
+    /**
+     * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
+     * none if there is no such delivery. One transaction, or part of the caller's.
+     */
+    resend: (tenant: Tenant, id: DeliveryId) =>
+      transaction(sql)(
+        Effect.gen(function* () {
+          yield* lockForResend(tenant, id)
+          // A separate statement: the first would still see other rows as they were before it waited for the lock
+          const [candidate] = yield* readForResend(tenant, id)
+          if (candidate === undefined) return Option.none<ResendOutcome>()
+          const requeued = Option.isNone(resendRefusal(candidate))
+          if (requeued) yield* requeue(tenant, id)
+          return Option.some<ResendOutcome>({ ...candidate, requeued })
+        })
+      ),
+
+    /**
+     * Binds queued deliveries whose secrets have all expired to their endpoint's current secret, so that they can be
+     * signed. These are deliveries that have waited longer than a rotated secret is kept (contract 8.6). Returns how
+     * many.
+     *
+     * Such a delivery is older than its endpoint's current secret. So this checks, for each endpoint, only the waiting
+     * deliveries that precede the secret and are old enough, and reads nothing else of a long queue.
+     */
+    rebind: Effect.map(
+      Effect.suspend(
+        () => sql`
+        WITH old AS MATERIALIZED (
+          SELECT q.organization_id, q.environment, q.id, s.id AS secret_id FROM payments.endpoint_secrets s
+          CROSS JOIN LATERAL (
+            SELECT d.organization_id, d.environment, d.id FROM payments.delivery_queue d
+            WHERE d.organization_id = s.organization_id AND d.environment = s.environment
+              AND d.id < LEAST(${firstIdAt(Date.now() - oldestSigned)}::uuid,
+                payments.first_id_of((s.created_at AT TIME ZONE 'UTC')::date + 1)::uuid)
+              AND d.endpoint_id = s.endpoint_id AND d.lease IS NULL AND ${sql.literal(mayBeUnsigned("d"))}
+              AND ${resendSql.unsigned}
+          ) q
+          WHERE s.retired_at IS NULL
+        ), bound AS (
+          UPDATE payments.delivery_queue d SET secret_ids = ARRAY[old.secret_id] FROM old
+          WHERE d.organization_id = old.organization_id AND d.environment = old.environment AND d.id = old.id
+            AND d.lease IS NULL
+          RETURNING d.organization_id, d.environment, d.id, d.secret_ids
+        )
+        UPDATE payments.deliveries d SET secret_ids = bound.secret_ids
+        FROM bound
+        WHERE d.organization_id = bound.organization_id AND d.environment = bound.environment AND d.id = bound.id
+        RETURNING 1`
+      ),
+      (rows) => rows.length
+    )
+  }
+})

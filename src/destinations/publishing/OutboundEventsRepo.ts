@@ -1,0 +1,81 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import { leasedRows } from "../../engine/queue/Enqueue.ts"
+import type { HandOff, LeasedRow } from "../../engine/queue/LocalHandOff.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
+import {
+  matchingPart,
+  type NewEvent,
+  parametersFor,
+  publicationValues,
+  sourcePart,
+  storingParts
+} from "./Publication.ts"
+
+/** An event to store with its deliveries. */
+export interface NewOutboundEvent {
+  readonly event: NewEvent
+  readonly receivedAt: Date
+  readonly sourceEventId: string
+  readonly traceparent: string | null
+}
+
+export interface StoredOutboundEvent {
+  readonly isNew: boolean
+  readonly deliveries: number
+  readonly skipped: number
+  /** The deliveries that were stored under the lease. */
+  readonly handed: ReadonlyArray<LeasedRow>
+  /** In Unix milliseconds, by the database's clock. */
+  readonly storedAt: number
+}
+
+/** The SQL of outbound events, private to this slice. */
+export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** The tenant's endpoints that are not deleted, paused ones included; undefined if there is no such tenant. */
+  findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>
+    Effect.map(
+      sql<{ readonly endpoints: ReadonlyArray<MatchableEndpoint> }>`
+        SELECT ${matchableEndpoints(sql, "w")} AS endpoints
+        FROM payments.workspaces w
+        WHERE w.organization_id = ${tenant.organizationId} AND w.environment = ${tenant.environment}`,
+      ([row]) => row?.endpoints
+    ),
+
+  /**
+   * Stores an event, its deliveries and its skips by paused endpoints, in one statement. An event that is already
+   * stored changes nothing. Deliveries that `handing` takes are stored under its lease.
+   */
+  insert: (
+    tenant: Tenant,
+    { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,
+    handing: HandOff | null
+  ): Effect.Effect<StoredOutboundEvent, SqlError.SqlError> => {
+    const values = publicationValues(
+      [{ events: [event], receivedAt }],
+      (delivery, event) => handing?.offerDelivery(delivery, event, { ...tenant, traceparent }) ?? false
+    )
+    const of = parametersFor(sql, values)
+    const lease = { id: sql`${handing?.lease ?? null}`, millis: sql`${handing?.leaseMillis ?? null}` }
+    const isNew = sql`EXISTS (SELECT 1 FROM event)`
+    return Effect.map(
+      sql<StoredOutboundEvent>`
+        WITH published AS (
+          INSERT INTO payments.published_events (organization_id, environment, id)
+          VALUES (${tenant.organizationId}, ${tenant.environment}, ${event.id})
+          ON CONFLICT (organization_id, environment, id) DO NOTHING
+          RETURNING 1
+        ), ${sourcePart(sql, tenant, { providerEventId: null, receivedAt, sourceEventId, traceparent })},
+        fresh AS (
+          SELECT * FROM source WHERE EXISTS (SELECT 1 FROM published)
+        ), ${matchingPart(sql, of)},
+        ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew, lease })}
+        SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
+          (SELECT count(*) FROM skipped)::int AS skipped,
+          COALESCE((SELECT ${sql.literal(leasedRows)} FROM queued q), '[]') AS handed,
+          extract(epoch FROM now())::float8 * 1000 AS "storedAt"`,
+      ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0, handed: [], storedAt: 0 }
+    )
+  }
+}))

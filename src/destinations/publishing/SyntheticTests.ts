@@ -1,0 +1,127 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Context, Duration, Effect, Layer, Option } from "effect"
+import { WakeUp } from "../../engine/queue/WakeUp.ts"
+import type { EventType } from "../../events/Catalog.ts"
+import { encodeEnvelope } from "../../events/Envelope.ts"
+import { syntheticEvent } from "../../events/Synthetic.ts"
+import type { PrincipalShape, Tenant } from "../../identity/Principal.ts"
+import {
+  EndpointPaused,
+  EventTypeNotSubscribed,
+  ProviderAccountNotConnected,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  TestEnvironmentRequired,
+  TestRateLimitExceeded
+} from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { type EndpointId, newId } from "../../platform/kit/Ids.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { currentTraceparent } from "../../platform/telemetry/Spans.ts"
+import type { QueuedTest } from "../endpoints/Api.ts"
+import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
+
+/** Why a test was not sent. */
+export type SendTestError =
+  | ResourceNotFound
+  | TestEnvironmentRequired
+  | ProviderAccountNotConnected
+  | EndpointPaused
+  | EventTypeNotSubscribed
+  | TestRateLimitExceeded
+  | ServiceUnavailable
+
+/** Synthetic test events (contract 10). */
+export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
+  SyntheticTests,
+  {
+    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are ignored. */
+    readonly send: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      type: EventType
+    ) => Effect.Effect<QueuedTest, SendTestError>
+    /** Like `send`, for a caller with its own transaction, which must call `announce` after the commit. */
+    readonly queue: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      type: EventType
+    ) => Effect.Effect<QueuedTest, SendTestError>
+    /** Wakes the workers. */
+    readonly announce: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<SyntheticTests, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
+    SyntheticTests,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const repo = yield* makeSyntheticTestsRepo
+      const audit = yield* makeAudit
+      const { announce } = yield* WakeUp
+
+      const find = (tenant: Tenant, id: EndpointId) =>
+        Effect.flatMap(
+          repo.lock(tenant, id),
+          Option.match({
+            onNone: () => new ResourceNotFound({ message: "There is no such endpoint here." }),
+            onSome: Effect.succeed
+          })
+        )
+
+      const queue = Effect.fn("SyntheticTests.queue")(function* (
+        principal: PrincipalShape,
+        id: EndpointId,
+        type: EventType
+      ) {
+        const testId = yield* newId
+        const createdAt = new Date(yield* Clock.currentTimeMillis)
+        const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
+        const traceparent = yield* currentTraceparent
+        return yield* transaction(sql)(
+          Effect.gen(function* () {
+            const candidate = yield* find(principal, id)
+            yield* judge(principal, candidate, type)
+            const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
+            const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
+            const deliveryId = yield* repo.insert(principal, id, { event, receivedAt: createdAt, traceparent })
+            yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
+            return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
+          })
+        )
+      }, orUnavailable)
+
+      return {
+        queue,
+        send: (principal, id, type) => Effect.zipLeft(queue(principal, id, type), announce),
+        announce
+      }
+    })
+  )
+}
+
+/** Fails, with the most basic reason first, if an endpoint can't be tested with this type now. */
+const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandidate, type: EventType) {
+  if (tenant.environment !== "sandbox") {
+    return yield* new TestEnvironmentRequired()
+  }
+  if (!candidate.connected) {
+    return yield* new ProviderAccountNotConnected()
+  }
+  if (!candidate.active) {
+    return yield* new EndpointPaused()
+  }
+  if (candidate.secretIds.length === 0) {
+    return yield* new EndpointPaused({
+      message: "The endpoint has no signing secret; rotate it before sending a test event."
+    })
+  }
+  if (!candidate.events.includes(type)) {
+    return yield* new EventTypeNotSubscribed({
+      message: `type is an event type that the endpoint does not subscribe to; it subscribes to ${candidate.events.join(", ")}.`,
+      fields: ["type"]
+    })
+  }
+  if (candidate.testsInLastMinute >= testsPerMinute) {
+    return yield* new TestRateLimitExceeded({ retryAfter: Duration.seconds(candidate.secondsToNextTest) })
+  }
+})

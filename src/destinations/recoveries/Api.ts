@@ -1,0 +1,102 @@
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import {
+  EndpointDeleted,
+  errorSchema,
+  errorSchemas,
+  RecoveryInProgress,
+  ResourceNotFound
+} from "../../platform/errors/Errors.ts"
+import { EndpointId, RecoveryId } from "../../platform/kit/Ids.ts"
+import { Instant } from "../../platform/kit/Instant.ts"
+import {
+  CreatedAt,
+  described,
+  listOf,
+  mostCounted,
+  optional,
+  pageFields,
+  strict,
+  withStatus
+} from "../../platform/kit/Request.ts"
+import {
+  EndpointPath,
+  integrationGet,
+  integrationGroup,
+  integrationPost,
+  keyErrors
+} from "../endpoints/Integrations.ts"
+
+/**
+ * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
+ */
+export const Recovery = Schema.Struct({
+  id: RecoveryId,
+  endpointId: EndpointId,
+  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
+  state: described(
+    Schema.Literal("running", "finished").annotations({ identifier: "RecoveryState" }),
+    "`running` until everything that had failed was looked at, then `finished`"
+  ),
+  total: described(
+    Schema.Int,
+    `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
+  ),
+  queued: described(Schema.Int, "How many of them have been queued for one more attempt so far"),
+  skipped: described(
+    Schema.Int,
+    "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
+  ),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
+}).annotations({ identifier: "Recovery" })
+export type Recovery = typeof Recovery.Type
+
+export const RecoveryList = listOf("RecoveryList", Recovery)
+export type RecoveryList = typeof RecoveryList.Type
+
+export const StartRecovery = strict(
+  Schema.Struct({
+    since: described(
+      Instant,
+      "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
+    )
+  }).annotations({ identifier: "StartRecovery" })
+)
+export type StartRecovery = typeof StartRecovery.Type
+
+/** The query of an endpoint's recoveries. */
+export const ListRecoveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(RecoveryId, "The last id of the previous page")
+  })
+)
+export type ListRecoveries = typeof ListRecoveries.Type
+
+/** Recoveries of an endpoint after an outage (contract 9.4). */
+export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of all that failed at an endpoint")
+  .add(
+    integrationPost("start", "/endpoints/:id/recover", "Re-send all that failed at an endpoint since a time")
+      .setPath(EndpointPath)
+      .setPayload(StartRecovery)
+      .addSuccess(withStatus(202, Recovery))
+      .addError(errorSchemas(EndpointDeleted, RecoveryInProgress))
+      .addError(keyErrors)
+      .annotate(
+        OpenApi.Description,
+        "Under the conditions of a single re-send, in the background, except synthetic tests. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."
+      )
+  )
+  .add(
+    integrationGet("list", "/endpoints/:id/recoveries", "List an endpoint's recoveries, newest first")
+      .setPath(EndpointPath)
+      .setUrlParams(ListRecoveries)
+      .addSuccess(RecoveryList)
+  )
+  .add(
+    integrationGet("get", "/endpoints/:id/recoveries/:recoveryId", "Read the progress of a recovery")
+      .setPath(Schema.Struct({ ...EndpointPath.fields, recoveryId: RecoveryId }))
+      .addSuccess(Recovery)
+  )
+  .addError(errorSchema(ResourceNotFound)) {}

@@ -1,0 +1,154 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
+import { deliveryWindow } from "../../engine/queue/RetryPolicy.ts"
+import { WakeUp } from "../../engine/queue/WakeUp.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import {
+  EndpointDeleted,
+  RecoveryInProgress,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { type EndpointId, newId, RecoveryId } from "../../platform/kit/Ids.ts"
+import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
+import { makeEndpointRows } from "../deliveries/EndpointRows.ts"
+import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
+import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
+
+/**
+ * Tolerance for a caller that computes 72 hours before now: neither latency nor clock differences should cause a
+ * refusal.
+ */
+const grace = Duration.minutes(1)
+
+const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+
+const checkSince = Effect.fnUntraced(function* (since: Date) {
+  const age = (yield* Clock.currentTimeMillis) - since.getTime()
+  if (age < 0 || age > Duration.toMillis(Duration.sum(deliveryWindow, grace))) {
+    return yield* new ValidationFailed({
+      message: `\`since\` must be within the last 72 hours, since older deliveries can't be re-sent; got "${since.toISOString()}".`,
+      fields: ["since"]
+    })
+  }
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const wakeUp = yield* WakeUp
+  const repo = yield* makeRecoveriesRepo
+  const endpoints = yield* makeEndpointRows
+  const audit = yield* makeAudit
+  const started = yield* Mailbox.sliding<void>(1)
+
+  const begin = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, since: Date) {
+    const endpoint = yield* Effect.flatMap(endpoints.lock(principal, endpointId), Effect.mapError(noEndpoint))
+    if (endpoint.deleted) {
+      return yield* new EndpointDeleted()
+    }
+    const running = yield* repo.findRunning(principal, endpointId)
+    if (Option.isSome(running)) {
+      return running.value.since <= since ? running.value : yield* new RecoveryInProgress()
+    }
+    const id = RecoveryId.make(yield* newId)
+    yield* repo.insert(principal, endpointId, id, since)
+    yield* audit({ ...principal, action: "recovery.started", targetId: id })
+    yield* repo.step(id)
+    return yield* Effect.flatMap(repo.find(principal, endpointId, id), Effect.orDie)
+  })
+
+  const step = Effect.tap(repo.step(null), (done) =>
+    Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
+  )
+
+  const queue = Effect.fn("Recoveries.queue")(function* (
+    principal: PrincipalShape,
+    endpointId: EndpointId,
+    since: Date
+  ) {
+    yield* checkSince(since)
+    return yield* transaction(sql)(begin(principal, endpointId, since))
+  }, orUnavailable)
+
+  const announce = Effect.zipRight(wakeUp.announce, Effect.asVoid(Mailbox.offer(started, undefined)))
+
+  const get = Effect.fn("Recoveries.get")(function* (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) {
+    return yield* Effect.flatMap(
+      repo.find(tenant, endpointId, id),
+      Effect.mapError(() => new ResourceNotFound({ message: "There is no such recovery of this endpoint." }))
+    )
+  }, orUnavailable)
+
+  const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
+    if (!(yield* endpoints.has(tenant, endpointId))) {
+      return yield* noEndpoint()
+    }
+    const { starting_after: after } = query
+    if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) {
+      return yield* unknownCursor()
+    }
+    const limit = query.limit ?? defaultPageSize
+    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
+    return pageOf(rows, limit)
+  }, orUnavailable)
+
+  return { queue, announce, get, list, step, await: Mailbox.take(started) }
+})
+
+/**
+ * Re-sends everything that failed definitively at an endpoint, in the background (contract 9.4).
+ *
+ * The progress of a recovery is in the database: any process can take its next step.
+ */
+export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
+  Recoveries,
+  {
+    /**
+     * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
+     * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
+     * `announce` it after the commit.
+     */
+    readonly queue: (
+      principal: PrincipalShape,
+      endpointId: EndpointId,
+      since: Date
+    ) => Effect.Effect<
+      Recovery,
+      ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
+    >
+    /** Wakes the workers, and the loop that takes the steps. */
+    readonly announce: Effect.Effect<void>
+    readonly get: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      id: RecoveryId
+    ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
+    /** An endpoint's recoveries, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListRecoveries
+    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Takes one step of a running recovery; none if there is nothing to do. */
+    readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
+    /** Waits until a recovery is started in this process. */
+    readonly await: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Recoveries, make)
+}
+
+/** Runs recoveries in every process: those started in it at once, and those left over from other processes. */
+export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = backgroundStepsLayer(
+  Effect.map(Recoveries, (recoveries) => ({
+    name: "A recovery",
+    step: Effect.map(recoveries.step, Option.as(stepPause)),
+    await: recoveries.await
+  }))
+)

@@ -1,0 +1,288 @@
+import type { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, type Option, Option as Optional, type Scope, Stream } from "effect"
+import { EventCatalog } from "../../events/EventCatalog.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import {
+  RateLimitExceeded,
+  ServiceUnavailable,
+  TestEnvironmentRequired,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
+import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import { orUnavailable } from "../../platform/storage/Database.ts"
+import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
+import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
+
+/** The most concurrent streams of one organization in one process. */
+export const streamsPerOrganization = 5
+
+/** The heartbeat interval of a stream without events: shorter than the idle timeouts that cut connections. */
+const heartbeat = Duration.seconds(10)
+
+/** How long a signed-in person's stream lasts; on resuming, the session and its rights are checked again. */
+const sessionLifetime = Duration.minutes(1)
+
+/** How many events are read at once: the most that a stream holds in memory, however slow its reader. */
+const pageSize = 100
+
+/**
+ * The most ids that a stream remembers to leave out. Reached only if a transaction is open while very many events
+ * arrive: that transaction's events may then be missed, rather than others be sent again and again.
+ */
+const maxRemembered = 5000
+
+export interface EventStreamsOptions {
+  /** The most concurrent streams in this process. */
+  readonly eventStreamLimit: number
+}
+
+/** Options of a stream. */
+export interface OpenStream {
+  /** Types of the catalog; empty for all. */
+  readonly types: ReadonlyArray<string>
+  /** The place to resume at; null to start now. */
+  readonly after: Micros | null
+  /** Whether the stream stays open once all events so far were sent. */
+  readonly follow: boolean
+  /** Whether the process has begun to stop. */
+  readonly isStopping: () => boolean
+}
+
+/** Streams of an organization's sandbox events (contract 15.1). */
+export class EventStreams extends Context.Tag("connected-payments/deliveries/EventStreams")<
+  EventStreams,
+  {
+    /**
+     * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
+     * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
+     *
+     * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
+     */
+    readonly open: (
+      principal: PrincipalShape,
+      options: OpenStream
+    ) => Effect.Effect<
+      Stream.Stream<string>,
+      TestEnvironmentRequired | ValidationFailed | RateLimitExceeded | ServiceUnavailable,
+      Scope.Scope
+    >
+  }
+>() {
+  static readonly layer = (options: EventStreamsOptions): Layer.Layer<EventStreams, never, SqlClient.SqlClient> =>
+    Layer.scoped(EventStreams, make(options))
+}
+
+const makePlaces = (limit: number) => {
+  const taken = new Map<OrganizationId, number>()
+  let all = 0
+  const take = (id: OrganizationId) =>
+    Effect.suspend((): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> => {
+      const own = taken.get(id) ?? 0
+      if (own >= streamsPerOrganization) {
+        return new RateLimitExceeded({
+          message: `The organization has ${streamsPerOrganization} event streams open here, as many as it may have; close one.`,
+          retryAfter: "5 seconds"
+        })
+      }
+      if (all >= limit) {
+        return new ServiceUnavailable({
+          message: "This process has as many event streams as it may have; try again later.",
+          retryAfter: "5 seconds",
+          cause: "As many event streams as EVENT_STREAM_LIMIT allows"
+        })
+      }
+      taken.set(id, own + 1)
+      all += 1
+      return Effect.void
+    })
+  const release = (id: OrganizationId) =>
+    Effect.sync(() => {
+      const own = taken.get(id) ?? 1
+      if (own === 1) taken.delete(id)
+      else taken.set(id, own - 1)
+      all -= 1
+    })
+  return (id: OrganizationId) => Effect.acquireRelease(take(id), () => release(id))
+}
+
+/** A message of the stream. Its id is the place to resume at after this message. */
+const messageOf = (place: Micros, data: string, name?: string): string =>
+  `id: ${place}\n${name === undefined ? "" : `event: ${name}\n`}data: ${data}\n\n`
+
+/** A heartbeat with the stream's current place. */
+const heartbeatAt = (place: Micros): string => `: heartbeat\nid: ${place}\n\n`
+
+const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
+
+class Progress {
+  /** All events before this time have been sent. */
+  settled: Micros
+  /** Whether there may be more events than the last read found. */
+  behind = true
+  /** The number of the last poll that was processed. */
+  seen = 0
+  /** Events since `settled` that were sent or are not to be sent, by id. */
+  readonly #known = new Map<string, Micros>()
+
+  constructor(settled: Micros, known: ReadonlyArray<Pick<StreamedRow, "id" | "createdAt">>) {
+    this.settled = settled
+    this.#remember(known)
+    this.#settle(settled)
+  }
+
+  get known(): ReadonlyArray<string> {
+    return [...this.#known.keys()]
+  }
+
+  /** Records a page that was read after a poll. Returns the page's messages. */
+  advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Poll): string {
+    this.#remember(rows)
+    this.behind = rows.length === pageSize
+    this.seen = number
+    const placeOf = (time: Micros) => Math.max(this.settled, Math.min(time, settled))
+    const text = rows.map(({ createdAt, payload }) => messageOf(placeOf(createdAt), payload)).join("")
+    this.#settle(this.behind ? placeOf(rows.at(-1)?.createdAt ?? 0) : Math.max(this.settled, settled))
+    return text
+  }
+
+  /** Records a poll that found nothing for the organization. */
+  skip({ number, settledBefore }: Poll): void {
+    this.seen = number
+    this.#settle(Math.max(this.settled, settledBefore))
+  }
+
+  #remember(rows: ReadonlyArray<Pick<StreamedRow, "id" | "createdAt">>): void {
+    for (const { createdAt, id } of rows) this.#known.set(id, createdAt)
+  }
+
+  #settle(time: Micros): void {
+    this.settled = time
+    this.#forget()
+    if (this.#known.size > maxRemembered) {
+      const times = [...this.#known.values()].toSorted((a, b) => b - a)
+      this.settled = times[maxRemembered / 2] ?? time
+      this.#forget()
+    }
+  }
+
+  #forget(): void {
+    for (const [id, createdAt] of this.#known) {
+      if (createdAt < this.settled) this.#known.delete(id)
+    }
+  }
+}
+
+const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
+  const repo = yield* makeStreamRepo
+  const poller = yield* makeStreamPoller(repo)
+  const catalog = yield* EventCatalog
+  const takePlace = makePlaces(eventStreamLimit)
+
+  const judge = Effect.fnUntraced(function* ({ environment }: PrincipalShape, { types }: OpenStream) {
+    if (environment !== "sandbox") {
+      return yield* new TestEnvironmentRequired({ message: "Events are streamed in the sandbox only." })
+    }
+    const unknown = types.filter((type) => !catalog.some((entry) => entry.type === type))
+    if (unknown.length > 0) {
+      return yield* new ValidationFailed({
+        message: `types in the query has what is no event type of the catalog: ${unknown.join(", ")}.`,
+        fields: ["types"]
+      })
+    }
+  })
+
+  /** Determines where a stream begins. Without a place, existing events are not sent. */
+  const begin = Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
+    const news = yield* repo.news({ keys: [], organizations: [], since: 0, days: [] })
+    const { usedDays } = news
+    const settled = settledTime(news)
+    if (after === null) {
+      const days = usedSince(usedDays, settled)
+      const known = yield* repo.ids({ organizationId, from: settled, days, limit: maxRemembered + 1 })
+      return { progress: new Progress(settled, known), exceeded: false, usedDays }
+    }
+    const earliest = news.now - lookBack
+    return {
+      progress: new Progress(Math.min(Math.max(after, earliest), settled), []),
+      exceeded: after < earliest,
+      usedDays
+    }
+  }, orUnavailable)
+
+  const open = Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
+    yield* judge(principal, options)
+    if (options.isStopping()) {
+      return yield* new ServiceUnavailable({ message: "This process is stopping.", retryAfter: "1 second" })
+    }
+    const { author, organizationId } = principal
+    yield* takePlace(organizationId)
+    const keyId = author.kind === "api_key" ? author.id : null
+    const { exceeded, progress, usedDays } = yield* begin(organizationId, options.after)
+    yield* poller.join({ organizationId, keyId })
+    const openedAt = performance.now()
+    let wroteAt = openedAt
+
+    /** Whether the stream must end, even with events left to send. */
+    const isOver = (poll: Poll | null): boolean =>
+      options.isStopping() ||
+      (keyId === null
+        ? performance.now() - openedAt > Duration.toMillis(sessionLifetime)
+        : poll?.isRevoked(keyId) === true)
+
+    const read = (poll: Poll) =>
+      repo
+        .read({
+          organizationId,
+          from: progress.settled,
+          // The latest poll may predate the stream
+          days: usedSince([...usedDays, ...poll.usedDays], progress.settled),
+          types: options.types,
+          except: progress.known,
+          limit: pageSize
+        })
+        .pipe(Effect.map((rows) => progress.advance(rows, poll)))
+
+    /** The messages of the next page; empty if there are none. */
+    const look = Effect.suspend(() => {
+      const poll = poller.latest()
+      // A settled time stays settled, so one poll serves many pages
+      if (poll === null || (poll.number === progress.seen && !progress.behind)) return Effect.succeed("")
+      if (!progress.behind && poll.number === progress.seen + 1 && !poll.isActive(organizationId)) {
+        progress.skip(poll)
+        return Effect.succeed("")
+      }
+      return Effect.catchAll(read(poll), (error) =>
+        // Retried at the next poll
+        Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
+      )
+    })
+
+    const next: Effect.Effect<string, Option.Option<never>> = Effect.gen(function* () {
+      for (;;) {
+        if (isOver(poller.latest())) return yield* Effect.fail(Optional.none())
+        const text = yield* look
+        const silent = performance.now() - wroteAt
+        const due = silent >= Duration.toMillis(heartbeat)
+        if (text !== "" || due) {
+          wroteAt = performance.now()
+          return text === "" ? heartbeatAt(progress.settled) : text
+        }
+        if (!progress.behind && !options.follow) return yield* Effect.fail(Optional.none())
+        yield* Effect.timeoutOption(poller.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
+      }
+    })
+
+    const ready = messageOf(
+      progress.settled,
+      JSON.stringify({
+        resumed: options.after !== null,
+        from: isoOf(progress.settled),
+        look_back_exceeded: exceeded
+      }),
+      "ready"
+    )
+    return Stream.concat(Stream.make(`retry: 1000\n${ready}`), Stream.repeatEffectOption(next))
+  })
+
+  return { open }
+})

@@ -1,0 +1,28 @@
+import { OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { EventType } from "../../events/Catalog.ts"
+import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../platform/errors/Errors.ts"
+import { described, IdempotencyHeaders, strict } from "../../platform/kit/Request.ts"
+import { integrationGroup, integrationPost, keyErrors } from "../endpoints/Integrations.ts"
+import { TriggeredEvent } from "./TriggeredEvent.ts"
+
+export const TriggerEvent = strict(
+  Schema.Struct({ type: described(EventType, "The event to make happen") }).annotations({
+    identifier: "TriggerEvent"
+  })
+)
+export type TriggerEvent = typeof TriggerEvent.Type
+
+/** Makes events happen in the sandbox (contract 15.4). */
+export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for developing").add(
+  integrationPost("create", "/event-triggers", "Make an event happen in the sandbox")
+    .setHeaders(IdempotencyHeaders)
+    .setPayload(TriggerEvent)
+    .addSuccess(TriggeredEvent)
+    .addError(errorSchemas(TestEnvironmentRequired, ProviderAccountNotConnected))
+    .addError(keyErrors)
+    .annotate(
+      OpenApi.Description,
+      "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
+    )
+) {}

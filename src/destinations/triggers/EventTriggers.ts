@@ -1,0 +1,126 @@
+import type { HttpServerResponse } from "@effect/platform"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import type { EventType } from "../../events/Catalog.ts"
+import { encodeEnvelope } from "../../events/Envelope.ts"
+import type { Envelope } from "../../events/EnvelopeSchema.ts"
+import { syntheticEvent } from "../../events/Synthetic.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { Accounts } from "../../payments/Accounts.ts"
+import { ProviderTriggers } from "../../payments/ProviderTriggers.ts"
+import {
+  type IdempotencyKeyReused,
+  type IdempotencyRequestInProgress,
+  ProviderAccountNotConnected,
+  type ServiceUnavailable,
+  TestEnvironmentRequired
+} from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { Idempotency } from "../../platform/kit/Idempotency.ts"
+import { newId } from "../../platform/kit/Ids.ts"
+import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
+import { TriggeredEvent } from "./TriggeredEvent.ts"
+
+/** Why nothing was triggered. */
+export type TriggerError =
+  | TestEnvironmentRequired
+  | ProviderAccountNotConnected
+  | IdempotencyKeyReused
+  | IdempotencyRequestInProgress
+  | ServiceUnavailable
+
+/** A trigger's outcome; a synthetic event is stored together with the answer. */
+interface Outcome {
+  readonly type: EventType
+  readonly synthetic: Envelope | null
+}
+
+/** Makes events happen in the sandbox (contract 15.4). */
+export class EventTriggers extends Context.Tag("connected-payments/deliveries/EventTriggers")<
+  EventTriggers,
+  {
+    /** Triggers an event under an `Idempotency-Key`. Returns a `TriggeredEvent`. Audited. */
+    readonly trigger: (
+      principal: PrincipalShape,
+      key: string,
+      type: EventType
+    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, TriggerError>
+  }
+>() {
+  static readonly layer: Layer.Layer<EventTriggers, never, SqlClient.SqlClient | Accounts | Idempotency> = Layer.effect(
+    EventTriggers,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const accounts = yield* Accounts
+      const idempotency = yield* Idempotency
+      const triggerAtProvider = yield* ProviderTriggers
+      const audit = yield* makeAudit
+
+      /** Stores the event without deliveries: only streams contain it. */
+      const store = Effect.fnUntraced(function* ({ environment, organizationId }: PrincipalShape, envelope: Envelope) {
+        const receivedAt = new Date(yield* Clock.currentTimeMillis)
+        const event = { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), matching: [] }
+        const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
+        const source = { providerEventId: null, sourceEventId: null, traceparent: null, receivedAt }
+        return yield* sql`
+          WITH ${sourcePart(sql, { organizationId, environment }, source)}, ${matchingPart(sql, of)}, ${storingParts(sql, of)}
+          SELECT id FROM event`
+      })
+
+      const record = (
+        principal: PrincipalShape,
+        { synthetic, type }: Outcome
+      ): Effect.Effect<void, SqlError.SqlError> => {
+        return Effect.zipRight(
+          synthetic === null ? Effect.void : store(principal, synthetic),
+          audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
+        )
+      }
+
+      const perform = Effect.fnUntraced(function* (principal: PrincipalShape, type: EventType) {
+        const account = yield* accounts.show(principal)
+        if (Option.isNone(account) || account.value.status !== "connected") {
+          return yield* new ProviderAccountNotConnected()
+        }
+        if (yield* triggerAtProvider(account.value.accountId, type)) {
+          return { type, synthetic: null }
+        }
+        const synthetic = syntheticEvent({
+          organizationId: principal.organizationId,
+          testId: yield* newId,
+          createdAt: new Date(yield* Clock.currentTimeMillis),
+          type
+        })
+        return { type, synthetic }
+      })
+
+      return {
+        trigger: Effect.fn("EventTriggers.trigger")(function* (
+          principal: PrincipalShape,
+          key: string,
+          type: EventType
+        ) {
+          if (principal.environment !== "sandbox") {
+            return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
+          }
+          return yield* idempotency.run(
+            {
+              tenant: principal,
+              key,
+              operation: "event_triggers.create",
+              parameters: { type },
+              encode: ({ synthetic, type }: Outcome) =>
+                Schema.encodeSync(TriggeredEvent)({
+                  type,
+                  origin: synthetic === null ? "provider" : "synthetic",
+                  eventId: synthetic?.id ?? null
+                }),
+              onSuccess: (outcome) => record(principal, outcome)
+            },
+            () => perform(principal, type)
+          )
+        })
+      }
+    })
+  )
+}

@@ -1,0 +1,136 @@
+import { Context, Effect, Exit, Option, type Tracer } from "effect"
+import { serverAttributes } from "../../platform/kit/UrlServer.ts"
+import { LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
+import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
+import { discardingTracer, failedWith, KeptSpan } from "../../platform/telemetry/Spans.ts"
+import { spanOfTraceparent } from "../../platform/telemetry/TraceContext.ts"
+import type { FinishedAttempt } from "../queue/RecordStatements.ts"
+
+/**
+ * Reports attempts to operators: a span, metrics and a log line, created when the attempt has ended. This costs nothing
+ * during the attempt, and afterwards only the parts that are switched on.
+ */
+
+/** Reports each attempt that has ended, with the calling fiber's tracer, metrics and log. */
+export const makeAttemptReports: Effect.Effect<(attempt: EndedAttempt) => void> = Effect.map(
+  Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }),
+  ({ lines, metrics, tracer }) => {
+    const writeSpan = attemptSpans(tracer)
+    return (attempt) => {
+      const span = writeSpan(attempt)
+      if (metrics !== null) measure(metrics, attempt)
+      if (lines !== null) writeLine(lines, attempt, span)
+    }
+  }
+)
+
+const measure = (metrics: MetricsWriter, { delivery, next, outcome }: EndedAttempt): void => {
+  const reason = outcome.errorCode ?? ""
+  metrics.record("connected_payments.delivery.attempt.duration", outcome.durationMs / 1000, [
+    delivery.environment,
+    delivery.trigger,
+    next.state,
+    reason
+  ])
+  if (next.state === "queued") {
+    metrics.count("connected_payments.delivery.retry.count", [delivery.environment, reason])
+  }
+}
+
+const writeLine = (
+  lines: LogLinesWriter,
+  { delivery, next, outcome, startedAt }: EndedAttempt,
+  span: Tracer.Span | "not sampled" | null
+): void => {
+  const failed = outcome.errorCode !== null
+  const level = failed ? "WARN" : "INFO"
+  if (!lines.writes(level)) return
+  lines.write({
+    level,
+    message: failed
+      ? `attempt ${delivery.attempt} failed: ${outcome.errorCode}`
+      : `attempt ${delivery.attempt} delivered`,
+    time: startedAt + outcome.durationMs,
+    span,
+    attributes: {
+      "delivery.id": delivery.id,
+      "delivery.attempt": delivery.attempt,
+      "delivery.trigger": delivery.trigger,
+      "delivery.state": next.state,
+      "endpoint.id": delivery.endpointId,
+      "event.id": delivery.eventId,
+      "organization.id": delivery.organizationId,
+      environment: delivery.environment,
+      "http.response.status_code": outcome.httpStatus ?? undefined,
+      "error.type": outcome.errorCode ?? undefined,
+      duration_ms: outcome.durationMs,
+      "notification.trace_id": notificationTrace(delivery.traceparent)
+    }
+  })
+}
+
+/** The trace of the notification that led to a delivery: the second part of its `traceparent`. */
+const notificationTrace = (traceparent: string | null): string | undefined => traceparent?.split("-", 2)[1]
+
+export interface EndedAttempt extends FinishedAttempt {
+  readonly url: string
+}
+
+const kept = Context.make(KeptSpan, true)
+const sampled = Context.empty()
+
+/**
+ * Creates the span of an attempt, in a separate trace linked to the notification that led to the delivery, and returns
+ * it; null if nothing is traced. It is created once the attempt has ended, so it costs nothing during the attempt.
+ *
+ * Failed attempts are always kept, whatever the sampler says. A successful one is kept if its notification was, so that
+ * a payment is traced completely or not at all; the sampler decides if the delivery has no trace.
+ *
+ * With the default tracer, which keeps nothing, there are no spans.
+ */
+export const attemptSpans = (
+  tracer: Tracer.Tracer
+): ((attempt: EndedAttempt) => Tracer.Span | "not sampled" | null) => {
+  if (tracer === discardingTracer) return () => null
+  return ({ delivery, next, outcome, startedAt, url }) => {
+    const failed = outcome.errorCode !== null
+    // The common case, decided without parsing the header
+    if (!failed && delivery.traceparent?.endsWith("-00") === true) return "not sampled"
+    const origin = spanOfTraceparent(delivery.traceparent)
+    if (!failed && Option.isSome(origin) && !origin.value.sampled) return "not sampled"
+    const span = tracer.span(
+      "deliver",
+      Option.none(),
+      failed || Option.isSome(origin) ? kept : sampled,
+      linksTo(origin),
+      nanoseconds(startedAt),
+      "client",
+      { root: true }
+    )
+    if (!span.sampled) return span
+    span.attribute("delivery.id", delivery.id)
+    span.attribute("delivery.attempt", delivery.attempt)
+    span.attribute("delivery.trigger", delivery.trigger)
+    span.attribute("endpoint.id", delivery.endpointId)
+    span.attribute("event.id", delivery.eventId)
+    span.attribute("organization.id", delivery.organizationId)
+    span.attribute("environment", delivery.environment)
+    span.attribute("http.request.method", "POST")
+    // Without the path, which may contain a secret of the consumer's
+    for (const [name, value] of Object.entries(serverAttributes(new URL(url)))) span.attribute(name, value)
+    if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
+    if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
+    if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)
+    span.attribute("delivery.state", next.state)
+    span.end(
+      nanoseconds(startedAt + outcome.durationMs),
+      outcome.errorCode === null ? Exit.void : failedWith(outcome.errorCode)
+    )
+    return span
+  }
+}
+
+const nanoseconds = (millis: number): bigint => BigInt(Math.round(millis)) * 1_000_000n
+
+const linksTo = (origin: Option.Option<Tracer.ExternalSpan>): Array<Tracer.SpanLink> =>
+  Option.toArray(origin).map((span) => ({ _tag: "SpanLink" as const, span, attributes: {} }))

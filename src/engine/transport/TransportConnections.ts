@@ -1,0 +1,473 @@
+import { connect as connectTcp, isIP, type Socket } from "node:net"
+import { performance } from "node:perf_hooks"
+import { connect as connectTls, type SecureContext } from "node:tls"
+import { Cause, type Context, Data, Effect, Exit, Option, Runtime } from "effect"
+import { errorCode } from "../../platform/errors/ErrorCode.ts"
+import { bareHostname } from "../../platform/kit/UrlServer.ts"
+import type { AttemptErrorCode } from "../attempts/Attempt.ts"
+import { type AddressPolicy, isAddressAllowed } from "./AddressPolicy.ts"
+import { Deadlines, Expiring } from "./Deadlines.ts"
+import {
+  type DestinationRefusal,
+  type DestinationUnresolvable,
+  DnsResolver,
+  type ResolvedAddress,
+  resolveDestination
+} from "./DestinationUrl.ts"
+
+/**
+ * Guarded connections to consumers: they connect only to addresses that were checked.
+ *
+ * There is no queue for connections: attempts to one origin, which may be shared by many customers (a common receiving
+ * service), never wait for one another. How many are in flight is for the caller to limit; how many stay open
+ * afterwards is limited here.
+ */
+
+/** How long to wait for one address before also trying the next, in milliseconds. */
+const nextAddressAfterMillis = 500
+
+/** The most addresses of a name that are tried: strangers control how many there are. */
+const maxAddresses = 16
+
+/**
+ * Connects to whichever address answers first (RFC 8305): the next one is tried when one has failed, or has been silent
+ * for a while; the silent one continues in parallel. So a dead address does not hold up the others, and a slow one is
+ * not given up for a dead one. The caller must limit the total time.
+ */
+class Connecting {
+  readonly #connect: (address: ResolvedAddress) => Socket
+  readonly #onConnected: (socket: Socket) => void
+  readonly #onFailed: (errors: ReadonlyArray<unknown>) => void
+  readonly #untried: Array<ResolvedAddress>
+  readonly #tried = new Set<Socket>()
+  readonly #errors: Array<unknown> = []
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * One of the two last functions is called once, unless it is cancelled before. `onConnected` is called before any other
+   * listener, such as the one by which TLS sends its first byte.
+   */
+  constructor(
+    addresses: ReadonlyArray<ResolvedAddress>,
+    connect: (address: ResolvedAddress) => Socket,
+    onConnected: (socket: Socket) => void,
+    onFailed: (errors: ReadonlyArray<unknown>) => void
+  ) {
+    this.#connect = connect
+    this.#onConnected = onConnected
+    this.#onFailed = onFailed
+    this.#untried = inTurns(addresses)
+    this.#tryNext()
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timer)
+    for (const socket of this.#tried) socket.destroy()
+    this.#tried.clear()
+  }
+
+  #tryNext(): void {
+    clearTimeout(this.#timer)
+    const address = this.#untried.shift()
+    if (address === undefined) return
+    const socket = this.#connect(address)
+    this.#tried.add(socket)
+    socket.on("error", (error) => this.#failed(socket, error))
+    socket.prependOnceListener("connect", () => {
+      this.#tried.delete(socket)
+      this.cancel()
+      this.#onConnected(socket)
+    })
+    if (this.#untried.length > 0) this.#timer = setTimeout(() => this.#tryNext(), nextAddressAfterMillis)
+  }
+
+  #failed(socket: Socket, error: unknown): void {
+    // Ignore sockets that were cancelled or have connected
+    if (!this.#tried.delete(socket)) return
+    this.#errors.push(error)
+    if (this.#untried.length > 0) this.#tryNext()
+    else if (this.#tried.size === 0) this.#onFailed(this.#errors)
+  }
+}
+
+/** Alternates the address families, beginning with the first address's: all of one family may be unreachable. */
+const inTurns = (addresses: ReadonlyArray<ResolvedAddress>): Array<ResolvedAddress> => {
+  const first = addresses.filter(({ family }) => family === addresses[0]?.family)
+  const second = addresses.filter(({ family }) => family !== addresses[0]?.family)
+  return addresses
+    .flatMap((_, index) => [...first.slice(index, index + 1), ...second.slice(index, index + 1)])
+    .slice(0, maxAddresses)
+}
+
+interface ConnectionSettings {
+  readonly resolver: Context.Tag.Service<DnsResolver>
+  /** The runtime in which the resolver runs. */
+  readonly runtime: Runtime.Runtime<never>
+  /** Which certificate authorities are trusted. */
+  readonly secureContext: SecureContext
+  /** How many connections stay open for reuse, per origin. */
+  readonly idlePerOrigin: number
+  /** How many connections stay open for reuse, for all origins together. */
+  readonly idleInAll: number
+  /** How long a connection stays open unused, in milliseconds. */
+  readonly idleMillis: number
+  /** How long after its DNS look-up a connection may be reused, in milliseconds. */
+  readonly maxAgeMillis: number
+}
+
+/** A consumer's scheme, host and port, with its idle connections. */
+export interface Origin {
+  readonly name: string
+  /** The longest idle first. */
+  readonly idle: Array<Connection>
+}
+
+/** The user of a connection. The methods must not throw. */
+export interface ConnectionUser {
+  /** The connection is established, and the request can be written. */
+  readonly onReady: () => void
+  /** Bytes arrived. They are overwritten after the call. */
+  readonly onBytes: (bytes: Buffer) => void
+  /** The other side sends no more. */
+  readonly onEnd: () => void
+  /** The connection broke, or was never made. Nothing follows. */
+  readonly onBroken: (error: Error) => void
+}
+
+/** The read buffer of all sockets: its contents are consumed before the next socket reads. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** One connection. It serves one user at a time, and none while it is kept open for reuse. */
+export class Connection extends Expiring {
+  readonly origin: Origin
+  /** Whether it has served an attempt before. */
+  reused = false
+  user: ConnectionUser | null
+  /** When it stops being reusable, by `performance.now()`; the other side may close it after that. */
+  keptUntil = 0
+  readonly #settings: ConnectionSettings
+  readonly #policy: AddressPolicy
+  readonly #onUnused: () => void
+  #socket: Socket | null = null
+  #destroyed = false
+  #connecting: Connecting | null = null
+  #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
+  #lookedUpAt = performance.now()
+
+  /** Does nothing before `open`. `onUnused` is called if anything happens to it while idle: it can't be reused then. */
+  constructor(
+    origin: Origin,
+    settings: ConnectionSettings,
+    {
+      onUnused,
+      policy,
+      user
+    }: { readonly policy: AddressPolicy; readonly user: ConnectionUser; readonly onUnused: () => void }
+  ) {
+    super()
+    this.origin = origin
+    this.#settings = settings
+    this.#policy = policy
+    this.user = user
+    this.#onUnused = onUnused
+  }
+
+  /** Milliseconds since its name was looked up. */
+  get ageMillis(): number {
+    return performance.now() - this.#lookedUpAt
+  }
+
+  /** Whether everything written has left this process. */
+  get isWritten(): boolean {
+    return this.#socket?.writableLength === 0
+  }
+
+  /** Looks the name up and connects. */
+  open(): void {
+    const url = new URL(this.origin.name)
+    this.#lookedUpAt = performance.now()
+    let isLookedUp = false
+    const cancel = Runtime.runCallback(this.#settings.runtime)(
+      resolveDestination(url.hostname, this.#policy).pipe(Effect.provideService(DnsResolver, this.#settings.resolver)),
+      {
+        onExit: (exit) => {
+          isLookedUp = true
+          this.#cancelLookup = null
+          if (this.#destroyed) return
+          if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
+          else this.user?.onBroken(resolutionError(exit.cause))
+        }
+      }
+    )
+    // An IP address resolves synchronously
+    if (!isLookedUp) this.#cancelLookup = cancel
+  }
+
+  write(request: string): void {
+    this.#socket?.write(request)
+  }
+
+  /** Ends the look-up, the connecting or the exchange in progress, and closes. Its user receives no more calls. */
+  destroy(): void {
+    this.user = null
+    this.#destroyed = true
+    this.#cancelLookup?.()
+    this.#connecting?.cancel()
+    this.#socket?.destroy()
+  }
+
+  /** Called when it has been idle for too long. */
+  expire(): void {
+    this.#onUnused()
+  }
+
+  #connect(url: URL, addresses: ReadonlyArray<ResolvedAddress>): void {
+    const secure = url.protocol === "https:"
+    const port = Number(url.port === "" ? (secure ? 443 : 80) : url.port)
+    const onread = { buffer: readBuffer, callback: this.#onRead }
+    this.#connecting = new Connecting(
+      addresses,
+      ({ address }) => {
+        const tcp = { host: address, port, noDelay: true, onread }
+        return secure ? connectTls({ ...tcp, ...tlsOptions(url, this.#settings.secureContext) }) : connectTcp(tcp)
+      },
+      (socket) => {
+        this.#connecting = null
+        this.#socket = socket
+        const refusal = this.#refusalOf(socket.remoteAddress)
+        if (refusal !== null) this.#fail(refusal)
+        else if (secure) this.#handshake(socket)
+        else this.#ready(socket)
+      },
+      (errors) => this.#fail(new ConnectError({ errorCode: connectErrorCode(errors), cause: errors }))
+    )
+  }
+
+  /** Checks the address before the first byte: nothing is sent to one that is not allowed. */
+  #refusalOf(remoteAddress: string | undefined): ConnectError | null {
+    if (remoteAddress === undefined) {
+      return new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" })
+    }
+    if (isAddressAllowed(remoteAddress, this.#policy)) return null
+    return new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" })
+  }
+
+  #handshake(socket: Socket): void {
+    const failed = (cause: unknown) => this.#fail(new ConnectError({ errorCode: handshakeErrorCode(cause), cause }))
+    socket.on("error", failed)
+    socket.once("secureConnect", () => {
+      socket.off("error", failed)
+      this.#ready(socket)
+    })
+  }
+
+  #ready(socket: Socket): void {
+    socket.on("error", (error) => this.#broken(error))
+    socket.on("end", () => this.#ended())
+    socket.on("close", () => this.#ended())
+    this.user?.onReady()
+  }
+
+  #fail(error: ConnectError): void {
+    this.#socket?.on("error", () => {}).destroy()
+    this.user?.onBroken(error)
+  }
+
+  readonly #onRead = (count: number, buffer: Uint8Array): boolean => {
+    // Unsolicited data
+    if (this.user === null) this.#onUnused()
+    else this.user.onBytes(Buffer.from(buffer.buffer, buffer.byteOffset, count))
+    return true
+  }
+
+  #ended(): void {
+    if (this.user !== null) this.user.onEnd()
+    else if (!this.#destroyed) this.#onUnused()
+  }
+
+  #broken(error: Error): void {
+    if (this.user !== null) this.user.onBroken(error)
+    else if (!this.#destroyed) this.#onUnused()
+  }
+}
+
+const resolutionError = (cause: Cause.Cause<DestinationRefusal | DestinationUnresolvable>): Error =>
+  Option.match(Cause.failureOption(cause), {
+    onNone: () => new TransportBug({ cause: Cause.squash(cause) }),
+    onSome: (failure) => {
+      const errorCode = failure._tag === "DestinationRefusal" ? "destination_blocked" : "dns_failure"
+      return new ConnectError({ errorCode, cause: failure })
+    }
+  })
+
+const tlsOptions = (url: URL, secureContext: SecureContext) => {
+  const hostname = bareHostname(url.hostname)
+  return {
+    secureContext,
+    // A name is sent and verified; an address is only verified (it may not be sent)
+    servername: isIP(hostname) === 0 ? hostname : "",
+    ALPNProtocols: ["http/1.1"],
+    // Set explicitly, since an environment variable can turn the default off
+    rejectUnauthorized: true
+  }
+}
+
+/**
+ * How much earlier than the consumer announced a connection is dropped, in milliseconds: a later request may cross with
+ * its close.
+ */
+const sooner = 2000
+
+/** The most origins that are cached. */
+const maxOrigins = 10_000
+
+/** Connections under one address policy; they are never shared with those of another policy. */
+export class Connections {
+  readonly #settings: ConnectionSettings
+  readonly #policy: AddressPolicy
+  readonly #origins = new Map<string, Origin>()
+  readonly #open = new Set<Connection>()
+  /** Idle connections, the longest idle first. */
+  readonly #unused: Deadlines
+
+  constructor(settings: ConnectionSettings, policy: AddressPolicy) {
+    this.#settings = settings
+    this.#policy = policy
+    this.#unused = new Deadlines(settings.idleMillis)
+  }
+
+  /** Returns an origin for `acquire`. Keep it: its idle connections are shared by all holders of the same object. */
+  originOf(name: string): Origin {
+    const known = this.#origins.get(name)
+    if (known !== undefined) return known
+    const origin: Origin = { name, idle: [] }
+    // Forgotten origins keep serving their holders
+    if (this.#origins.size >= maxOrigins) this.#origins.clear()
+    this.#origins.set(name, origin)
+    return origin
+  }
+
+  /**
+   * Returns a connection to the origin for one attempt: a kept-alive one, or else a new one that is not opened yet. The
+   * other side may have closed a kept-alive one unnoticed.
+   */
+  acquire(origin: Origin, user: ConnectionUser): Connection {
+    for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
+      if (kept.ageMillis < this.#settings.maxAgeMillis && performance.now() < kept.keptUntil) {
+        kept.user = user
+        return kept
+      }
+      this.discard(kept)
+    }
+    return this.create(origin, user)
+  }
+
+  /** Creates a connection to the origin for one attempt, without opening it. */
+  create(origin: Origin, user: ConnectionUser): Connection {
+    const connection = new Connection(origin, this.#settings, {
+      policy: this.#policy,
+      user,
+      onUnused: () => this.discard(connection)
+    })
+    this.#open.add(connection)
+    return connection
+  }
+
+  /**
+   * Returns a connection to the pool after its answer was read completely. `keepAliveSeconds`: how long the consumer
+   * announced to keep it open; null if it did not.
+   */
+  release(connection: Connection, keepAliveSeconds: number | null): void {
+    const { idleInAll, idleMillis, idlePerOrigin } = this.#settings
+    const { idle } = connection.origin
+    const millis = Math.min(idleMillis, keepAliveSeconds === null ? idleMillis : keepAliveSeconds * 1000 - sooner)
+    if (millis <= 0 || idle.length >= idlePerOrigin) {
+      this.discard(connection)
+      return
+    }
+    connection.reused = true
+    connection.user = null
+    connection.keptUntil = performance.now() + millis
+    idle.push(connection)
+    this.#unused.add(connection)
+    // Closes it
+    if (this.#unused.size > idleInAll) this.#unused.first?.expire()
+  }
+
+  /** Closes a connection at once, whatever it is doing. */
+  discard(connection: Connection): void {
+    this.#open.delete(connection)
+    this.#forgetIdle(connection)
+    connection.destroy()
+  }
+
+  /** Closes all connections and interrupts their exchanges. */
+  discardAll(): void {
+    for (const connection of [...this.#open]) {
+      const { user } = connection
+      this.discard(connection)
+      user?.onBroken(new ConnectError({ errorCode: "interrupted", cause: "the transport is closed" }))
+    }
+  }
+
+  // The youngest first, so that surplus connections go idle and close
+  #takeIdle({ idle }: Origin): Connection | undefined {
+    const connection = idle.pop()
+    if (connection !== undefined) this.#unused.delete(connection)
+    return connection
+  }
+
+  #forgetIdle(connection: Connection): void {
+    this.#unused.delete(connection)
+    const { idle } = connection.origin
+    const at = idle.indexOf(connection)
+    if (at >= 0) idle.splice(at, 1)
+  }
+}
+
+/**
+ * Maps network errors to the sanitized codes that the history shows (contract 9.8). The codes tell integrators what
+ * they can act on, and nothing about the inside of our network.
+ */
+
+/** No connection was made, and nothing was sent. */
+export class ConnectError extends Data.TaggedError("ConnectError")<{
+  readonly errorCode: AttemptErrorCode
+  readonly cause: unknown
+}> {}
+
+const codes: Readonly<Record<string, AttemptErrorCode>> = {
+  ECONNREFUSED: "connection_refused",
+  ECONNRESET: "connection_reset",
+  ECONNABORTED: "connection_reset",
+  EPIPE: "connection_reset",
+  ENOTFOUND: "dns_failure",
+  EAI_AGAIN: "dns_failure",
+  ETIMEDOUT: "timeout",
+  EPROTO: "tls_failure",
+  HPE_HEADER_OVERFLOW: "response_too_large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "response_too_large"
+}
+
+const tlsCode = /^(ERR_SSL_|ERR_TLS_)/
+
+/** The code for an error of an exchange, from Node's sockets, its HTTP client or TLS. */
+export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
+  if (error instanceof ConnectError) return error.errorCode
+  const code = errorCode(error)
+  if (code === undefined) return "network_error"
+  return codes[code] ?? (tlsCode.test(code) ? "tls_failure" : "network_error")
+}
+
+/** The code for the errors of all addresses that were tried: the first specific one. */
+export const connectErrorCode = (errors: ReadonlyArray<unknown>): AttemptErrorCode =>
+  errors.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
+
+/** Once TCP is connected, any error that is neither a reset nor a timeout is a refused certificate or protocol. */
+export const handshakeErrorCode = (error: unknown): AttemptErrorCode => {
+  const code = attemptErrorCode(error)
+  return code === "network_error" ? "tls_failure" : code
+}
+
+/** A fault of the service itself, before the network: a defect, not the outcome of an attempt. */
+export class TransportBug extends Data.TaggedError("TransportBug")<{ readonly cause: unknown }> {}

@@ -1,0 +1,94 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authentication } from "../identity/Authentication.ts"
+import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
+import {
+  IdempotencyHeaders,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  OrganizationPath,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../platform/kit/Request.ts"
+import { providerErrors } from "./ProviderErrors.ts"
+import { ProviderObject, ProviderPage } from "./Schemas.ts"
+
+/** A group of operations on the organization's connected account. */
+export const providerGroup = <const Name extends string>(name: Name, description: string) =>
+  HttpApiGroup.make(name).addError(providerErrors).middleware(Authentication).annotate(OpenApi.Description, description)
+
+const prefix = "/v2/organizations/:organizationId/provider"
+
+/** The shapes of the operations on the provider's objects; a group sets the rest on the endpoint. */
+
+/** A read of one object: the account's only one of its kind. */
+export const providerRead = <const Name extends string, const Path extends `/${string}`>(
+  name: Name,
+  path: Path,
+  permission: Permission,
+  summary: string
+) =>
+  HttpApiEndpoint.get(name, `${prefix}${path}`)
+    .setPath(OrganizationPath)
+    .setUrlParams(NoQuery)
+    .addSuccess(ProviderObject)
+    .annotate(RequiredPermission, permission)
+    .annotate(OpenApi.Summary, summary)
+
+/** `get`: one object by its id. */
+export const providerGet = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
+  providerRead("get", path, permission, summary).setPath(ProviderObjectPath)
+
+/** `list`: a page of objects; the group adds the query. */
+export const providerList = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
+  HttpApiEndpoint.get("list", `${prefix}${path}`)
+    .setPath(OrganizationPath)
+    .addSuccess(ProviderPage)
+    .annotate(RequiredPermission, permission)
+    .annotate(OpenApi.Summary, summary)
+
+export const ListLineItems = strict(Schema.Struct(pageFields))
+export type ListLineItems = typeof ListLineItems.Type
+
+/** `lineItems`: a page of what an object sells, in its order. */
+export const providerLineItems = <const Path extends `/${string}`>(
+  path: Path,
+  permission: Permission,
+  summary: string
+) =>
+  HttpApiEndpoint.get("lineItems", `${prefix}${path}`)
+    .setPath(ProviderObjectPath)
+    .setUrlParams(ListLineItems)
+    .addSuccess(ProviderPage)
+    .annotate(RequiredPermission, permission)
+    .annotate(OpenApi.Summary, summary)
+
+/** A financial mutation of one object, which requires an idempotency key. */
+export const providerAction = <const Name extends string, const Path extends `/${string}`>(
+  name: Name,
+  path: Path,
+  permission: Permission,
+  summary: string
+) =>
+  HttpApiEndpoint.post(name, `${prefix}${path}`)
+    .setPath(ProviderObjectPath)
+    .setUrlParams(NoQuery)
+    .setHeaders(IdempotencyHeaders)
+    .addSuccess(ProviderObject)
+    .annotate(RequiredPermission, permission)
+    .annotate(OpenApi.Summary, summary)
+
+/** `create`: requires an idempotency key; the group adds the body. */
+export const providerCreate = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
+  providerAction("create", path, permission, summary).setPath(OrganizationPath)
+
+/** `update`: accepts an idempotency key; the group adds the body. */
+export const providerUpdate = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
+  HttpApiEndpoint.patch("update", `${prefix}${path}`)
+    .setPath(ProviderObjectPath)
+    .setUrlParams(NoQuery)
+    .setHeaders(OptionalIdempotencyHeaders)
+    .addSuccess(ProviderObject)
+    .annotate(RequiredPermission, permission)
+    .annotate(OpenApi.Summary, summary)

@@ -1,0 +1,180 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Data, Effect, Option } from "effect"
+import { ProviderPermissionDenied } from "../platform/errors/Errors.ts"
+import { type Environment, environments } from "../platform/kit/Environment.ts"
+import { secretKeyName } from "../platform/settings/ProviderCredentials.ts"
+import { orUnavailable } from "../platform/storage/Database.ts"
+import { Metrics } from "../platform/telemetry/Metrics.ts"
+import { Provider } from "./Provider.ts"
+import type { ConnectedAccount } from "./ProviderCall.ts"
+import type { ProviderFailure } from "./ProviderErrors.ts"
+
+/**
+ * The platform that accounts are linked under. To a key of another platform, the provider answers as if every account's
+ * owner had revoked access. Without a check of the key itself, one process with a wrong key would disconnect every
+ * account.
+ */
+
+/** This process's key belongs to another platform than the accounts. The message is for operators. */
+export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ readonly message: string }> {}
+
+/** How long startup waits for the provider to identify the key's platform. */
+const patienceAtStart = "5 seconds"
+
+/**
+ * The owner of this process's key: the platform that accounts were linked under, another one, or unknown. A key that
+ * can read a connected account belongs to the right platform.
+ */
+type KeyOwner = "ours" | "another" | "unknown"
+
+/** The record of the platform in each environment, and the comparison of this process's key with it. */
+export const makePlatforms = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const metrics = yield* Metrics
+
+  const recorded = (environment: Environment) =>
+    Effect.map(
+      sql<{ platformId: string }>`
+        SELECT platform_id AS "platformId" FROM payments.provider_platforms WHERE environment = ${environment}`,
+      ([row]) => Option.map(Option.fromNullable(row), ({ platformId }) => platformId)
+    )
+
+  /** The platform of this process's key; none if the key may not read it. */
+  const ofKey = (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
+    provider.retrievePlatformId(environment).pipe(
+      Effect.asSome,
+      Effect.catchTags({
+        ProviderPermissionDenied: () => Effect.succeedNone,
+        AccountAccessRevoked: () => Effect.succeedNone
+      })
+    )
+
+  /**
+   * Records the platform of a new link, in the link's transaction. Replaces another platform if no account is connected
+   * any more; fails if accounts are connected under another one.
+   */
+  const record = Effect.fnUntraced(function* (environment: Environment, platformId: string) {
+    if (Option.contains(yield* recorded(environment), platformId)) {
+      return
+    }
+    const taken = yield* sql`
+      INSERT INTO payments.provider_platforms AS known (environment, platform_id)
+      VALUES (${environment}, ${platformId})
+      ON CONFLICT (environment) DO UPDATE SET platform_id = excluded.platform_id, recorded_at = now()
+      WHERE known.platform_id = excluded.platform_id OR NOT EXISTS (
+        SELECT 1 FROM payments.provider_accounts
+        WHERE environment = excluded.environment AND status = 'connected')
+      RETURNING 1`
+    if (taken.length === 0) {
+      yield* refused(environment, "another")
+      return yield* new ProviderPermissionDenied({ cause: "The key is of another platform than the accounts" })
+    }
+  })
+
+  /** Logs and counts a refused access that is, or may be, the key's fault and not the account's. */
+  const refused = (environment: Environment, owner: "another" | "unknown") =>
+    Effect.zipRight(
+      Effect.sync(() => metrics?.count("connected_payments.provider.access.refused.count", [environment, owner])),
+      Effect.logError(
+        owner === "another"
+          ? `${secretKeyName(environment)} is a key of another platform than the one that accounts were linked under: the provider refuses access to all of them. None was disconnected`
+          : `The provider refuses access to an account, and whether ${secretKeyName(environment)} is of the account's platform is unknown. The account was not disconnected`
+      )
+    ).pipe(Effect.annotateLogs({ environment }))
+
+  /** Returns the most recently linked connected account other than `except`; undefined if there is none. */
+  const anyConnected = (environment: Environment, except: string | null) =>
+    Effect.map(
+      sql<{ accountId: string }>`
+        SELECT account_id AS "accountId" FROM payments.provider_accounts
+        WHERE environment = ${environment} AND status = 'connected' AND account_id IS DISTINCT FROM ${except}
+        ORDER BY GREATEST(linked_at, access_confirmed_at) DESC LIMIT 1`,
+      ([row]): ConnectedAccount | undefined =>
+        row === undefined ? undefined : { environment, accountId: row.accountId }
+    )
+
+  /**
+   * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
+   */
+  const canRead = (account: ConnectedAccount, platformId: Option.Option<string>) =>
+    provider.retrieveAccount(account).pipe(
+      Effect.zipRight(Effect.transposeMapOption(platformId, (id) => record(account.environment, id))),
+      Effect.as(true),
+      Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(false))
+    )
+
+  const ownerOfKey = Effect.fnUntraced(function* ({ accountId, environment }: ConnectedAccount) {
+    const [known, platformId] = [yield* recorded(environment), yield* ofKey(environment)]
+    if (Option.isSome(known) && Option.isSome(platformId)) {
+      return known.value === platformId.value ? "ours" : "another"
+    }
+    const other = yield* anyConnected(environment, accountId)
+    return other !== undefined && (yield* canRead(other, platformId)) ? "ours" : "unknown"
+  })
+
+  /**
+   * Fails with `provider_permission_denied` unless the key certainly belongs to the accounts' platform; otherwise a
+   * refused access proves nothing.
+   *
+   * @param ifUnknown the result if the key's platform can't be determined
+   */
+  const requireOwnKey = Effect.fnUntraced(function* (
+    account: ConnectedAccount,
+    cause: unknown,
+    ifUnknown: "fails" | "passes" = "fails"
+  ) {
+    const owner: KeyOwner = yield* ownerOfKey(account)
+    if (owner === "ours" || (owner === "unknown" && ifUnknown === "passes")) {
+      return
+    }
+    yield* refused(account.environment, owner)
+    return yield* new ProviderPermissionDenied({ cause })
+  }, orUnavailable)
+
+  const checkKey = Effect.fnUntraced(function* (environment: Environment) {
+    const connected = yield* anyConnected(environment, null)
+    if (connected === undefined) {
+      return
+    }
+    const [known, platformId] = [yield* recorded(environment), yield* ofKey(environment)]
+    if (Option.isNone(platformId)) {
+      return yield* Effect.logWarning(
+        `${secretKeyName(environment)} may not read its platform's own account, so it can't be compared with the accounts' platform`
+      )
+    }
+    if (Option.isSome(known) && known.value !== platformId.value) {
+      return yield* new AnotherPlatform({
+        message:
+          `${secretKeyName(environment)}: the key is of the platform ${platformId.value}, but accounts are linked under ${known.value}. ` +
+          `With this key none of them can be reached. Set a key of ${known.value}. To change the platform, unlink all accounts ` +
+          `first (connected-payments accounts unlink, with a process that has the former key), then link those of the new one.`
+      })
+    }
+    if (Option.isNone(known) && !(yield* canRead(connected, platformId))) {
+      yield* Effect.logWarning(
+        `${secretKeyName(environment)} has no access to ${connected.accountId}: it may be of another platform than the accounts`
+      )
+    }
+  })
+
+  /** Fails if a key belongs to another platform. An unreachable provider does not prevent startup. */
+  const checkKeys: Effect.Effect<void, AnotherPlatform | SqlError.SqlError> = Effect.forEach(
+    environments,
+    (environment) =>
+      checkKey(environment).pipe(
+        Effect.timeout(patienceAtStart),
+        Effect.catchIf(
+          (error) => error._tag !== "AnotherPlatform" && error._tag !== "SqlError",
+          (error) =>
+            Effect.logWarning(
+              `The provider could not be asked which platform ${secretKeyName(environment)} is of`,
+              error
+            )
+        )
+      ),
+    { discard: true, concurrency: "unbounded" }
+  )
+
+  return { ofKey, record, requireOwnKey, checkKeys }
+})

@@ -1,0 +1,73 @@
+import { Data } from "effect"
+import {
+  errorSchemas,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
+  ProviderAccountNotConnected,
+  ProviderObjectNotFound,
+  ProviderOutcomeUnknown,
+  ProviderPaymentRefused,
+  ProviderPermissionDenied,
+  ProviderRateLimited,
+  ProviderRequestRefused,
+  ProviderTimeout,
+  ProviderUnavailable,
+  ServiceUnavailable
+} from "../platform/errors/Errors.ts"
+
+/** The errors of an operation on the connected account at the provider. */
+export type ProviderFailure =
+  | ProviderRequestRefused
+  | ProviderPaymentRefused
+  | ProviderObjectNotFound
+  | ProviderUnavailable
+  | ProviderOutcomeUnknown
+  | ProviderPermissionDenied
+  | ProviderRateLimited
+  | ProviderTimeout
+  | IdempotencyKeyReused
+  | IdempotencyRequestInProgress
+
+/** The errors of an operation on the caller's connected account. */
+export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+
+/**
+ * The provider reports that the platform has no access to this account, or no longer. `Accounts` confirms it before it
+ * disconnects the account.
+ */
+export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
+  readonly accountId: string
+  /** The provider's answer, for operators. */
+  readonly cause?: unknown
+}> {}
+
+/** The errors of a single call to the provider. */
+export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
+
+/**
+ * Whether the provider refused a call permanently: it created nothing, and would refuse the same call again. After any
+ * other failure the outcome is unknown, and a repeat under the same key completes the call.
+ */
+export const isRefusal = (
+  failure: ProviderCallFailure
+): failure is ProviderRequestRefused | ProviderPaymentRefused | ProviderObjectNotFound | ProviderPermissionDenied =>
+  failure._tag === "ProviderRequestRefused" ||
+  failure._tag === "ProviderPaymentRefused" ||
+  failure._tag === "ProviderObjectNotFound" ||
+  failure._tag === "ProviderPermissionDenied"
+
+/** The errors of every operation on the connected account, as the contract's groups declare them. */
+export const providerErrors = errorSchemas(
+  ProviderAccountNotConnected,
+  ProviderRequestRefused,
+  ProviderPaymentRefused,
+  ProviderObjectNotFound,
+  ProviderUnavailable,
+  ProviderOutcomeUnknown,
+  ProviderPermissionDenied,
+  ProviderRateLimited,
+  ProviderTimeout,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
+  ServiceUnavailable
+)

@@ -1,0 +1,130 @@
+import {
+  ProviderAnswer,
+  ProviderObjectNotFound,
+  ProviderPaymentRefused,
+  ProviderRequestRefused
+} from "../platform/errors/Errors.ts"
+
+/**
+ * The reasons why the provider refuses a field, in the service's own words, by the provider's code; the message puts
+ * the field's name first. The provider's messages are never passed on, since some carry part of a key or a payer's
+ * data.
+ */
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["amount_too_large", "is more than the provider takes in this currency"],
+  ["amount_too_small", "is less than the provider takes in this currency"],
+  ["charge_already_refunded", "has been refunded in full already"],
+  ["charge_disputed", "is disputed by its payer, and can't be refunded"],
+  ["charge_not_refundable", "can't be refunded"],
+  ["coupon_expired", "has expired"],
+  ["parameter_invalid_empty", "must not be empty"],
+  ["parameter_invalid_integer", "must be a whole number within what the provider takes"],
+  ["parameter_invalid_string_blank", "must not be blank"],
+  ["parameter_invalid_string_empty", "must not be empty"],
+  ["parameter_missing", "is missing, and the provider needs it with the other fields that were sent"],
+  ["parameter_unknown", "is not taken by the provider"],
+  ["parameters_exclusive", "is not taken together with another field that was sent"],
+  ["product_inactive", "leads to a product that is inactive; activate the product first"],
+  ["resource_already_exists", "is taken already"],
+  [
+    "resource_missing",
+    "names no object of the connected account in this environment; sandbox and production are apart"
+  ],
+  ["url_invalid", "must be a URL that the provider takes"]
+])
+
+/**
+ * The reasons why a payment is refused, by the provider's or the issuer's code. A message may be shown to the payer, so
+ * it does not say that a card was reported or looks fraudulent; the error's code does.
+ */
+const payments: ReadonlyMap<string, string> = new Map([
+  ["authentication_required", "the payer has to confirm it with the bank"],
+  ["card_declined", "the card was declined"],
+  ["card_not_supported", "the card does not support this kind of payment"],
+  ["card_velocity_exceeded", "the card has reached its limit"],
+  ["currency_not_supported", "the card does not support the currency"],
+  ["do_not_honor", "the card was declined"],
+  ["expired_card", "the card has expired"],
+  ["fraudulent", "the card was declined"],
+  ["generic_decline", "the card was declined"],
+  ["incorrect_cvc", "the card's security code is wrong"],
+  ["incorrect_number", "the card's number is wrong"],
+  ["insufficient_funds", "the card has too little on it"],
+  ["invalid_cvc", "the card's security code is wrong"],
+  ["invalid_expiry_month", "the month in which the card expires is wrong"],
+  ["invalid_expiry_year", "the year in which the card expires is wrong"],
+  ["lost_card", "the card was declined"],
+  ["merchant_blacklist", "the card was declined"],
+  ["pickup_card", "the card was declined"],
+  ["processing_error", "the card could not be processed; it may work in a while"],
+  ["stolen_card", "the card was declined"],
+  ["try_again_later", "the card was declined; it may work later"],
+  ["withdrawal_count_limit_exceeded", "the card has reached its limit"]
+])
+
+const providerCode = (code: string): string => code.replace(/^provider_/, "")
+
+/** Objects that codes start with; the message names them if the provider names no field. */
+const subjects = ["charge", "coupon"] as const
+
+/** What to do after a refused payment, by the provider's advice. */
+const advice: ReadonlyMap<string | undefined, string> = new Map([
+  ["confirm_card_data", " Ask the payer to check the card's data."],
+  ["do_not_try_again", " Don't try this card again."],
+  ["try_again_later", " It may work later."]
+])
+
+/** The sentence with the id by which the provider's support, or the account's owner, can find the request. */
+const whereToLook = (cause: unknown): string => {
+  const id = cause instanceof ProviderAnswer ? cause.providerRequestId : undefined
+  return id !== undefined ? ` The provider's id of the request is ${id}.` : ""
+}
+
+const adviceOf = (cause: unknown): string =>
+  cause instanceof ProviderAnswer ? (advice.get(cause.adviceCode) ?? "") : ""
+
+const requestMessage = (code: string, fields: ReadonlyArray<string>): string => {
+  const known = reasons.get(providerCode(code))
+  if (fields.length === 0) {
+    const subject = subjects.find((name) => providerCode(code).startsWith(`${name}_`))
+    return known === undefined || subject === undefined
+      ? `The payment provider refused the request; its code is ${providerCode(code)}.`
+      : `The payment provider refused the request: the ${subject} ${known}.`
+  }
+  const reason = known ?? `was refused by the payment provider; its code is ${providerCode(code)}`
+  return fields.map((field) => `\`${field}\` ${reason}.`).join(" ")
+}
+
+/** A refusal: the API's code, the refused fields, and the provider's answer for operators. */
+export interface ProviderRefusal {
+  readonly code: string
+  readonly fields: ReadonlyArray<string>
+  readonly cause?: unknown
+}
+
+/** The error for refused parameters; its message says why. */
+export const requestRefused = ({ cause, code, fields }: ProviderRefusal): ProviderRequestRefused =>
+  new ProviderRequestRefused({ code, fields, cause, message: `${requestMessage(code, fields)}${whereToLook(cause)}` })
+
+/** The error for an object that the account does not have. */
+export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">): ProviderObjectNotFound =>
+  new ProviderObjectNotFound({
+    fields,
+    cause,
+    ...(fields.length === 0
+      ? {}
+      : {
+          message: fields
+            .map(
+              (field) => `${field === "id" ? "`id` in the path" : `\`${field}\``} ${reasons.get("resource_missing")}.`
+            )
+            .join(" ")
+        })
+  })
+
+export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
+  new ProviderPaymentRefused({
+    code,
+    cause,
+    message: `The payment provider refused the payment: ${payments.get(providerCode(code)) ?? `its code is ${providerCode(code)}`}.${adviceOf(cause)}${whereToLook(cause)}`
+  })

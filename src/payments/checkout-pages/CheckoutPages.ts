@@ -1,0 +1,321 @@
+import { randomBytes } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option } from "effect"
+import { PaymentPermission } from "../../identity/keys/Permissions.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { refusal } from "../../platform/bounds/Refusals.ts"
+import {
+  CheckoutPageLimitReached,
+  type PermissionDenied,
+  ProviderUnavailable,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
+import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
+import { CheckoutPageId, newId } from "../../platform/kit/Ids.ts"
+import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { Accounts } from "../Accounts.ts"
+import { CheckoutSessions } from "../checkout/CheckoutSessions.ts"
+import type { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
+import { imagesPath, isOwnImage } from "../images/ImageUrl.ts"
+import type { Provider } from "../Provider.ts"
+import { keysOf } from "../ProviderCall.ts"
+import type { AccountFailure } from "../ProviderErrors.ts"
+import { requireSubscriptions } from "../prices/Prices.ts"
+import type {
+  CheckoutPage,
+  CheckoutPageItem,
+  CreateCheckoutPage,
+  ListCheckoutPages,
+  UpdateCheckoutPage
+} from "./Api.ts"
+import { type FoundRow, makeCheckoutPagesRepo, type PageContent, type PageRow } from "./CheckoutPagesRepo.ts"
+import { makePageItems } from "./PageItems.ts"
+
+/** Maximum number of pages per organization and environment. */
+const maxPages = 100
+
+/** The path of pages, below the service's public URL. */
+export const payPath = "/pay"
+
+/** A page found by its slug: open, closed or deleted. */
+export type FoundPage = FoundRow
+
+/** An item that a payer chose, and how many. */
+export interface Chosen {
+  readonly item: CheckoutPageItem
+  /** At least 1. */
+  readonly quantity: number
+}
+
+const shownCollection = ({
+  billingAddress = false,
+  customFields = [],
+  phoneNumber = false
+}: SessionCollection = {}): ShownCollection => ({ billingAddress, phoneNumber, customFields })
+
+const orNull = (text: string): string | null => (text === "" ? null : text)
+
+const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+
+/**
+ * Creates the last part of a page's URL: 100 random bits in 20 lower-case letters and digits. Chosen names would share
+ * one namespace among all organizations, where one could take another's name, and anyone could guess pages that are not
+ * published yet.
+ */
+const newSlug = (): string => Array.from(randomBytes(20), (byte) => alphabet[byte % 32] ?? "").join("")
+
+const slugForm = /^[a-z2-7]{20}$/
+
+/** A payer's permissions: to buy whatever the page's owner, who had these permissions, offers. */
+const payerPermissions = new Set(PaymentPermission.literals)
+
+type WriteFailure = AccountFailure | PermissionDenied | ValidationFailed
+
+export interface CheckoutPagesOptions {
+  /** The public URL of the service, without a trailing slash. */
+  readonly publicUrl: string
+  /** Whether images may have http URLs: a local start has only those. */
+  readonly plainHttp: boolean
+}
+
+/** Checkout pages, hosted by this service. */
+export class CheckoutPages extends Context.Tag("connected-payments/provider/CheckoutPages")<
+  CheckoutPages,
+  {
+    /**
+     * Reads a new page's items at the provider; returns the effect that stores the page, to be run in a transaction.
+     * Selling at a recurring price needs `subscriptions:write`. Audited.
+     */
+    readonly prepareCreate: (
+      principal: PrincipalShape,
+      params: CreateCheckoutPage
+    ) => Effect.Effect<Effect.Effect<CheckoutPage, CheckoutPageLimitReached | ServiceUnavailable>, WriteFailure>
+    /** Newest first. Refuses a `starting_after` that is not one of the tenant's pages. */
+    readonly list: (
+      tenant: Tenant,
+      query: ListCheckoutPages
+    ) => Effect.Effect<
+      { readonly data: ReadonlyArray<CheckoutPage>; readonly has_more: boolean },
+      ValidationFailed | ServiceUnavailable
+    >
+    readonly get: (
+      tenant: Tenant,
+      id: CheckoutPageId
+    ) => Effect.Effect<CheckoutPage, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Changes a page, in two steps like `prepareCreate`. Absent fields are unchanged; an empty text removes the current
+     * one. Setting items with a recurring price, or opening a closed page that has one, needs `subscriptions:write`.
+     * Audited.
+     */
+    readonly prepareUpdate: (
+      principal: PrincipalShape,
+      id: CheckoutPageId,
+      changes: UpdateCheckoutPage
+    ) => Effect.Effect<Effect.Effect<CheckoutPage, ResourceNotFound | WriteFailure>, ResourceNotFound | WriteFailure>
+    /** Deletes a page for good; its slug is never used again. Audited. */
+    readonly delete: (
+      principal: PrincipalShape,
+      id: CheckoutPageId
+    ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
+    /** Finds a page by its slug: open, closed or deleted. None if it never existed or was deleted over 400 days ago. */
+    readonly find: (slug: string) => Effect.Effect<Option.Option<FoundPage>, ServiceUnavailable>
+    /**
+     * Creates a checkout session for the items that a payer chose, with the page's id in its metadata, and returns its
+     * URL, which is only for this payer.
+     *
+     * @param attempt idempotent: the same attempt with the same choice returns the same session
+     */
+    readonly startSession: (
+      page: FoundPage,
+      chosen: ReadonlyArray<Chosen>,
+      attempt: string
+    ) => Effect.Effect<string, AccountFailure | PermissionDenied>
+    /** Removes pages that were deleted more than 400 days ago. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (
+    options: CheckoutPagesOptions
+  ): Layer.Layer<CheckoutPages, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions> =>
+    Layer.effect(CheckoutPages, make(options))
+}
+
+const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const accounts = yield* Accounts
+  const sessions = yield* CheckoutSessions
+  const repo = yield* makeCheckoutPagesRepo
+  const items = yield* makePageItems
+  const audit = yield* makeAudit
+  const isOwn = isOwnImage(options)
+  const imagesUrl = `${options.publicUrl}${imagesPath}/`
+
+  const urlOf = (slug: string): string => `${options.publicUrl}${payPath}/${slug}`
+
+  const shown = ({ imageFile, slug, ...row }: PageRow): CheckoutPage => ({
+    ...row,
+    slug,
+    url: urlOf(slug),
+    imageUrl: imageFile === null ? null : `${imagesUrl}${imageFile}`
+  })
+
+  const record = (principal: PrincipalShape, action: AuditAction, targetId: CheckoutPageId) =>
+    audit({ ...principal, action, targetId })
+
+  const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
+
+  /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
+  const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
+    const file = url.slice(imagesUrl.length)
+    return isOwn(url) && (yield* repo.hasImage(tenant, file))
+      ? file
+      : yield* new ValidationFailed(
+          refusal(
+            new Map([
+              ["imageUrl", "must be the URL of a product image that this organization uploaded in this environment"]
+            ])
+          )
+        )
+  }, orUnavailable)
+
+  const requireToSell = (principal: PrincipalShape, sold: ReadonlyArray<CheckoutPageItem>) =>
+    sold.some(({ recurring }) => recurring !== null) ? requireSubscriptions(principal) : Effect.void
+
+  const itemsOf = Effect.fnUntraced(function* (principal: PrincipalShape, wanted: CreateCheckoutPage["items"]) {
+    const offers = yield* accounts.use(principal, (account) => items.offersOf(account, wanted))
+    const made = yield* items.itemsOf(wanted, offers)
+    yield* requireToSell(principal, made)
+    return made
+  })
+
+  const prepareCreate = Effect.fn("CheckoutPages.prepareCreate")(function* (
+    principal: PrincipalShape,
+    params: CreateCheckoutPage
+  ) {
+    const made = yield* itemsOf(principal, params.items)
+    const imageFile = params.imageUrl === undefined ? null : yield* imageFileOf(principal, params.imageUrl)
+    const content: PageContent = {
+      active: params.active ?? true,
+      title: params.title,
+      text: params.text ?? null,
+      imageFile,
+      imageAlt: params.imageAlt ?? "",
+      items: made,
+      collect: shownCollection(params.collect),
+      allowPromotionCodes: params.allowPromotionCodes ?? false,
+      successText: params.successText ?? null
+    }
+    const id = CheckoutPageId.make(yield* newId)
+    return Effect.gen(function* () {
+      yield* repo.lockWorkspace(principal)
+      if ((yield* repo.count(principal)) >= maxPages) {
+        return yield* new CheckoutPageLimitReached()
+      }
+      yield* repo.insert(principal, { id, slug: newSlug() }, content)
+      yield* record(principal, "checkout_page.created", id)
+      return shown(yield* Effect.flatMap(repo.find(principal, id), Effect.orDie))
+    }).pipe(transaction(sql), orUnavailable)
+  })
+
+  const list = Effect.fn("CheckoutPages.list")(function* (tenant: Tenant, query: ListCheckoutPages) {
+    const { limit = defaultPageSize, starting_after: after } = query
+    if (after !== undefined && Option.isNone(yield* repo.find(tenant, after))) {
+      return yield* unknownCursor()
+    }
+    const rows = yield* repo.list(tenant, query, limit + 1)
+    const { data, has_more } = pageOf(rows, limit)
+    return { data: data.map(shown), has_more }
+  }, orUnavailable)
+
+  const get = Effect.fn("CheckoutPages.get")(function* (tenant: Tenant, id: CheckoutPageId) {
+    return shown(yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound)))
+  }, orUnavailable)
+
+  const prepareUpdate = Effect.fn("CheckoutPages.prepareUpdate")(function* (
+    principal: PrincipalShape,
+    id: CheckoutPageId,
+    { collect, imageUrl, items: wanted, successText, text, ...changes }: UpdateCheckoutPage
+  ) {
+    // Fail early, before the items are read at the provider
+    yield* Effect.flatMap(repo.find(principal, id), Effect.mapError(notFound))
+    const made = wanted === undefined ? undefined : yield* itemsOf(principal, wanted)
+    const image =
+      imageUrl === undefined ? {} : { imageFile: imageUrl === "" ? null : yield* imageFileOf(principal, imageUrl) }
+    return Effect.gen(function* () {
+      const before = yield* Effect.flatMap(repo.lock(principal, id), Effect.mapError(notFound))
+      const opens = changes.active === true && !before.active
+      yield* opens ? requireToSell(principal, made ?? before.items) : Effect.void
+      yield* repo.replace(principal, id, {
+        ...before,
+        ...changes,
+        ...(collect === undefined ? {} : { collect: shownCollection(collect) }),
+        ...(text === undefined ? {} : { text: orNull(text) }),
+        ...(successText === undefined ? {} : { successText: orNull(successText) }),
+        ...image,
+        ...(made === undefined ? {} : { items: made })
+      })
+      yield* record(principal, "checkout_page.updated", id)
+      return shown(yield* Effect.flatMap(repo.find(principal, id), Effect.orDie))
+    }).pipe(transaction(sql), orUnavailable)
+  }, orUnavailable)
+
+  const remove = Effect.fn("CheckoutPages.delete")(function* (principal: PrincipalShape, id: CheckoutPageId) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* Effect.filterOrFail(repo.markDeleted(principal, id), (deleted) => deleted, notFound)
+        yield* record(principal, "checkout_page.deleted", id)
+      })
+    )
+  }, orUnavailable)
+
+  const find = Effect.fn("CheckoutPages.find")(function* (slug: string) {
+    return slugForm.test(slug) ? yield* repo.findBySlug(slug) : Option.none()
+  }, orUnavailable)
+
+  const startSession = Effect.fn("CheckoutPages.startSession")(function* (
+    page: FoundPage,
+    chosen: ReadonlyArray<Chosen>,
+    attempt: string
+  ) {
+    const lines = chosen.map(({ item, quantity }) => ({ price: item.price, quantity }))
+    const { environment, organizationId, slug } = page
+    const session = yield* sessions.create(
+      { organizationId, environment, permissions: payerPermissions },
+      {
+        mode: chosen.some(({ item }) => item.recurring !== null) ? "subscription" : "payment",
+        line_items: lines,
+        ...(page.allowPromotionCodes ? { allow_promotion_codes: true } : {})
+      },
+      keysOf(page, "checkout_pages.start_session", JSON.stringify([page.id, attempt, lines, page.allowPromotionCodes])),
+      {
+        id: page.id,
+        collect: page.collect,
+        returnUrls: {
+          successUrl: page.successText === null ? null : `${urlOf(slug)}/thanks`,
+          cancelUrl: urlOf(slug)
+        }
+      }
+    )
+    const { url } = session
+    // Null if the attempt's session was paid or has expired
+    return typeof url === "string" && /^https?:/.test(url)
+      ? url
+      : yield* new ProviderUnavailable({ cause: "A checkout session without a URL" })
+  })
+
+  return {
+    prepareCreate,
+    list,
+    get,
+    prepareUpdate,
+    delete: remove,
+    find,
+    startSession,
+    clean: orUnavailable(repo.removeDeleted)
+  }
+})

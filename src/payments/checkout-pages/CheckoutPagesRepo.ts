@@ -1,0 +1,150 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect, Option } from "effect"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
+import type { ShownCollection } from "../checkout/Collection.ts"
+import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
+
+/** A page's content, which its owner sets. */
+export interface PageContent {
+  readonly active: boolean
+  readonly title: string
+  readonly text: string | null
+  readonly imageFile: string | null
+  readonly imageAlt: string
+  readonly items: ReadonlyArray<CheckoutPageItem>
+  readonly collect: ShownCollection
+  readonly allowPromotionCodes: boolean
+  readonly successText: string | null
+}
+
+/** A row of `payments.checkout_pages`. */
+export interface PageRow extends PageContent {
+  readonly id: CheckoutPageId
+  readonly slug: string
+  readonly environment: Environment
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** A page as a payer's request finds it. */
+export interface FoundRow extends PageRow {
+  readonly organizationId: OrganizationId
+  readonly deleted: boolean
+  /** Whether its tenant's account is connected. */
+  readonly connected: boolean
+}
+
+/** How long a deleted page's URL answers that the page is gone. */
+const keepDeleted = "400 days"
+
+type Statement<A> = Effect.Effect<A, SqlError.SqlError>
+
+export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = sql.literal(`
+    p.id, p.slug, p.environment, p.active, p.title, p.text, p.image_file AS "imageFile", p.image_alt AS "imageAlt",
+    p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
+    p.created_at AS "createdAt", p.updated_at AS "updatedAt"`)
+
+  const ofTenant = ({ environment, organizationId }: Tenant) =>
+    sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`
+
+  const find = (tenant: Tenant, id: CheckoutPageId, lock = ""): Statement<Option.Option<PageRow>> =>
+    Effect.map(
+      sql<PageRow>`
+        SELECT ${columns} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`,
+      ([row]) => Option.fromNullable(row)
+    )
+
+  return {
+    find,
+
+    /** Locks the page until the transaction ends. */
+    lock: (tenant: Tenant, id: CheckoutPageId) => find(tenant, id, "FOR UPDATE"),
+
+    /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */
+    lockWorkspace: ({ environment, organizationId }: Tenant): Statement<void> =>
+      sql`
+        SELECT 1 FROM payments.workspaces
+        WHERE organization_id = ${organizationId} AND environment = ${environment} FOR NO KEY UPDATE`.pipe(
+        Effect.asVoid
+      ),
+
+    count: (tenant: Tenant): Statement<number> =>
+      Effect.map(
+        sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.checkout_pages p WHERE ${ofTenant(tenant)}`,
+        ([row]) => row?.count ?? 0
+      ),
+
+    /** Newest first. */
+    list: (
+      tenant: Tenant,
+      { active, starting_after: after }: ListCheckoutPages,
+      limit: number
+    ): Statement<ReadonlyArray<PageRow>> => sql<PageRow>`
+      SELECT ${columns} FROM payments.checkout_pages p
+      WHERE ${ofTenant(tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
+        AND ${active === undefined ? sql.literal("true") : sql`p.active = ${active}`}
+      ORDER BY p.id DESC LIMIT ${limit}`,
+
+    insert: (
+      { environment, organizationId }: Tenant,
+      { id, slug }: Pick<PageRow, "id" | "slug">,
+      content: PageContent
+    ): Statement<void> =>
+      sql`
+        INSERT INTO payments.checkout_pages (organization_id, environment, id, slug, active, title, text, image_file,
+          image_alt, items, collect, allow_promotion_codes, success_text)
+        VALUES (${organizationId}, ${environment}, ${id}, ${slug}, ${content.active}, ${content.title}, ${content.text},
+          ${content.imageFile}, ${content.imageAlt}, ${JSON.stringify(content.items)}::jsonb,
+          ${JSON.stringify(content.collect)}::jsonb, ${content.allowPromotionCodes}, ${content.successText})`.pipe(
+        Effect.asVoid
+      ),
+
+    replace: (tenant: Tenant, id: CheckoutPageId, content: PageContent): Statement<void> =>
+      sql`
+        UPDATE payments.checkout_pages p SET active = ${content.active}, title = ${content.title},
+          text = ${content.text}, image_file = ${content.imageFile}, image_alt = ${content.imageAlt},
+          items = ${JSON.stringify(content.items)}::jsonb, collect = ${JSON.stringify(content.collect)}::jsonb,
+          allow_promotion_codes = ${content.allowPromotionCodes}, success_text = ${content.successText},
+          updated_at = now()
+        WHERE ${ofTenant(tenant)} AND p.id = ${id}`.pipe(Effect.asVoid),
+
+    markDeleted: (tenant: Tenant, id: CheckoutPageId): Statement<boolean> =>
+      Effect.map(
+        sql`
+          UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
+          WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Whether the tenant uploaded this image, and it still exists. */
+    hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
+      Effect.map(
+        sql`
+          SELECT 1 FROM payments.product_image_uploads
+          WHERE organization_id = ${organizationId} AND environment = ${environment} AND file = ${file}`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Finds a page, deleted ones included, by its slug alone, since a payer's request names no tenant. */
+    findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
+      Effect.map(
+        sql<FoundRow>`
+          SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
+            EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
+              AND a.environment = p.environment AND a.status = 'connected') AS connected
+          FROM payments.checkout_pages p WHERE p.slug = ${slug}`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    removeDeleted: removeOld(sql, {
+      table: "checkout_pages",
+      key: ["organization_id", "environment", "id"],
+      old: sql`r.deleted_at < now() - ${keepDeleted}::interval`,
+      by: "deleted_at"
+    })
+  }
+})

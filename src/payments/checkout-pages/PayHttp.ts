@@ -1,0 +1,223 @@
+import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Duration, Effect, Option } from "effect"
+import {
+  type ApiError,
+  retrySeconds,
+  type ServiceUnavailable,
+  UnsupportedMediaType
+} from "../../platform/errors/Errors.ts"
+import { BaseApi } from "../../platform/kit/BaseApi.ts"
+import { clientNetwork } from "../../platform/kit/ClientAddress.ts"
+import { type BucketEmpty, RateLimits } from "../../platform/kit/RateLimit.ts"
+import type { TrustedProxies } from "../../platform/settings/Forms.ts"
+import { readBytes } from "../../server/Body.ts"
+import { CheckoutPages, type FoundPage } from "./CheckoutPages.ts"
+import { PayPagesApi } from "./PayApi.ts"
+import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"
+import { messagePage, type PayPageOptions, payPage } from "./PayPage.ts"
+
+/** How often a client network may open pages, and submit their forms. */
+const views = { limit: 120, per: Duration.minutes(1) }
+const submissions = { limit: 20, per: Duration.minutes(1) }
+
+/** Sessions that one workspace's payers may start, so that many networks can't use up its share at the provider. */
+const sessionsOfWorkspace = { limit: 600, per: Duration.minutes(1) }
+
+export interface PayPagesOptions {
+  readonly trustedProxies: TrustedProxies
+  /** `local` allows http URLs. */
+  readonly mode: "local" | "production"
+}
+
+const isForm = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers["content-type"]?.trim() ?? "")
+
+const pages = (options: PayPageOptions) => ({
+  unknown: messagePage(
+    {
+      status: 404,
+      title: "No such page",
+      text: "There is no page at this address. Check the link, or ask the shop for a new one."
+    },
+    options
+  ),
+
+  tooOften: (retryAfter: Duration.Duration) =>
+    messagePage(
+      {
+        status: 429,
+        title: "Too many requests",
+        text: "There were too many requests from your network. Nothing was charged. Wait a minute, then go back and try again.",
+        headers: { "retry-after": String(retrySeconds(retryAfter)) }
+      },
+      options
+    ),
+
+  /** The page shown for one that is deleted, closed, or without a connected account; undefined if the page is open. */
+  closed: ({ active, connected, deleted, environment }: FoundPage) => {
+    const sandbox = environment === "sandbox"
+    if (deleted) {
+      const text = "The shop has removed this page. Nothing can be paid here any more."
+      return messagePage({ status: 410, sandbox, title: "This page is gone", text }, options)
+    }
+    if (!active) {
+      const text = "The shop has closed this page. Nothing can be paid here at the moment."
+      return messagePage({ status: 404, sandbox, title: "This page is closed", text }, options)
+    }
+    const text = "The shop can't take payments at the moment. Nothing was charged. Try again later, or ask the shop."
+    return connected ? undefined : messagePage({ status: 503, sandbox, title: "Not available", text }, options)
+  },
+
+  thanks: ({ environment, successText }: FoundPage) =>
+    messagePage(
+      {
+        status: 200,
+        sandbox: environment === "sandbox",
+        title: "Thank you",
+        text: successText ?? "Your checkout is finished. You can close this page."
+      },
+      options
+    ),
+
+  /** A form that did not come from the page, or can't be read. */
+  unreadable: (page: FoundPage, { status }: ApiError) =>
+    payPage(page, options, {
+      status,
+      alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
+      // Otherwise the unread rest of the body would be parsed as the next request
+      ...(status === 413 ? { headers: { connection: "close" } } : {})
+    }),
+
+  /** Asks the payer to check the form. */
+  again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
+    choice.kind === "changed"
+      ? payPage(page, options, {
+          status: 409,
+          alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
+        })
+      : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
+
+  /** A session that could not be created. */
+  failed: (page: FoundPage, error: ApiError) => {
+    const temporary = error.status >= 500 || error.status === 429
+    const again = error._tag === "IdempotencyRequestInProgress" || temporary
+    return payPage(page, options, {
+      status: error.status === 404 || error.status === 402 ? 409 : error.status,
+      alert: again
+        ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
+        : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
+      headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
+    })
+  }
+})
+
+/**
+ * Serves `PayPagesApi`. The form needs no CSRF token: it reads no cookie and acts for no user, so a form from another
+ * site can only do what its sender could do directly, which is to create an unpaid session.
+ */
+export const payPagesHttp = (options: PayPagesOptions) =>
+  HttpApiBuilder.group(BaseApi.add(PayPagesApi), "payPages", (handlers) =>
+    Effect.gen(function* () {
+      const checkoutPages = yield* CheckoutPages
+      const limits = yield* RateLimits
+      const pageOptions = { plainHttp: options.mode === "local" }
+      const shown = pages(pageOptions)
+
+      const unavailable = messagePage(
+        {
+          status: 503,
+          title: "Not available",
+          text: "This page is not available at the moment. Nothing was charged. Wait a moment and try again.",
+          headers: { "retry-after": "5" }
+        },
+        pageOptions
+      )
+
+      const limited = (kind: "views" | "submissions") =>
+        Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
+          kind === "views"
+            ? limits.takeHere(`checkout-page-views:${address}`, views)
+            : limits.take(`checkout-page-submissions:${address}`, submissions)
+        )
+
+      /** Answers for the page of a slug, within the client network's rate limit. Every failure is a page as well. */
+      const onPage = <R>(
+        slug: string,
+        limit: "views" | "submissions",
+        answer: (
+          page: FoundPage
+        ) => Effect.Effect<HttpServerResponse.HttpServerResponse, BucketEmpty | ServiceUnavailable, R>
+      ) =>
+        Effect.zipRight(limited(limit), checkoutPages.find(slug)).pipe(
+          Effect.flatMap(Option.match({ onNone: () => Effect.succeed(shown.unknown), onSome: answer })),
+          Effect.catchTags({
+            BucketEmpty: ({ retryAfter }) => Effect.succeed(shown.tooOften(retryAfter)),
+            ServiceUnavailable: () => Effect.succeed(unavailable)
+          })
+        )
+
+      const pay = (page: FoundPage, { attempt, chosen }: Extract<Choice, { readonly kind: "chosen" }>) =>
+        Effect.gen(function* () {
+          const { environment, organizationId } = page
+          yield* limits.take(`checkout-page-sessions:${organizationId}:${environment}`, sessionsOfWorkspace)
+          return yield* checkoutPages.startSession(page, chosen, attempt).pipe(
+            Effect.map((url) =>
+              HttpServerResponse.empty({
+                status: 303,
+                headers: { location: url, "cache-control": "no-store", "referrer-policy": "no-referrer" }
+              })
+            ),
+            Effect.catchAll((error) =>
+              Effect.as(
+                Effect.logWarning(`A checkout page created no session: ${error.code}`, error.cause).pipe(
+                  Effect.annotateLogs({ organizationId, environment, checkoutPageId: page.id })
+                ),
+                shown.failed(page, error)
+              )
+            )
+          )
+        })
+
+      /** Reads and parses the payer's form. */
+      const read = Effect.fnUntraced(
+        function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
+          if (!isForm(request)) return yield* new UnsupportedMediaType()
+          return yield* choiceOf(page, yield* readFields(yield* readBytes(request, maxFormBytes)))
+        },
+        // The client is gone, so there is nobody to answer: the edge ends the request
+        Effect.catchTag("RequestError", Effect.die)
+      )
+
+      const goOn = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
+        Effect.matchEffect(read(page, request), {
+          onFailure: (error) => Effect.succeed(shown.unreadable(page, error)),
+          onSuccess: (choice) =>
+            choice.kind === "chosen" ? pay(page, choice) : Effect.succeed(shown.again(page, choice))
+        })
+
+      /** Redirects a URL with a trailing slash, where the relative image URL would break; undefined for others. */
+      const ownAddress = (slug: string, { url }: HttpServerRequest.HttpServerRequest) => {
+        const [path = "", ...query] = url.split("?")
+        return path.endsWith("/")
+          ? HttpServerResponse.empty({
+              status: 308,
+              headers: { location: [`../${slug}`, ...query].join("?"), "referrer-policy": "no-referrer" }
+            })
+          : undefined
+      }
+
+      return handlers
+        .handleRaw("page", ({ path, request }) =>
+          onPage(path.slug, "views", (page) =>
+            Effect.succeed(ownAddress(path.slug, request) ?? shown.closed(page) ?? payPage(page, pageOptions))
+          )
+        )
+        .handleRaw("thanks", ({ path }) => onPage(path.slug, "views", (page) => Effect.succeed(shown.thanks(page))))
+        .handleRaw("goOn", ({ path, request }) =>
+          onPage(path.slug, "submissions", (page) => {
+            const closed = shown.closed(page)
+            return closed === undefined ? goOn(page, request) : Effect.succeed(closed)
+          })
+        )
+    })
+  )

@@ -1,0 +1,89 @@
+import { OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
+import { createdFields, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
+import {
+  providerAction,
+  providerCreate,
+  providerGet,
+  providerGroup,
+  providerLineItems,
+  providerList
+} from "../Endpoints.ts"
+import { ofPaymentFields, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
+import { CheckoutMetadata } from "./Metadata.ts"
+
+const LineItem = Schema.Struct({ price: Reference, quantity: Quantity }).annotations({
+  identifier: "CreateCheckoutSessionLineItemsItem"
+})
+
+/** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are set beforehand (4.3). */
+export const CreateCheckoutSession = strict(
+  Schema.Struct({
+    mode: described(
+      Schema.Literal("payment", "subscription").annotations({ identifier: "CreateCheckoutSessionMode" }),
+      "`payment` for a single payment, `subscription` for a recurring one"
+    ),
+    line_items: described(
+      Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
+      "In the mode `subscription` at most 20 with recurring prices, and 20 with others, which are paid once"
+    ),
+    client_reference_id: optional(ProviderText(200), "Your own reference of the order"),
+    allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
+    metadata: optional(CheckoutMetadata)
+  }).annotations({ identifier: "CreateCheckoutSession" })
+)
+export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
+
+/** Query of `GET P/checkout/sessions`. */
+export const ListCheckoutSessions = strict(
+  Schema.Struct({
+    ...pageFields,
+    ...createdFields,
+    payment_intent: ofPaymentFields.payment_intent,
+    status: optional(
+      Schema.Literal("open", "complete", "expired"),
+      "Only these; a complete one may still wait for its payment"
+    )
+  })
+)
+export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
+
+/** Checkout sessions on the organization's connected account. */
+export class CheckoutSessionsApi extends providerGroup(
+  "checkoutSessions",
+  "Checkout sessions on the organization's connected account"
+)
+  .add(
+    providerCreate("/checkout/sessions", "payments:write", "Create a checkout session")
+      .setPayload(CreateCheckoutSession)
+      .addError(errorSchema(PermissionDenied))
+      .annotate(
+        OpenApi.Description,
+        "Returns the session with its `url`, a page that is only for the payer; `GET …/line-items` lists what it sells. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
+      )
+  )
+  .add(
+    providerList("/checkout/sessions", "payments:read", "List checkout sessions")
+      .setUrlParams(ListCheckoutSessions)
+      .annotate(OpenApi.Description, payerOf("`customer_details` and `customer_email`"))
+  )
+  .add(
+    providerGet("/checkout/sessions/:id", "payments:read", "Read a checkout session").annotate(
+      OpenApi.Description,
+      `${payerOf("`customer_details` and `customer_email`")} The answers to \`custom_fields\`, which you asked for, are always there.`
+    )
+  )
+  .add(
+    providerLineItems(
+      "/checkout/sessions/:id/line-items",
+      "payments:read",
+      "List what a checkout session sells"
+    ).annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
+  )
+  .add(
+    providerAction("expire", "/checkout/sessions/:id/expire", "payments:write", "Expire a checkout session").annotate(
+      OpenApi.Description,
+      "The page can't be paid from then on; there is no body. Expiring an expired session changes nothing and returns it as it is. A `complete` session is refused with `provider_invalid_request_error`: the payer was faster. Read it, and refund what was paid."
+    )
+  ) {}

@@ -1,0 +1,159 @@
+import type { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
+import { type PermissionDenied, ProviderRequestRefused } from "../../platform/errors/Errors.ts"
+import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable } from "../../platform/storage/Database.ts"
+import { Accounts } from "../Accounts.ts"
+import { Provider, type SessionPage, type SoldItems } from "../Provider.ts"
+import type { KeyFor } from "../ProviderCall.ts"
+import type { AccountFailure, ProviderFailure } from "../ProviderErrors.ts"
+import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import type { CreateCheckoutSession } from "./Api.ts"
+import { isMarked } from "./Metadata.ts"
+import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
+
+/** The seller, and what it may sell. */
+type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
+
+/** The checkout page that a session is created for, and the pages that its payer returns to. */
+export interface FromPage extends SessionPage {
+  /** Null for the return URLs of the organization. */
+  readonly returnUrls: OwnReturnUrls
+}
+
+/** The provider's limit for a subscription's recurring lines, and for its one-time lines. */
+const maximumLines = 20
+
+/**
+ * Refuses more lines than the provider accepts in a subscription, since its own refusal names neither limit nor line.
+ */
+const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, ProviderRequestRefused> => {
+  const recurring = terms.filter((of) => of.recurring).length
+  return Math.max(recurring, terms.length - recurring) <= maximumLines
+    ? Effect.void
+    : new ProviderRequestRefused({
+        code: "provider_invalid_request_error",
+        fields: ["line_items"],
+        message: `\`line_items\` must not have more than ${maximumLines} lines with recurring prices, and ${maximumLines} with others, in the mode subscription.`
+      })
+}
+
+/**
+ * The subtotal of a new session's lines, if it proves that these lines were sold; else null. A subscription's does not:
+ * at the provider, owners can let payers choose another price, which costs the same today if both begin with a trial.
+ */
+const decisiveSubtotal = ({ amount_subtotal, mode }: ProviderObject): number | null =>
+  mode === "payment" && Number.isSafeInteger(amount_subtotal) ? Number(amount_subtotal) : null
+
+const make = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const prices = yield* Prices
+  const returnUrls = yield* ReturnUrls
+  const soldItems = yield* makeSoldItemsRepo
+
+  /** The provider refuses recurring prices in payment mode. Callers who may not sell them get `permission_denied`. */
+  const explainRefusal = Effect.fnUntraced(function* (
+    principal: Seller,
+    params: CreateCheckoutSession,
+    refusal: ProviderFailure
+  ) {
+    if (params.mode === "payment" && !principal.permissions.has("subscriptions:write")) {
+      const terms = yield* prices.termsOf(principal, params.line_items)
+      yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
+    }
+    return yield* Effect.fail(refusal)
+  })
+
+  const create = Effect.fn("CheckoutSessions.create")(function* (
+    principal: Seller,
+    params: CreateCheckoutSession,
+    keyFor: KeyFor,
+    from?: FromPage
+  ) {
+    const terms = params.mode === "subscription" ? yield* prices.termsOf(principal, params.line_items) : []
+    yield* checkLines(terms)
+    const trialPeriodDays = trialOf(terms)
+    const ofOrganization = yield* returnUrls.ownOf(principal)
+    const own = {
+      successUrl: from?.returnUrls.successUrl ?? ofOrganization.successUrl,
+      cancelUrl: from?.returnUrls.cancelUrl ?? ofOrganization.cancelUrl
+    }
+    const page = from === undefined ? undefined : { id: from.id, collect: from.collect }
+    const created = yield* accounts
+      .use(principal, (account) =>
+        provider.createCheckoutSession(
+          account,
+          { ...params, trialPeriodDays, returnUrls: own, ...(page === undefined ? {} : { page }) },
+          keyFor(account)
+        )
+      )
+      .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
+    yield* soldItems
+      .insert(principal, String(created.session["id"]), created.soldItems, decisiveSubtotal(created.session))
+      .pipe(orUnavailable)
+    return created.session
+  })
+
+  const soldIn = (tenant: Tenant, sessionId: string) =>
+    accounts.use(tenant, (account) => provider.listSessionItems(account, sessionId))
+
+  const completeSoldItems = Effect.fn("CheckoutSessions.completeSoldItems")(function* (
+    tenant: Tenant,
+    sessionId: string
+  ) {
+    const sold = yield* accounts.use(tenant, (account) =>
+      Effect.gen(function* () {
+        const session = yield* provider.retrieveCheckoutSession(account, sessionId)
+        return isMarked(session) ? yield* provider.listSessionItems(account, sessionId) : null
+      })
+    )
+    if (sold !== null) {
+      yield* soldItems.insert(tenant, sessionId, sold).pipe(orUnavailable)
+    }
+    return sold
+  })
+
+  return { create, soldIn, completeSoldItems }
+})
+
+/** Checkout sessions that this service creates, with a record of what each sells. */
+export class CheckoutSessions extends Context.Tag("connected-payments/provider/CheckoutSessions")<
+  CheckoutSessions,
+  {
+    /**
+     * Creates a session and records the items it sells. Payers return to the organization's own pages or else the
+     * operator's. The same idempotency key with the same parameters creates one session.
+     *
+     * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
+     * `permission_denied`, whatever the mode.
+     *
+     * @param from the session's checkout page, whose return URLs take precedence over the organization's
+     */
+    readonly create: (
+      principal: Seller,
+      params: CreateCheckoutSession,
+      keyFor: KeyFor,
+      from?: FromPage
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
+    /**
+     * Reads a session's items from the provider, where payers change quantities and owners offer upsells, cross-sells
+     * and optional items. Once the session is complete, these are the items sold.
+     */
+    readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
+    /**
+     * Like `soldIn`, and records the items, in case a crash prevented that when the session was created. Null if this
+     * service did not create the session.
+     */
+    readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
+  }
+>() {
+  static readonly layer: Layer.Layer<
+    CheckoutSessions,
+    never,
+    SqlClient.SqlClient | Provider | Accounts | Prices | ReturnUrls
+  > = Layer.effect(CheckoutSessions, make)
+}

@@ -1,0 +1,154 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import type Stripe from "stripe"
+import { canonical } from "../../platform/kit/Idempotency.ts"
+import type { CheckoutSessionsPort, NewCheckoutSession } from "../Provider.ts"
+import type { ConnectedAccount } from "../ProviderCall.ts"
+import { inOurNames } from "../RefusedFields.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import {
+  named,
+  namedPage,
+  type StripeCall,
+  type StripeProviderOptions,
+  toJson,
+  withoutSecrets
+} from "../stripe/StripeCall.ts"
+import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
+import { everyPage } from "../stripe/StripePages.ts"
+import type { SessionCollection } from "./Collection.ts"
+import { checkoutMarker, pageKey } from "./Metadata.ts"
+import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
+
+/** The operator's pages, which payers return to if the organization has none of its own. */
+type DefaultReturnUrls = Pick<StripeProviderOptions, "checkoutSuccessUrl" | "checkoutCancelUrl">
+
+const customField = ({
+  key,
+  label,
+  options,
+  type,
+  ...field
+}: NonNullable<SessionCollection["customFields"]>[number]): Stripe.Checkout.SessionCreateParams.CustomField => ({
+  key,
+  type,
+  label: { type: "custom", custom: label },
+  ...(field.optional === undefined ? {} : { optional: field.optional }),
+  ...(options === undefined ? {} : { dropdown: { options: options.map((option) => ({ ...option })) } })
+})
+
+/** The parameters for the data that the provider's page collects. */
+const collectionParams = ({
+  billingAddress = false,
+  customFields = [],
+  phoneNumber = false
+}: SessionCollection): Partial<Stripe.Checkout.SessionCreateParams> => ({
+  ...(billingAddress ? { billing_address_collection: "required" as const } : {}),
+  ...(phoneNumber ? { phone_number_collection: { enabled: true } } : {}),
+  ...(customFields.length === 0 ? {} : { custom_fields: customFields.map(customField) })
+})
+
+export const sessionParams = (
+  { page, returnUrls, trialPeriodDays, ...params }: NewCheckoutSession,
+  defaults: DefaultReturnUrls
+): Stripe.Checkout.SessionCreateParams => {
+  const { line_items, metadata, ...rest } = params
+  const marked = {
+    ...metadata,
+    ...(page === undefined ? {} : { [pageKey]: page.id }),
+    [checkoutMarker.key]: checkoutMarker.value
+  }
+  // Filters match the metadata of payments and subscriptions, so these get a copy of the caller's pairs
+  const carried = { metadata: { ...metadata } }
+  const trial = trialPeriodDays === null ? {} : { trial_period_days: trialPeriodDays }
+  return {
+    ...rest,
+    ...(page === undefined ? {} : collectionParams(page.collect)),
+    line_items: line_items.map((item) => ({ ...item })),
+    metadata: marked,
+    ...(params.mode === "payment" ? { payment_intent_data: carried } : { subscription_data: { ...carried, ...trial } }),
+    success_url: returnUrls.successUrl ?? defaults.checkoutSuccessUrl,
+    cancel_url: returnUrls.cancelUrl ?? defaults.checkoutCancelUrl,
+    expand: ["line_items"]
+  }
+}
+
+/**
+ * Returns the idempotency key of a new session, a hash that includes all parameters sent, which are more than the
+ * caller chose. The provider refuses a key with other parameters, so a repeat after a lost answer would fail if return
+ * pages or the service's version had changed in the meantime. It creates another session instead; nobody has the first
+ * one's page.
+ */
+const sessionKey = (idempotencyKey: string, params: Stripe.Checkout.SessionCreateParams): string =>
+  createHash("sha256")
+    .update(JSON.stringify([idempotencyKey, canonical(params)]))
+    .digest("hex")
+
+/** The callers' names for the parameters that the service adds to a session; null if callers have no such field. */
+export const checkoutFieldNames = {
+  "payment_intent_data.metadata": "metadata",
+  "subscription_data.metadata": "metadata",
+  "subscription_data.trial_period_days": "line_items",
+  success_url: null,
+  cancel_url: null
+} as const
+
+/** Removes a session's lines, so that all answers are alike: Stripe returns only the first ten, and only on request. */
+const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
+
+export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
+  const { list, retrieve } = stripeObjects(call)
+  const retrieveCheckoutSession = retrieve("checkout.sessions.retrieve", (client) => client.checkout.sessions, {})
+  const linesOf = (account: ConnectedAccount, id: string) =>
+    call("checkout.sessions.listLineItems", account, (client, scope) =>
+      client.checkout.sessions.listLineItems(id, everyLine, scope)
+    )
+  return {
+    createCheckoutSession: (account, params, { idempotencyKey }) =>
+      Effect.gen(function* () {
+        const sent = sessionParams(params, defaults)
+        const options = { idempotencyKey: sessionKey(idempotencyKey, sent) }
+        const session = yield* call("checkout.sessions.create", account, (client, scope) =>
+          client.checkout.sessions.create(sent, { ...scope, ...options })
+        )
+        const lines = yield* allLines(session.line_items, linesOf(account, session.id))
+        return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }
+      }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
+    retrieveCheckoutSession,
+    /**
+     * Stripe refuses to expire a session twice, without an error code. So the session is read; if it has expired, it is
+     * returned.
+     */
+    expireCheckoutSession: (account, id, { idempotencyKey }) =>
+      named(
+        call("checkout.sessions.expire", account, (client, scope) =>
+          client.checkout.sessions.expire(id, {}, { ...scope, idempotencyKey })
+        )
+      ).pipe(
+        Effect.catchTag("ProviderRequestRefused", (refusal) =>
+          Effect.filterOrFail(
+            retrieveCheckoutSession(account, id),
+            ({ status }) => status === "expired",
+            () => refusal
+          )
+        )
+      ),
+    listSessionLines: (account, id, params) =>
+      namedPage(
+        call("checkout.sessions.listLineItems", account, (client, scope) =>
+          client.checkout.sessions.listLineItems(id, params, scope)
+        )
+      ),
+    listCheckoutSessions: list("checkout.sessions.list", (client) => client.checkout.sessions, withTimeRange),
+    // A payer may add optional items and cross-sells to the up to 100 lines of a new session
+    listSessionItems: (account, id) =>
+      Effect.map(
+        everyPage((params) =>
+          call("checkout.sessions.listLineItems", account, (client, scope) =>
+            client.checkout.sessions.listLineItems(id, params, scope)
+          )
+        ),
+        soldItemsOf
+      )
+  }
+}

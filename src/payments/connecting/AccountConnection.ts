@@ -1,0 +1,215 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Either, Layer, Option } from "effect"
+import type { Session } from "../../identity/Principal.ts"
+import { refusal } from "../../platform/bounds/Refusals.ts"
+import {
+  type AccountAlreadyConnected,
+  type AccountOauthUnavailable,
+  type AccountOnboardingUnavailable,
+  type PermissionDenied,
+  type ProviderAccountNotConnected,
+  ProviderUnavailable,
+  type RateLimitExceeded,
+  type ResourceNotFound,
+  type ServiceUnavailable,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
+import type { RateLimits } from "../../platform/kit/RateLimit.ts"
+import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { Accounts, type LinkedAccount } from "../Accounts.ts"
+import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
+import { Provider } from "../Provider.ts"
+import type { ProviderFailure } from "../ProviderErrors.ts"
+import { type FinishedAuthorization, makeAuthorizations, type ReturnedAuthorization } from "./Authorizations.ts"
+import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
+import { type Dependents, makeConnectingRepo } from "./ConnectingRepo.ts"
+import { makeOnboarding } from "./Onboarding.ts"
+import type { OnboardingUrl } from "./Port.ts"
+
+/** The connection of an environment to its provider account. */
+export interface Connection {
+  /** Null if none was ever linked. */
+  readonly account: LinkedAccount | null
+  /** Null if the account is not connected, or has never been readable. */
+  readonly status: AccountStatus | null
+  /** False if the account could not be read at the provider: the status is then the last reported one. */
+  readonly current: boolean
+  /** Whether an existing account can be connected. */
+  readonly canUseExisting: boolean
+  /** Whether disconnecting ends the platform's access at the provider, too. */
+  readonly endsAccess: boolean
+  /** What depends on the connected account; null if none is connected. */
+  readonly dependents: Dependents | null
+}
+
+const make = Effect.fnUntraced(function* (publicUrl: string) {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const policy = yield* makeConnectingPolicy
+  const repo = yield* makeConnectingRepo
+  const authorizations = yield* makeAuthorizations(publicUrl)
+  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
+
+  /** Reads the account's status at the provider; falls back to the last reported one. */
+  const readStatus = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    const read = yield* accounts.use(tenant, provider.retrieveAccount).pipe(
+      Effect.flatMap((account) =>
+        Either.mapLeft(
+          accountStatus(tenant.environment, account),
+          (malformed) => new ProviderUnavailable({ cause: malformed })
+        )
+      ),
+      Effect.asSome,
+      Effect.catchAll((error) =>
+        error._tag === "ProviderAccountNotConnected" || error._tag === "ServiceUnavailable"
+          ? Effect.fail(error)
+          : Effect.as(Effect.logWarning("The account's status could not be read", error.cause), Option.none())
+      )
+    )
+    return Option.isSome(read)
+      ? { status: read.value, current: true }
+      : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
+  })
+
+  const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
+    const canUseExisting = authorizations.isPossible(tenant.environment)
+    const unread = (account: Option.Option<LinkedAccount>): Connection => ({
+      account: Option.getOrNull(account),
+      status: null,
+      current: true,
+      canUseExisting,
+      endsAccess: false,
+      dependents: null
+    })
+    const account = yield* accounts.show(tenant)
+    if (Option.isNone(account) || account.value.status === "disconnected") {
+      return unread(account)
+    }
+    const { accountId, linkedBy } = account.value
+    return yield* Effect.all([
+      readStatus(tenant, accountId),
+      repo.dependents(tenant),
+      linkedBy === "oauth" ? authorizations.isKept(tenant, accountId) : Effect.succeed(true)
+    ]).pipe(
+      Effect.map(
+        ([read, dependents, isKept]): Connection => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
+      ),
+      // The provider just reported revoked access, and `accounts.use` recorded it
+      Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))
+    )
+  }, orUnavailable)
+
+  /** The account's id identifies the environment unless linked in both: the provider's test mode has the same ids. */
+  const requireOneEnvironment = Effect.fnUntraced(function* ({ organizationId }: Tenant, accountId: string) {
+    if (yield* repo.isInBoth(organizationId, accountId)) {
+      return yield* new ValidationFailed(
+        refusal(new Map([["environment", "must say which is meant: the account is linked in sandbox and production"]]))
+      )
+    }
+  })
+
+  const disconnect = Effect.fn("AccountConnection.disconnect")(function* (
+    tenant: Tenant,
+    accountId: string,
+    author: Author,
+    { isMeant = true }: { readonly isMeant?: boolean } = {}
+  ) {
+    const { endsAtProvider } = yield* transaction(sql)(
+      policy
+        .requireOwner(tenant, author)
+        .pipe(
+          Effect.zipRight(isMeant ? Effect.void : requireOneEnvironment(tenant, accountId)),
+          Effect.zipRight(accounts.disconnect(tenant, accountId, author))
+        )
+    )
+    if (endsAtProvider) {
+      yield* authorizations.end(tenant, accountId)
+    }
+    // Access that a sandbox disconnection left in place while production was connected
+    const sandbox: Tenant = { ...tenant, environment: "sandbox" }
+    if (tenant.environment === "production" && Option.contains(yield* repo.accessToEnd(sandbox), accountId)) {
+      yield* authorizations.end(sandbox, accountId)
+    }
+  }, orUnavailable)
+
+  return {
+    show,
+    startOnboarding: onboarding.start,
+    startAuthorization: authorizations.start,
+    finishAuthorization: authorizations.finish,
+    disconnect,
+    clean: orUnavailable(repo.clean)
+  }
+})
+
+/** Reasons to refuse an operation before it begins. */
+type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
+
+/** Self-service connection of an organization's provider account, by environment (contract 1.5). */
+export class AccountConnection extends Context.Tag("connected-payments/provider/AccountConnection")<
+  AccountConnection,
+  {
+    /**
+     * Returns the environment's account with its current status at the provider, or with the last reported one if that
+     * can't be read.
+     */
+    readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
+    /**
+     * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
+     * still has access to it, or a new one. The account is linked before its owner has finished. Owners and admins
+     * only, within `connectingLimits`. Audited.
+     */
+    readonly startOnboarding: (
+      tenant: Tenant,
+      author: Author
+    ) => Effect.Effect<
+      OnboardingUrl,
+      Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
+    >
+    /**
+     * Starts connecting an existing account by its owner's consent, which must be finished in the same session within
+     * 10 minutes. Owners and admins only, within `connectingLimits`.
+     */
+    readonly startAuthorization: (
+      tenant: Tenant,
+      author: Author,
+      sessionId: string
+    ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
+    /**
+     * Finishes an authorization in the environment that it was started for, even if the caller is interrupted. The
+     * state works once. Audited if it links the account.
+     */
+    readonly finishAuthorization: (
+      session: Session,
+      returned: ReturnedAuthorization
+    ) => Effect.Effect<FinishedAuthorization>
+    /**
+     * Disconnects the environment's account. Also ends the access at the provider if the account's owner granted it,
+     * unless the account serves another organization, or the sandbox is disconnected while production stays connected.
+     * If ending the access fails, the account is disconnected here, and a repeat or the next connection completes it.
+     * Owners only. Audited.
+     *
+     * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have
+     * changed: then an account that is linked in both environments is refused.
+     */
+    readonly disconnect: (
+      tenant: Tenant,
+      accountId: string,
+      author: Author,
+      options?: { readonly isMeant?: boolean }
+    ) => Effect.Effect<
+      void,
+      PermissionDenied | ResourceNotFound | ValidationFailed | ProviderFailure | ServiceUnavailable
+    >
+    /** Removes authorizations that were not finished in time. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: {
+    /** The public URL of the service, without a trailing slash. */
+    readonly publicUrl: string
+  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
+    Layer.scoped(AccountConnection, make(options.publicUrl))
+}

@@ -1,0 +1,57 @@
+import type { Option, Redacted } from "effect"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+
+/** An account to create. The marker is stored with it, so that it can be found again. */
+export interface NewAccount {
+  readonly environment: Environment
+  readonly marker: string
+}
+
+/** The pages that the provider's onboarding returns to. */
+export interface OnboardingPages {
+  /** After onboarding was finished or left, so a visit proves nothing. */
+  readonly returnUrl: string
+  /** After an onboarding URL that has expired or was already used. */
+  readonly refreshUrl: string
+}
+
+/**
+ * A URL at which an account's owner continues. Whoever has it acts for the owner, so it is neither logged nor stored.
+ */
+export interface OnboardingUrl {
+  readonly url: Redacted.Redacted
+  readonly expiresAt: Date
+}
+
+/** The access that an account's owner has granted. */
+export interface Authorization {
+  readonly accountId: string
+  readonly environment: Environment
+  /** Whether the access includes writes. */
+  readonly mayWrite: boolean
+}
+
+/** The provider's operations that connect an account to the platform. */
+export interface ConnectingPort {
+  /** Returns the id of the platform's own account, which the service's key belongs to. */
+  readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>
+  /** Creates an account that its owner completes; returns its id. Idempotent under the same key. */
+  readonly createAccount: (account: NewAccount, options: WriteOptions) => ProviderCall<string>
+  /** Finds the id of an account created with this marker at or after `since`, among at most 2,000 accounts. */
+  readonly findCreatedAccount: (account: NewAccount, since: Date) => ProviderCall<Option.Option<string>>
+  /** Creates a single-use URL of the account's onboarding. */
+  readonly createOnboardingUrl: (account: ConnectedAccount, pages: OnboardingPages) => ProviderCall<OnboardingUrl>
+  /**
+   * The address at which the owner of an existing account grants access; none if the platform is not set up for that in
+   * this environment. The provider sends the browser to `redirectUrl` with a code or an error, and the state.
+   */
+  readonly authorizationUrl: (
+    environment: Environment,
+    request: { readonly state: Redacted.Redacted; readonly redirectUrl: string }
+  ) => Option.Option<Redacted.Redacted>
+  /** Exchanges a single-use code for access. Never retried: the provider treats a repeat as a stolen code. */
+  readonly redeemAuthorization: (environment: Environment, code: Redacted.Redacted) => ProviderCall<Authorization>
+  /** Ends the access that the account's owner granted. */
+  readonly endAuthorization: (account: ConnectedAccount) => ProviderCall<void>
+}

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, Option } from "effect"
+import { ImageQuotaExceeded, type ServiceUnavailable, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
+import { makeAudit } from "../../platform/kit/Audit.ts"
+import { RateLimits } from "../../platform/kit/RateLimit.ts"
+import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { readImageHeader } from "./ImageFormat.ts"
+import { type ImageName, ImageStore } from "./ImageStore.ts"
+import { imagesPath, isOwnImage } from "./ImageUrl.ts"
+
+/** The file name of an image, in its URL and in records. */
+export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
+
+/** Parses the file name of an image; none if it is not one. */
+export const nameOf = (file: string): Option.Option<ImageName> => {
+  const [, sha256, extension] = /^([0-9a-f]{64})\.(\w+)$/.exec(file) ?? []
+  return sha256 !== undefined && (extension === "jpg" || extension === "png" || extension === "webp")
+    ? Option.some({ sha256, format: extension })
+    : Option.none()
+}
+
+/** A stored image and its public URL. */
+export interface StoredImage {
+  readonly name: ImageName
+  readonly url: string
+}
+
+/** The owner and the author of an upload. */
+export interface Uploading extends Tenant {
+  readonly author: Author
+}
+
+export interface RemovedImage {
+  /** The tenants that had uploaded it; the removal is recorded in each one's audit log. */
+  readonly uploadedBy: ReadonlyArray<Tenant>
+}
+
+export interface ImagesOptions {
+  /** The public URL of the service, without a trailing slash. */
+  readonly publicUrl: string
+  /** Whether `isOwn` accepts http URLs: for a local start, which has only those. */
+  readonly plainHttp: boolean
+  /** A tenant's upload quota per hour, in megabytes (a million bytes); at least one image's 4 MiB. */
+  readonly imageMegabytesPerHour: number
+}
+
+/** Product images, hosted by the service, since the provider's files have no purpose that fits them (contract 4.10). */
+export class Images extends Context.Tag("connected-payments/images/Images")<
+  Images,
+  {
+    /**
+     * Counts an upload against its tenant's hourly quota, across all processes. Called before the upload is read, so
+     * that a refused one costs nothing.
+     */
+    readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
+    /**
+     * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
+     * PNG or WebP, regardless of the declared type. Audited: in the same transaction if the store is the database,
+     * otherwise after the image is stored.
+     */
+    readonly store: (
+      bytes: Uint8Array,
+      uploading: Uploading
+    ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
+    /** How many bytes an image has; none if there is no such image. */
+    readonly size: ImageStore["Type"]["size"]
+    /** Opens an image for as long as the scope is open; none if there is no such image. */
+    readonly open: ImageStore["Type"]["open"]
+    /**
+     * Removes an image for everybody who uploaded it, on behalf of the operator; the same bytes may be uploaded again.
+     * None if there is no such image.
+     */
+    readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
+    /** Whether a URL has the form that `store` returns; does not check that the image exists. */
+    readonly isOwn: (url: string) => boolean
+  }
+>() {
+  static readonly layer = (
+    options: ImagesOptions
+  ): Layer.Layer<Images, never, ImageStore | SqlClient.SqlClient | RateLimits> => Layer.effect(Images, make(options))
+}
+
+const make = Effect.fnUntraced(function* (options: ImagesOptions) {
+  const images = yield* ImageStore
+  const limits = yield* RateLimits
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+  const quota = { limit: options.imageMegabytesPerHour * 1_000_000, per: Duration.hours(1) }
+
+  const admit: Images["Type"]["admit"] = ({ environment, organizationId }, bytes) =>
+    Effect.catchTag(
+      limits.take(`image-bytes:${organizationId}:${environment}`, quota, bytes),
+      "BucketEmpty",
+      ({ retryAfter }) =>
+        new ImageQuotaExceeded({
+          message: `An organization uploads at most ${options.imageMegabytesPerHour} MB of images in an hour; wait as long as Retry-After says.`,
+          retryAfter
+        })
+    )
+
+  const record = (
+    tenant: Tenant,
+    author: Author,
+    action: "product_image.uploaded" | "product_image.removed",
+    targetId: string
+  ) => audit({ ...tenant, author, action, targetId })
+
+  const recordUpload = (file: string, { author, environment, organizationId }: Uploading) =>
+    Effect.zipRight(
+      sql`
+        INSERT INTO payments.product_image_uploads (organization_id, environment, file)
+        VALUES (${organizationId}, ${environment}, ${file}) ON CONFLICT DO NOTHING`,
+      record({ organizationId, environment }, author, "product_image.uploaded", file)
+    )
+
+  const store = Effect.fn("Images.store")(function* (bytes: Uint8Array, uploading: Uploading) {
+    const header = readImageHeader(bytes)
+    if (Option.isNone(header)) {
+      return yield* new UnsupportedMediaType({ message: "The image must be a whole JPEG, PNG or WebP file." })
+    }
+    const name = { sha256: createHash("sha256").update(bytes).digest("hex"), format: header.value.format }
+    const recorded = recordUpload(fileOf(name), uploading)
+    yield* images.transactional
+      ? transaction(sql)(Effect.zipRight(images.put(name, bytes), recorded))
+      : Effect.zipRight(images.put(name, bytes), transaction(sql)(recorded))
+    return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
+  }, orUnavailable)
+
+  /** Run in a transaction. Across tenants: an image belongs to everybody who uploaded its bytes. */
+  const forget = Effect.fnUntraced(function* (file: string, author: Author) {
+    const uploadedBy = yield* sql<Tenant>`
+      DELETE FROM payments.product_image_uploads WHERE file = ${file}
+      RETURNING organization_id AS "organizationId", environment`
+    yield* Effect.forEach(uploadedBy, (tenant) => record(tenant, author, "product_image.removed", file), {
+      discard: true
+    })
+    return uploadedBy
+  })
+
+  const remove = Effect.fn("Images.remove")(function* (name: ImageName, author: Author) {
+    const forgotten = forget(fileOf(name), author)
+    // If the process ends between the two, the upload is still on record, and the removal can be repeated
+    const [existed, uploadedBy] = yield* images.transactional
+      ? transaction(sql)(Effect.all([images.remove(name), forgotten]))
+      : Effect.all([images.remove(name), transaction(sql)(forgotten)])
+    return existed || uploadedBy.length > 0 ? Option.some({ uploadedBy }) : Option.none()
+  }, orUnavailable)
+
+  return {
+    admit,
+    store,
+    size: Effect.fn("Images.size")(images.size),
+    open: Effect.fn("Images.open")(images.open),
+    remove,
+    isOwn: isOwnImage(options)
+  }
+})

@@ -1,0 +1,63 @@
+import type { Effect } from "effect"
+import type { SignatureInvalid } from "../../platform/errors/Errors.ts"
+import type { Environment } from "../../platform/kit/Environment.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import type { ProviderObject } from "../Schemas.ts"
+
+/** A notification with a valid signature and time, under a secret of this environment. */
+export interface VerifiedNotification {
+  readonly environment: Environment
+  /** The parsed JSON, not examined yet; undefined if the body is not JSON. */
+  readonly event: unknown
+}
+
+/** The time range in which events were created, `until` excluded. */
+export interface TimeOfEvents {
+  readonly since: Date
+  readonly until?: Date | undefined
+}
+
+/** An event without its object. */
+export interface ListedEvent {
+  readonly id: string
+  readonly type: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/** The provider's notifications, and the reads that complete or repeat them. */
+export interface NotificationsPort {
+  /**
+   * Refuses a header that no body could make valid, so that the body need not be read: it is missing, malformed, or
+   * more than 5 minutes off.
+   */
+  readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
+  /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
+  readonly verifyNotification: (
+    body: Uint8Array,
+    signatureHeader: string | undefined
+  ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+  /** Like `verifyNotification`, for a thin notification, which names an event and carries no object. */
+  readonly verifyThinNotification: (
+    body: Uint8Array,
+    signatureHeader: string | undefined
+  ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+
+  /** A snapshot event as it was sent; the provider keeps it for 30 days. */
+  readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
+  /**
+   * Lists the account's snapshot events of a time range, newest first; the provider keeps them for 30 days. Fails if
+   * there are more than 100,000.
+   */
+  readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
+  /** All items of a subscription; the subscription in an event may list only some of them. */
+  readonly listSubscriptionItems: (
+    account: ConnectedAccount,
+    subscriptionId: string
+  ) => ProviderCall<ReadonlyArray<ProviderObject>>
+  /** All lines of an invoice; the invoice in an event may list only some of them. */
+  readonly listInvoiceLines: (
+    account: ConnectedAccount,
+    invoiceId: string
+  ) => ProviderCall<ReadonlyArray<ProviderObject>>
+}

@@ -1,0 +1,145 @@
+import type { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Predicate } from "effect"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { type PermissionDenied, ProviderUnavailable } from "../../platform/errors/Errors.ts"
+import { orUnavailable } from "../../platform/storage/Database.ts"
+import { Accounts } from "../Accounts.ts"
+import { isMarked, ownPairs } from "../checkout/Metadata.ts"
+import { makeSoldItemsRepo } from "../checkout/SoldItemsRepo.ts"
+import { type CarriedMetadata, Provider } from "../Provider.ts"
+import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+import { type AccountFailure, isRefusal } from "../ProviderErrors.ts"
+import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
+
+const make = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const prices = yield* Prices
+  const soldItems = yield* makeSoldItemsRepo
+
+  const create = Effect.fn("PaymentLinks.create")(function* (
+    principal: PrincipalShape,
+    params: CreatePaymentLink,
+    keyFor: KeyFor
+  ) {
+    const terms = yield* prices.termsOf(principal, params.line_items)
+    const recurs = terms.some(({ recurring }) => recurring)
+    yield* recurs ? requireSubscriptions(principal) : Effect.void
+    const mode = recurs ? ("subscription" as const) : ("payment" as const)
+    const created = yield* accounts.use(principal, (account) =>
+      provider.createPaymentLink(account, { ...params, mode, trialPeriodDays: trialOf(terms) }, keyFor(account))
+    )
+    yield* soldItems.insert(principal, String(created.link["id"]), created.soldItems).pipe(orUnavailable)
+    return created.link
+  })
+
+  /**
+   * Copies a link's metadata to its payments or subscriptions. Another change may come in between, so the answer is
+   * compared again.
+   */
+  const carry = (
+    account: ConnectedAccount,
+    link: ProviderObject,
+    key: (step: string) => WriteOptions,
+    tries = maximumCarries
+  ): ProviderCall<ProviderObject> => {
+    const carried = carriedOf(link)
+    return carried === undefined || tries === 0
+      ? Effect.succeed(link)
+      : provider
+          .carryLinkMetadata(account, String(link["id"]), carried, key(`carry ${tries} ${JSON.stringify(carried)}`))
+          .pipe(
+            // The link itself is already changed; a repeat completes the copy
+            Effect.mapError((failure) => (isRefusal(failure) ? new ProviderUnavailable({ cause: failure }) : failure)),
+            Effect.flatMap((changed) => carry(account, changed, key, tries - 1))
+          )
+  }
+
+  /** Opening a link that sells a recurring price requires the same permission as creating it. */
+  const requireToOpen = Effect.fnUntraced(function* (principal: PrincipalShape, id: string) {
+    if (!principal.permissions.has("subscriptions:write")) {
+      const link = yield* accounts.use(principal, (account) => provider.retrievePaymentLink(account, id))
+      yield* link["active"] !== true && sellsRecurring(link) ? requireSubscriptions(principal) : Effect.void
+    }
+  })
+
+  const update = Effect.fn("PaymentLinks.update")(function* (
+    principal: PrincipalShape,
+    id: string,
+    changes: UpdatePaymentLink,
+    keyFor: KeyFor
+  ) {
+    yield* changes.active === true ? requireToOpen(principal, id) : Effect.void
+    return yield* accounts.use(principal, (account) => {
+      const key = (step?: string) => keyFor(account, step)
+      const changed = provider.updatePaymentLink(account, id, changes, key())
+      return changes.metadata === undefined ? changed : Effect.flatMap(changed, (link) => carry(account, link, key))
+    })
+  })
+
+  return { create, update }
+})
+
+/** Maximum attempts to copy a link's metadata. More are needed only if others keep changing it. */
+const maximumCarries = 3
+
+const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Record<string, unknown>>): boolean =>
+  Object.keys(some).length === Object.keys(others).length &&
+  Object.entries(some).every(([key, value]) => others[key] === value)
+
+/**
+ * The metadata still to be copied to a link's payments or subscriptions; undefined if it is up to date, or if the link
+ * was not created here: then its owner decides at the provider.
+ */
+const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
+  const mode = sellsRecurring(link) ? ("subscription" as const) : ("payment" as const)
+  const data = link[mode === "payment" ? "payment_intent_data" : "subscription_data"]
+  const current = Predicate.isRecord(data) && Predicate.isRecord(data["metadata"]) ? data["metadata"] : {}
+  const metadata = ownPairs(link)
+  return isMarked(link) && !samePairs(metadata, current) ? { mode, metadata } : undefined
+}
+
+/** Payment links that this service creates, with a record of what each sells. */
+export class PaymentLinks extends Context.Tag("connected-payments/provider/PaymentLinks")<
+  PaymentLinks,
+  {
+    /**
+     * Creates a link with the mode and trial of its prices, and records its items, for the events of its sessions. The
+     * same idempotency key with the same parameters creates one link. If the caller may not sell a recurring price, it
+     * fails with `permission_denied`.
+     */
+    readonly create: (
+      principal: PrincipalShape,
+      params: CreatePaymentLink,
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
+    /**
+     * Changes a link; absent fields are unchanged, and metadata is merged. The resulting metadata of a link of this
+     * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
+     * recurring price, opening a closed link that sells one fails with `permission_denied`.
+     */
+    readonly update: (
+      principal: PrincipalShape,
+      id: string,
+      changes: UpdatePaymentLink,
+      keyFor: KeyFor
+    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
+  }
+>() {
+  static readonly layer: Layer.Layer<PaymentLinks, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
+    Layer.effect(PaymentLinks, make)
+}
+
+/** Whether a link sells a recurring price: only such links have subscription settings. */
+const sellsRecurring = (link: unknown): boolean =>
+  Predicate.isRecord(link) && Predicate.isRecord(link["subscription_data"])
+
+/**
+ * Checks that a caller may see the stored answer to a link's creation, which needs the same permission as the creation.
+ */
+export const mayHaveLink =
+  (principal: PrincipalShape) =>
+  (link: unknown): Effect.Effect<void, PermissionDenied> =>
+    sellsRecurring(link) ? requireSubscriptions(principal) : Effect.void

@@ -1,0 +1,131 @@
+import { OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
+import { providerCreate, providerGet, providerGroup, providerList } from "../Endpoints.ts"
+import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, Reference } from "../Schemas.ts"
+
+/**
+ * Query of `GET P/charges`, `GET P/payment-intents` and `GET P/customers` (contract 4.4). There is no search by e-mail
+ * address: addresses in URLs end up in logs along the way.
+ */
+export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
+export type ListPayments = typeof ListPayments.Type
+
+/** Charges on the organization's connected account. */
+export class ChargesApi extends providerGroup("charges", "Charges on the organization's connected account")
+  .add(
+    providerList("/charges", "payments:read", "List charges")
+      .setUrlParams(ListPayments)
+      .annotate(OpenApi.Description, payerOf("`billing_details` and `receipt_email`"))
+  )
+  .add(
+    providerGet("/charges/:id", "payments:read", "Read a charge").annotate(
+      OpenApi.Description,
+      payerOf("`billing_details` and `receipt_email`")
+    )
+  ) {}
+
+/** Payment intents on the organization's connected account. */
+export class PaymentIntentsApi extends providerGroup(
+  "paymentIntents",
+  "Payment intents on the organization's connected account"
+)
+  .add(
+    providerList("/payment-intents", "payments:read", "List payment intents")
+      .setUrlParams(ListPayments)
+      .annotate(OpenApi.Description, `Without their client secrets. ${payerOf("`receipt_email` and `shipping`")}`)
+  )
+  .add(
+    providerGet("/payment-intents/:id", "payments:read", "Read a payment intent").annotate(
+      OpenApi.Description,
+      `Without its client secret. ${payerOf("`receipt_email` and `shipping`")}`
+    )
+  ) {}
+
+/** Body of `POST P/refunds`: names either the payment intent or the charge. */
+export const CreateRefund = strict(
+  Schema.Struct({
+    payment_intent: optional(Reference, "The payment to refund; or else `charge`"),
+    charge: optional(Reference, "The charge to refund; or else `payment_intent`"),
+    amount: optional(
+      Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
+        ...amountRemark,
+        description: "Smallest currency unit. Default: all that has not been refunded yet"
+      })
+    ),
+    reason: optional(
+      Schema.Literal("duplicate", "fraudulent", "requested_by_customer").annotations({
+        identifier: "CreateRefundReason"
+      }),
+      "For the provider's reports and the payer's bank; a `fraudulent` payment's card is blocked at the provider"
+    ),
+    metadata: optional(Metadata)
+  })
+    .pipe(
+      Schema.filter(({ charge, payment_intent }) => {
+        if (charge !== undefined && payment_intent !== undefined) {
+          return [{ path: ["charge"], message: "is not taken together with payment_intent: send one of the two" }]
+        }
+        return charge === undefined && payment_intent === undefined
+          ? [{ path: ["payment_intent"], message: "is missing; a refund needs it or charge" }]
+          : []
+      })
+    )
+    .annotations({ identifier: "CreateRefund" })
+)
+export type CreateRefund = typeof CreateRefund.Type
+
+/** Query of `GET P/refunds` and `GET P/disputes`. */
+export const ListOfPayments = strict(Schema.Struct({ ...pageFields, ...createdFields, ...ofPaymentFields }))
+export type ListOfPayments = typeof ListOfPayments.Type
+
+/** Refunds of payments on the organization's connected account. */
+export class RefundsApi extends providerGroup("refunds", "Refunds on the organization's connected account")
+  .add(
+    providerCreate("/refunds", "payments:write", "Refund a payment, in part or in full")
+      .setPayload(CreateRefund)
+      .annotate(
+        OpenApi.Description,
+        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is a beginning: only the status `succeeded` says that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` tells that a refund was made, not that it arrived. Read it until its `status` is final: `pending` and `requires_action` wait, `failed` and `canceled` mean that the money is in the balance again. Owners and admins get a mail about those."
+      )
+  )
+  .add(providerList("/refunds", "payments:read", "List refunds").setUrlParams(ListOfPayments))
+  .add(providerGet("/refunds/:id", "payments:read", "Read a refund")) {}
+
+const withoutEvidence =
+  "Without the `evidence`, which can name the payer, unless the credential also has the permission `customers:read`."
+
+/** Disputes on the organization's connected account. */
+export class DisputesApi extends providerGroup(
+  "disputes",
+  "Disputes of payments on the organization's connected account"
+)
+  .add(
+    providerList("/disputes", "payments:read", "List disputes")
+      .setUrlParams(ListOfPayments)
+      .annotate(OpenApi.Description, withoutEvidence)
+  )
+  .add(
+    providerGet("/disputes/:id", "payments:read", "Read a dispute").annotate(OpenApi.Description, withoutEvidence)
+  ) {}
+
+const reducedFields =
+  "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode`. Name, addresses, e-mail, telephone, metadata and all else need the permission `customers:read` as well, which no wildcard includes and only owners and admins have and can grant."
+
+/** Customers on the organization's connected account. */
+export class CustomersApi extends providerGroup("customers", "Customers on the organization's connected account")
+  .add(
+    providerList("/customers", "payments:read", "List customers, without personal data unless it was granted")
+      .setUrlParams(ListPayments)
+      .annotate(OpenApi.Description, reducedFields)
+  )
+  .add(
+    providerGet(
+      "/customers/:id",
+      "payments:read",
+      "Read a customer, without personal data unless it was granted"
+    ).annotate(
+      OpenApi.Description,
+      `${reducedFields} A customer that was deleted at the provider has \`deleted: true\`.`
+    )
+  ) {}

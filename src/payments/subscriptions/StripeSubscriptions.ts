@@ -1,0 +1,111 @@
+import { Effect, Predicate } from "effect"
+import type Stripe from "stripe"
+import { ProviderRequestRefused } from "../../platform/errors/Errors.ts"
+import type { SubscriptionsPort } from "../Provider.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import { isRefusal } from "../ProviderErrors.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
+import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
+
+export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
+
+export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
+
+/** Concurrent calls for the items of a list's subscriptions. */
+const itemsConcurrency = 5
+
+export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
+  /**
+   * Returns a subscription with all of its items, of which Stripe shows ten and accepts twenty. If reading the others
+   * is refused, returns the subscription as it is, since a change has already been made.
+   */
+  const whole = (account: ConnectedAccount, subscription: ProviderObject): ProviderCall<ProviderObject> => {
+    const { id, items } = subscription
+    return Predicate.isRecord(items) && items["has_more"] === true
+      ? page(
+          call("subscription_items.list", account, (client, scope) =>
+            client.subscriptionItems.list({ subscription: String(id), limit: 100 }, scope)
+          )
+        ).pipe(
+          Effect.map(({ data, has_more }) => ({ ...subscription, items: { ...items, data, has_more } })),
+          Effect.catchIf(isRefusal, () => Effect.succeed(subscription))
+        )
+      : Effect.succeed(subscription)
+  }
+
+  /** The subscription of a call with its id in the path. */
+  const namedWhole = (account: ConnectedAccount, answer: ProviderCall<unknown>) =>
+    Effect.flatMap(named(answer), (subscription) => whole(account, subscription))
+
+  const retrieveSubscription: SubscriptionsPort["retrieveSubscription"] = (account, id) =>
+    namedWhole(
+      account,
+      call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope))
+    )
+
+  /**
+   * Stripe accepts no idempotency keys with DELETE, and answers 404 to a second cancellation. So the subscription is
+   * read; if it is canceled, it is returned.
+   */
+  const cancelSubscription: SubscriptionsPort["cancelSubscription"] = (account, id) =>
+    namedWhole(
+      account,
+      call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))
+    ).pipe(
+      Effect.catchTag("ProviderObjectNotFound", (unknown) =>
+        Effect.filterOrFail(
+          retrieveSubscription(account, id),
+          ({ status }) => status === "canceled",
+          () => unknown
+        )
+      )
+    )
+
+  /** Stripe refuses to change an ended subscription without a code or parameter: reading the subscription tells why. */
+  const explain = (account: ConnectedAccount, id: string, refusal: ProviderRequestRefused): ProviderCall<never> =>
+    retrieveSubscription(account, id).pipe(
+      Effect.catchAll(() => Effect.fail(refusal)),
+      Effect.flatMap(({ status }) =>
+        status === "canceled" || status === "incomplete_expired"
+          ? new ProviderRequestRefused({
+              code: refusal.code,
+              fields: ["id"],
+              cause: refusal.cause,
+              message: "`id` in the path names a subscription that has ended, which can't be changed any more."
+            })
+          : Effect.fail(refusal)
+      )
+    )
+
+  return {
+    retrieveSubscription,
+    cancelSubscription,
+    updateSubscription: (account, id, params, { idempotencyKey }) =>
+      namedWhole(
+        account,
+        call("subscriptions.update", account, (client, scope) =>
+          client.subscriptions.update(id, updateSubscriptionParams(params), { ...scope, idempotencyKey })
+        )
+      ).pipe(
+        Effect.catchTag("ProviderRequestRefused", (refusal) =>
+          refusal.fields.length === 0 ? explain(account, id, refusal) : Effect.fail(refusal)
+        )
+      ),
+    listSubscriptions: (account, params) =>
+      page(
+        call("subscriptions.list", account, (client, scope) =>
+          client.subscriptions.list(subscriptionsParams(params), scope)
+        )
+      ).pipe(
+        Effect.flatMap((list) =>
+          Effect.map(
+            Effect.forEach(list.data, (subscription) => whole(account, subscription), {
+              concurrency: itemsConcurrency
+            }),
+            (data) => ({ ...list, data })
+          )
+        )
+      )
+  }
+}

@@ -1,0 +1,357 @@
+import type { IncomingMessage } from "node:http"
+import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Data, Effect, Predicate } from "effect"
+import { type BoundBroken, brokenBound, jsonBounds } from "../platform/bounds/JsonBounds.ts"
+import { boundedFields, fieldName, maxRefusedFields, type Reasons, refusal } from "../platform/bounds/Refusals.ts"
+import { enumerated } from "../platform/bounds/Rules.ts"
+import {
+  type HeadersTooLarge,
+  isApiError,
+  PayloadTooLarge,
+  type RequestTimeout,
+  type ServiceUnavailable,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "../platform/errors/Errors.ts"
+import { suspend } from "../platform/fibers/Suspend.ts"
+import { bodyShareOf } from "./BodyBudget.ts"
+
+/**
+ * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
+ * here the excess is read and discarded, up to a limit, and then answered.
+ */
+
+/** The largest JSON body that is read: 256 KiB (`payload_too_large`). */
+export const maxJsonBytes = 256 * 1024
+
+/**
+ * How much of a body beyond its bound is read and discarded, so that the answer reaches a caller that is still sending.
+ */
+const maxDiscardedBytes = 16 * 1024 * 1024
+
+/** Why a request can't be read: it took too long, the process is stopping, or HTTP or the server does not allow it. */
+export type UnreadableRequest =
+  | RequestTimeout
+  | HeadersTooLarge
+  | PayloadTooLarge
+  | ValidationFailed
+  | ServiceUnavailable
+
+/**
+ * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not arrive:
+ * it took too long, or could not be read. The connection ends after the answer.
+ */
+export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
+
+const incomplete = "The body is incomplete"
+
+/** A body with JSON's content type that is not JSON, or not UTF-8. */
+export class MalformedJson extends ValidationFailed {}
+
+/** The sender left before the end of the body. */
+export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
+
+/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
+export const isIncompleteBody = (failure: unknown): boolean =>
+  failure instanceof BodyLost || (failure instanceof HttpServerError.RequestError && failure.description === incomplete)
+
+/** A closed port: what is transferred to it is freed at once. */
+const { port1: freed } = new MessageChannel()
+freed.close()
+
+/**
+ * Frees the memory of bytes that nobody will read again. Left to the garbage collector, dropped bytes took several times
+ * the body budget.
+ */
+const free = (bytes: Buffer): void => {
+  const { buffer } = bytes
+  // Otherwise the memory is shared with other bytes
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length) freed.postMessage(null, [buffer])
+}
+
+/** The bytes of a page: small, so that many bodies may arrive slowly, a few bytes of each at a time. */
+const pageSize = 8 * 1024
+
+/**
+ * A body's bytes, as they arrived, but small chunks copied into pages: kept as separate chunks, a body sent byte by byte
+ * would take a hundred times its size.
+ */
+class Gathered {
+  #parts: Array<Buffer> = []
+  #length = 0
+  /** How much of the last page is free. */
+  #room = 0
+
+  /** How much memory is needed once a chunk is added. Most bodies arrive as one. */
+  sizeWith(chunk: Buffer): number {
+    const length = this.#length + chunk.length
+    return this.#length === 0 ? length : pageSize * Math.ceil(length / pageSize)
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#room === 0 && (this.#length === 0 || chunk.length >= pageSize)) {
+      this.#parts.push(chunk)
+      this.#length += chunk.length
+      return
+    }
+    for (let written = 0; written < chunk.length; ) {
+      if (this.#room === 0) {
+        // A page ends at a multiple of its size, so that no more is held than was said
+        this.#room = pageSize - (this.#length % pageSize)
+        this.#parts.push(Buffer.allocUnsafeSlow(this.#room))
+      }
+      const page = this.#parts.at(-1) ?? chunk
+      const copied = chunk.copy(page, page.length - this.#room, written)
+      written += copied
+      this.#length += copied
+      this.#room -= copied
+    }
+    free(chunk)
+  }
+
+  /** Frees all bytes. */
+  free(): void {
+    for (const part of this.#parts) free(part)
+    this.#parts = []
+  }
+
+  /** Returns all bytes, and frees its own copies. */
+  take(): Buffer {
+    const [only] = this.#parts
+    if (only?.length === this.#length) {
+      this.#parts = []
+      return only
+    }
+    const bytes = Buffer.concat(this.#parts, this.#length)
+    this.free()
+    return bytes
+  }
+}
+
+/** Refuses a compressed body: its bytes are not what its content type says. */
+const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, UnsupportedMediaType> =>
+  /^\s*(?:identity\s*)?$/i.test(headers["content-encoding"] ?? "")
+    ? Effect.void
+    : new UnsupportedMediaType({ message: "Send the request body uncompressed, without content-encoding." })
+
+/** How long the sender of a dropped body may keep sending, so that the refusal reaches it. */
+const partingMillis = 1000
+
+/** The exact bytes of a message's body, at most `limit`. May be run once. */
+export const readMessage = (
+  source: IncomingMessage,
+  limit: number
+): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | BodyLost> =>
+  Effect.zipRight(requirePlain(source), readPlain(source, limit))
+
+const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
+  suspend((resume) => {
+    const share = bodyShareOf(source)
+    let gathered: Gathered | undefined = new Gathered()
+    let length = 0
+    let parting: NodeJS.Timeout | undefined
+    const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
+    const letGo = () => {
+      gathered?.free()
+      gathered = undefined
+    }
+    const onDrop = () => {
+      letGo()
+      parting = setTimeout(() => share?.refuse(), partingMillis)
+    }
+    const onData = (chunk: Buffer) => {
+      length += chunk.length
+      if (length > limit) {
+        letGo()
+        share?.release()
+        if (length > limit + maxDiscardedBytes) finish(tooLarge())
+      } else if (gathered !== undefined && share?.hold(gathered.sizeWith(chunk)) !== false) {
+        gathered.add(chunk)
+        return
+      }
+      free(chunk)
+    }
+    const onEnd = () => {
+      share?.complete()
+      if (length > limit) finish(tooLarge())
+      else if (gathered === undefined) share?.refuse()
+      else finish(Effect.succeed(gathered.take()))
+    }
+    const onLost = (cause?: unknown) => finish(new BodyLost({ cause }))
+    const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
+    const finish = (result: Effect.Effect<Buffer, UnreadableRequest | BodyLost>) => {
+      clearTimeout(parting)
+      letGo()
+      source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost).off(bodyRefused, onRefused)
+      resume(result)
+    }
+    share?.begin(onDrop)
+    source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost).on(bodyRefused, onRefused)
+  })
+
+/** The exact bytes of a request's body, at most `limit`. May be run once. */
+export const readBytes = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number
+): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | HttpServerError.RequestError> =>
+  Effect.catchTag(
+    readMessage(NodeHttpServerRequest.toIncomingMessage(request), limit),
+    "BodyLost",
+    ({ cause }) => new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause })
+  )
+
+/** Strict, since a replacement character would be signed, stored and passed on as if the caller had sent it. */
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
+  Effect.try({
+    try: () => utf8.decode(bytes),
+    catch: () => new MalformedJson({ message: "The request body is not valid UTF-8." })
+  })
+
+const notWellFormed = /\p{Cs}/u
+const halfPair = "has half of a surrogate pair, which is no character; send text in UTF-8"
+
+/** Whether an object's keys are checked by a dedicated parser with its own error code: see `Filters.ts`. */
+const isJudgedByKey = (path: ReadonlyArray<string>): boolean => path.length === 1 && path[0] === "filters"
+
+/**
+ * The paths of parts that no operation accepts: `__proto__` as a key, which the schemas would drop silently, and half
+ * of a surrogate pair, which has no UTF-8 form and so can't be forwarded or stored. A generator, so that the caller can
+ * stop early. The depth has been checked before.
+ */
+function* refusedParts(
+  value: unknown,
+  path: ReadonlyArray<string>
+): Generator<readonly [path: ReadonlyArray<string>, reason: string]> {
+  if (typeof value === "string") {
+    if (notWellFormed.test(value)) yield [path, halfPair]
+    return
+  }
+  if (typeof value !== "object" || value === null) return
+  for (const [key, part] of Object.entries(value)) {
+    if (key === "__proto__" && !isJudgedByKey(path)) {
+      yield [[...path, key], "is a key that no field has"]
+    } else if (notWellFormed.test(key)) {
+      yield [[...path, key], halfPair]
+    } else {
+      yield* refusedParts(part, [...path, key])
+    }
+  }
+}
+
+/** The name of a place in a body, safe to show in an answer. */
+const nameOf = (path: ReadonlyArray<PropertyKey>): string => fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")
+
+/** The refused parts, up to the number that an error lists. */
+const refusalsOf = (json: unknown): Reasons => {
+  const reasons = new Map<string, string>()
+  for (const [path, reason] of refusedParts(json, [])) {
+    reasons.set(nameOf(path), reason)
+    if (reasons.size >= maxRefusedFields) break
+  }
+  return reasons
+}
+
+const boundReasons: Record<BoundBroken["bound"], string> = {
+  depth: `is nested too deep: a request body has at most ${jsonBounds.depth} levels`,
+  members: `has more than ${jsonBounds.members} items or keys`,
+  values: `is one too many: a request body has at most ${jsonBounds.values} values`
+}
+
+const boundMessages: Record<BoundBroken["bound"], string> = {
+  depth: `The request body is nested deeper than ${jsonBounds.depth} levels.`,
+  members: `The request body has more than ${jsonBounds.members} items or keys.`,
+  values: `The request body has more than ${jsonBounds.values} values.`
+}
+
+const tooMuch = ({ bound, path }: BoundBroken): ValidationFailed =>
+  new ValidationFailed(
+    path.length === 0 ? { message: boundMessages[bound] } : refusal(new Map([[nameOf(path), boundReasons[bound]]]))
+  )
+
+const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
+  Effect.suspend((): Effect.Effect<unknown, ValidationFailed> => {
+    const broken = brokenBound(bytes)
+    if (broken !== null) return tooMuch(broken)
+    return Effect.flatMap(decode(bytes), (text) =>
+      Effect.try({
+        try: (): unknown => (text === "" ? null : JSON.parse(text)),
+        catch: () => new MalformedJson({ message: "The request body is not valid JSON." })
+      })
+    )
+  }).pipe(
+    Effect.flatMap((json) => {
+      const reasons = refusalsOf(json)
+      return reasons.size === 0 ? Effect.succeed(json) : new ValidationFailed(refusal(reasons))
+    })
+  )
+
+/** Requires a content type, unless the body is empty. */
+const requireJson = (contentType: string | undefined, bytes: Buffer): Effect.Effect<Buffer, UnsupportedMediaType> =>
+  contentType === undefined && bytes.length > 0 ? new UnsupportedMediaType() : Effect.succeed(bytes)
+
+const mayBeJson = (contentType: string | undefined): boolean =>
+  contentType === undefined || /^application\/json\s*(;|$)/i.test(contentType.trim())
+
+/**
+ * The request with its JSON bounded and checked, and every other way to read its body refused: operations with other
+ * bodies read the bytes themselves. A refusal is a `RequestError` whose `cause` is the documented error, since the
+ * platform's handlers know no other.
+ */
+export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  const refuse = (cause: unknown) => new HttpServerError.RequestError({ request, reason: "Decode", cause })
+  const unsupported = Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType())))
+  let reading: Effect.Effect<unknown, HttpServerError.RequestError> | undefined
+  const json = Effect.suspend(() => {
+    // Only once, and only if it is needed
+    const contentType = request.headers["content-type"]
+    reading ??= mayBeJson(contentType)
+      ? Effect.runSync(
+          Effect.cached(
+            readBytes(request, maxJsonBytes).pipe(
+              Effect.flatMap((bytes) => requireJson(contentType, bytes)),
+              Effect.flatMap(parse),
+              Effect.mapError((error) => (isApiError(error) ? refuse(error) : error))
+            )
+          )
+        )
+      : unsupported
+    return reading
+  })
+  const notJson = { value: unsupported }
+  return Object.create(request, {
+    json: { value: json },
+    text: notJson,
+    urlParamsBody: notJson,
+    multipart: notJson,
+    arrayBuffer: notJson
+  })
+}
+
+const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+
+/**
+ * Refuses a body if the operation has none, since its fields would be silently ignored. No body and `{}` are accepted.
+ * Fails with the same errors as reading a body.
+ */
+export const refuseBody = (
+  request: HttpServerRequest.HttpServerRequest
+): Effect.Effect<void, ValidationFailed | HttpServerError.RequestError> => {
+  if (!isSent(request)) return Effect.void
+  const { json } = HttpMethod.hasBody(request.method) ? request : withBoundedJson(request)
+  return Effect.flatMap(json, (body) => {
+    const keys = Predicate.isReadonlyRecord(body) ? Object.keys(body) : undefined
+    if (body === null || keys?.length === 0) return Effect.void
+    const fields = boundedFields(keys ?? [])
+    return new ValidationFailed({
+      message:
+        fields.length === 0
+          ? "This operation takes no body."
+          : `This operation takes no body; it would ignore ${enumerated(fields.map((field) => `\`${field}\``))}.`,
+      fields
+    })
+  })
+}

@@ -1,0 +1,384 @@
+import { type RequestListener, type Server, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
+import { performance } from "node:perf_hooks"
+import { Duration, Option } from "effect"
+import {
+  type ApiError,
+  errorBody,
+  RequestTimeout,
+  retrySeconds,
+  ServiceUnavailable
+} from "../platform/errors/Errors.ts"
+import { networkOfSender } from "../platform/kit/ClientAddress.ts"
+import { errorLink } from "../platform/kit/ErrorLink.ts"
+import { newRequestId } from "../platform/kit/Request.ts"
+import { isEventStream } from "../platform/kit/RequestPath.ts"
+import type { TrustedProxies } from "../platform/settings/Forms.ts"
+import { bodyRefused, type UnreadableRequest } from "./Body.ts"
+import { BodyBudget } from "./BodyBudget.ts"
+import { type Connection, ConnectionTable, type Exchange, isIdle, isOver } from "./ConnectionTable.ts"
+import { isToolServer, rpcError } from "./RpcError.ts"
+
+/**
+ * Bounds on what one client can make the server hold: connections, requests on each, and how long an answer is kept for
+ * a client that does not read it.
+ */
+
+/** The bounds that operators choose. */
+export interface ConnectionBounds {
+  /** Open connections; one address has at most half of them, unless it is a trusted proxy's. */
+  readonly connectionLimit: number
+  /** How long sending an answer may take, from its first byte to its last. */
+  readonly answerTimeout: Duration.Duration
+  readonly trustedProxies: TrustedProxies
+}
+
+/** How long nothing may be sent or read before the client is considered gone. */
+export const stallTimeout = Duration.seconds(20)
+
+/** How many requests may wait behind the current one before the server stops reading their connection. */
+const maxWaiting = 16
+
+/** A single read can still yield more requests: at this number, the connection ends after the last one's answer. */
+const maxQueued = 256
+
+/** How often the server looks for answers that take too long. */
+const sweepInterval = Duration.seconds(1)
+
+/** How long a client has to read the refusal of a request that it has not sent completely. */
+const refusalTimeout = Duration.seconds(10)
+
+/** How often a drain checks for remaining connections, in milliseconds. */
+const drainInterval = 20
+
+/** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
+const lastWords = 200
+
+/** A refusal in the API's documented form, or the tool server's, for requests that no handler answers. */
+export const refusalTo = (error: ApiError, target: string) => {
+  const requestId = newRequestId()
+  const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
+  return {
+    body,
+    headers: {
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+      "request-id": requestId,
+      link: errorLink(error),
+      ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) })
+    }
+  }
+}
+
+/** A refusal as the last answer of a connection. */
+const refusalOf = (error: UnreadableRequest, target: string) => {
+  const { body, headers } = refusalTo(error, target)
+  return { body, headers: { ...headers, connection: "close" } }
+}
+
+/** Answers a request that no handler sees; closes the connection if the client has left. */
+const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
+  if (!socket.writable || error === null) {
+    socket.destroy()
+    return
+  }
+  const { body, headers } = refusalOf(error, target)
+  socket.end(
+    [
+      `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? "Refused"}`,
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+      "",
+      body
+    ].join("\r\n")
+  )
+}
+
+/** The answer to requests that arrive too late, or take too long, while the process is stopping. */
+const stopping = () =>
+  new ServiceUnavailable({
+    message: "This process is stopping; try again, on a new connection.",
+    retryAfter: "1 second"
+  })
+
+export interface DrainOptions {
+  /** How long connections without a request are still served if one arrives. */
+  readonly grace: Duration.Duration
+  /** How long the drain waits for requests under way. */
+  readonly timeout: Duration.Duration
+}
+
+export interface Connections {
+  /** Serves requests one at a time per connection, in their order. */
+  readonly serve: (listener: RequestListener) => RequestListener
+  /**
+   * Refuses a request that could not be read, after every request before it is answered, and ends the connection.
+   *
+   * @param error null if the client left in the middle of a request
+   * @param target the target of the request line, if known, otherwise empty
+   */
+  readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
+  /** How many connections are open. */
+  readonly open: () => number
+  /** How many requests are being answered. */
+  readonly underWay: () => number
+  /**
+   * Ends every connection, without a reset if possible: idle ones when `grace` ends, the others with their answer,
+   * which carries `connection: close`. Requests not answered in time are refused with 503. Resolves when no connection
+   * is left.
+   *
+   * @returns how many requests were refused or cut off
+   */
+  readonly drain: (options: DrainOptions) => Promise<number>
+}
+
+const open = (table: ConnectionTable, socket: Socket, onFull: () => void): void => {
+  const connection = table.add(socket)
+  if (connection === undefined) {
+    socket.destroy()
+    onFull()
+    return
+  }
+  // The server resumes reading after each answer
+  socket.on("resume", () => {
+    if (connection.waiting.length >= maxWaiting) socket.pause()
+  })
+}
+
+const endSoon = (connection: Connection): void => {
+  connection.ending = true
+  connection.endsAt = performance.now() + Duration.toMillis(refusalTimeout)
+}
+
+/** Refuses the current request, which has not arrived completely. */
+const refuseCurrent = (
+  connection: Connection,
+  { request, response }: Exchange,
+  error: UnreadableRequest | null
+): void => {
+  endSoon(connection)
+  if (response.headersSent || error === null) {
+    connection.socket.destroy()
+    return
+  }
+  response.setHeader("connection", "close")
+  // If something is reading the body, its handler answers; otherwise this does
+  if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
+}
+
+/** Refuses an unreadable request with the last answer of its connection; see `Connections.refuse`. */
+const refuseLast = (connection: Connection, error: UnreadableRequest | null, target: string): void => {
+  if (connection.ending) return
+  const { current, socket } = connection
+  if (current === undefined || isOver(current)) {
+    endSoon(connection)
+    writeRefusal(socket, error, target)
+  } else if (!current.request.complete) {
+    refuseCurrent(connection, current, error)
+  } else {
+    connection.ending = true
+    // The last waiting request may be the one that could not be read
+    connection.waiting = connection.waiting.filter(({ request }) => request.complete)
+    const last = connection.waiting.at(-1) ?? current
+    last.response.once("close", () => {
+      endSoon(connection)
+      writeRefusal(socket, error, target)
+    })
+  }
+}
+
+const refuse = (table: ConnectionTable, socket: Socket, error: UnreadableRequest | null, target: string): void => {
+  const connection = table.get(socket)
+  if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
+    // Opened in advance and never used: there is no request to answer
+    socket.destroy()
+    return
+  }
+  refuseLast(connection, error, target)
+}
+
+/** Handles a stalled connection. One that is waiting for our answer is left alone. */
+const stalled = (table: ConnectionTable, socket: Socket): void => {
+  const connection = table.get(socket)
+  const current = connection?.current
+  if (connection === undefined || current === undefined || isOver(current) || current.response.headersSent) {
+    socket.destroy()
+  } else if (!current.request.complete && !connection.ending) {
+    refuseCurrent(connection, current, new RequestTimeout())
+  }
+}
+
+/**
+ * Whether an answer is an event stream whose reader has read everything so far. Such an answer has no end, so its
+ * timeout counts from when the reader was last up to date.
+ */
+const isUpToDate = ({ request, response }: Exchange): boolean =>
+  response.writableLength === 0 && isEventStream(request.url ?? "")
+
+/** Closes the connections past their deadline, and those whose answer takes too long. */
+const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void => {
+  const now = performance.now()
+  for (const connection of table.values()) {
+    const { current, socket } = connection
+    if (now >= connection.endsAt) {
+      socket.destroy()
+    } else if (current?.response.headersSent === true && !isOver(current)) {
+      if (connection.answeringSince === 0 || isUpToDate(current)) connection.answeringSince = now
+      else if (now - connection.answeringSince >= Duration.toMillis(answerTimeout)) socket.destroy()
+    }
+  }
+}
+
+const begin = (connection: Connection, exchange: Exchange, listener: RequestListener): void => {
+  connection.current = exchange
+  connection.answeringSince = 0
+  listener(exchange.request, exchange.response)
+}
+
+const beginNext = (connection: Connection, listener: RequestListener): void => {
+  // After the last answer of a connection, no request can be answered
+  const next = connection.socket.writable ? connection.waiting.shift() : undefined
+  if (next === undefined) return
+  if (connection.waiting.length > 0) next.response.once("close", () => beginNext(connection, listener))
+  if (connection.waiting.length === maxWaiting - 1) connection.socket.resume()
+  begin(connection, next, listener)
+}
+
+/** Lets a request wait behind the connection's current one. */
+const wait = (connection: Connection, current: Exchange, exchange: Exchange, listener: RequestListener): void => {
+  const waiting = connection.waiting.push(exchange)
+  if (waiting === 1) current.response.once("close", () => beginNext(connection, listener))
+  if (waiting >= maxWaiting) connection.socket.pause()
+  if (waiting >= maxQueued) {
+    connection.ending = true
+    exchange.response.setHeader("connection", "close")
+  }
+}
+
+interface Drain {
+  /** Whether each answer is the last of its connection. */
+  ending: boolean
+  /** Whether every further request is refused. */
+  late: boolean
+}
+
+/** The state and limits that a server's requests share. */
+interface Serving {
+  readonly table: ConnectionTable
+  readonly drain: Drain
+  readonly bodies: BodyBudget
+  readonly trustedProxies: TrustedProxies
+  readonly onNoRoom: () => void
+}
+
+/** Registers a request's body, if it has one, with the memory budget. */
+const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
+  const { request, response } = exchange
+  const { headers, socket } = request
+  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return
+  bodies.admit(request, {
+    response,
+    address: networkOfSender({ headers, remoteAddress: Option.fromNullable(socket.remoteAddress) }, trustedProxies),
+    refuse: (error) => {
+      onNoRoom()
+      refuseCurrent(connection, exchange, error)
+    }
+  })
+}
+
+const serve =
+  (serving: Serving, listener: RequestListener): RequestListener =>
+  (request, response) => {
+    const { drain, table } = serving
+    const connection = table.get(request.socket)
+    if (connection === undefined || connection.ending) return
+    if (drain.late) {
+      const { body, headers } = refusalOf(stopping(), request.url ?? "")
+      response.writeHead(503, headers).end(body)
+      return
+    }
+    if (drain.ending) response.setHeader("connection", "close")
+    // Connections are never upgraded, but the bytes after an upgrade request may not be another request
+    if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
+    const { current, waiting } = connection
+    const exchange = { request, response }
+    admitBody(serving, connection, exchange)
+    if (current === undefined || (waiting.length === 0 && isOver(current))) {
+      begin(connection, exchange, listener)
+    } else {
+      wait(connection, current, exchange, listener)
+    }
+  }
+
+/** Makes the last answer of each connection announce its end. */
+const announceEnd = (table: ConnectionTable): void => {
+  for (const { current, waiting } of table.busy()) {
+    // Waiting requests are answered as well: the last one ends the connection
+    const last = waiting.at(-1) ?? current
+    if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
+  }
+}
+
+/** Refuses every unanswered request, and cuts answers that have begun; returns how many there were. */
+const refuseAll = (table: ConnectionTable): number => {
+  const left = table.busy()
+  for (const connection of left) {
+    if (connection.current !== undefined) refuseCurrent(connection, connection.current, stopping())
+  }
+  return left.length
+}
+
+/** Ends every connection; see `Connections.drain`. */
+const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: DrainOptions): Promise<number> =>
+  new Promise((resolve) => {
+    drain.ending = true
+    announceEnd(table)
+    const begunAt = performance.now()
+    const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
+    let refused: number | undefined
+    const look = (): void => {
+      const millis = performance.now() - begunAt
+      if (millis >= graceMillis) {
+        drain.late = true
+        for (const connection of table.values()) {
+          if (isIdle(connection) && !connection.ending) connection.socket.destroySoon()
+        }
+      }
+      if (millis >= timeoutMillis) refused ??= refuseAll(table)
+      if (millis >= timeoutMillis + lastWords) {
+        for (const { socket } of table.values()) socket.destroy()
+      }
+      if (table.size > 0) return
+      clearInterval(looking)
+      resolve(refused ?? 0)
+    }
+    const looking = setInterval(look, drainInterval)
+    look()
+  })
+
+/**
+ * Bounds the connections of a server, from its first one on.
+ *
+ * @param onFull called for each connection refused because there were too many, and for each request whose body had no
+ * room
+ */
+export const boundConnections = (
+  server: Server,
+  { answerTimeout, connectionLimit, trustedProxies }: ConnectionBounds,
+  onFull: (refused: "connection" | "body") => void
+): Connections => {
+  const table = new ConnectionTable(connectionLimit, trustedProxies)
+  const drain: Drain = { ending: false, late: false }
+  const onNoRoom = () => onFull("body")
+  const serving: Serving = { table, drain, bodies: new BodyBudget(), trustedProxies, onNoRoom }
+  server.on("connection", (socket) => open(table, socket, () => onFull("connection")))
+  server.setTimeout(Duration.toMillis(stallTimeout), (socket) => stalled(table, socket))
+  const sweeping = setInterval(() => sweep(table, answerTimeout), Duration.toMillis(sweepInterval)).unref()
+  server.on("close", () => clearInterval(sweeping))
+  return {
+    serve: (listener) => serve(serving, listener),
+    refuse: (socket, error, target) => refuse(table, socket, error, target),
+    open: () => table.size,
+    underWay: () => table.busy().length,
+    drain: (options) => drainAll(table, drain, options)
+  }
+}

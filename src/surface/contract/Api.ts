@@ -1,0 +1,96 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { DeliveriesApi } from "../../destinations/deliveries/Api.ts"
+import { EndpointsApi } from "../../destinations/endpoints/Api.ts"
+import { EventReplaysApi } from "../../destinations/event-replays/Api.ts"
+import { EventsApi } from "../../destinations/events/Api.ts"
+import { RecoveriesApi } from "../../destinations/recoveries/Api.ts"
+import { StatisticsApi } from "../../destinations/statistics/Api.ts"
+import { EventStreamApi } from "../../destinations/stream/Api.ts"
+import { EventTriggersApi } from "../../destinations/triggers/Api.ts"
+import { documentWebhooks } from "../../events/OpenApiWebhooks.ts"
+import { AuditApi } from "../../identity/audit/AuditApi.ts"
+import { CurrentKeyApi } from "../../identity/current-key/Api.ts"
+import { InvitationApi, InvitationsApi } from "../../identity/invitations/Api.ts"
+import { KeysApi } from "../../identity/keys/Api.ts"
+import { MembersApi } from "../../identity/members/Api.ts"
+import { OrganizationsApi } from "../../identity/organizations/Api.ts"
+import { ReturnUrlsApi } from "../../identity/return-urls/ReturnUrlsApi.ts"
+import { SessionApi } from "../../identity/sign-in/SessionApi.ts"
+import { SignInApi } from "../../identity/sign-in/SignInApi.ts"
+import { InboundApi } from "../../inbound/Api.ts"
+import { ProviderApi } from "../../payments/Api.ts"
+import { AccountPagesApi } from "../../payments/account-pages/Api.ts"
+import { PayPagesApi } from "../../payments/checkout-pages/PayApi.ts"
+import { AccountConnectionApi } from "../../payments/connecting/Api.ts"
+import { ProductImagesApi, PublicImagesApi } from "../../payments/images/Api.ts"
+import { errorSchema, ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import { BaseApi } from "../../platform/kit/BaseApi.ts"
+import { described } from "../../platform/kit/Request.ts"
+import { completed } from "./Document.ts"
+import { introduction } from "./Introduction.ts"
+import { type Operation, operationsOf } from "./Operations.ts"
+
+const Health = <const State extends "live" | "ready">(state: State) =>
+  Schema.Struct({
+    status: described(Schema.Literal(state), `\`${state}\`: any other state is another status code`)
+  }).annotations({ identifier: state === "live" ? "HealthLiveResult" : "HealthReadyResult" })
+
+/** Health checks: whether the process is alive, and whether it can serve. */
+export class HealthApi extends HttpApiGroup.make("health")
+  .annotate(OpenApi.Description, "Whether the process lives, and whether it can serve")
+  .add(
+    HttpApiEndpoint.get("live", "/health/live")
+      .addSuccess(Health("live"))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Is the process alive, and does its worker go on? Asks nobody")
+  )
+  .add(
+    HttpApiEndpoint.get("ready", "/health/ready")
+      .addSuccess(Health("ready"))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
+  ) {}
+
+/** The API with all its groups, before its OpenAPI document is completed. */
+class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
+  .add(ProductImagesApi)
+  .add(EndpointsApi)
+  .add(DeliveriesApi)
+  .add(RecoveriesApi)
+  .add(EventStreamApi)
+  .add(EventTriggersApi)
+  .add(EventsApi)
+  .add(EventReplaysApi)
+  .add(StatisticsApi)
+  .add(AuditApi)
+  .add(SignInApi)
+  .add(SessionApi)
+  .add(OrganizationsApi)
+  .add(MembersApi)
+  .add(InvitationsApi)
+  .add(InvitationApi)
+  .add(KeysApi)
+  .add(ReturnUrlsApi)
+  .add(AccountConnectionApi)
+  .add(AccountPagesApi)
+  .add(CurrentKeyApi)
+  .add(PayPagesApi)
+  .add(PublicImagesApi)
+  .add(InboundApi)
+  .add(HealthApi)
+  .annotate(OpenApi.Title, "connected-payments")
+  // The package's version: the API's own is in its paths
+  .annotate(OpenApi.Version, "0.1.0")
+  .annotate(OpenApi.Description, introduction) {}
+
+/** Every operation of the contract, with the permission that it needs. */
+export const operations: ReadonlyArray<Operation> = operationsOf(UndocumentedApi)
+
+/**
+ * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that a
+ * client, the documents and the tests need nothing else.
+ */
+export class Api extends UndocumentedApi.annotate(OpenApi.Transform, (spec) =>
+  completed(operations, documentWebhooks(spec))
+) {}

@@ -1,0 +1,226 @@
+/**
+ * Completes the OpenAPI document that the library generates from the declarations. What a field means, what a schema is
+ * called and what an operation needs is said where it is declared. The library can't carry the rest: headers of answers,
+ * the credentials of middleware of our own, a description beside a reference, schemas that are open for answers, and
+ * answers that are documented in more detail than they are checked (the provider's objects). It also adds names of its
+ * own for primitives, such as `Int`, and a decode error that the edge never returns. No rule here knows an operation or
+ * a field by its name. Pure.
+ */
+import { Predicate, Record } from "effect"
+import { type Credential, sessionCookie, workspaceHeader } from "../../identity/Authentication.ts"
+import { type Json, mapSchema, publishedSchema } from "../../platform/bounds/PublishedSchema.ts"
+import { isApiPath } from "../../platform/kit/ApiPaths.ts"
+import type { Operation } from "./Operations.ts"
+import { definitions, resourceOf } from "./ProviderResources.ts"
+
+interface MutableJson {
+  [key: string]: unknown
+}
+
+/** The object at a place in a document; an empty one if there is none. */
+export const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): MutableJson => {
+  let current: unknown = root
+  for (const key of keys) current = Predicate.isRecord(current) ? current[key] : undefined
+  return Predicate.isRecord(current) ? current : {}
+}
+
+/** What the document says of an operation. */
+export const describedIn = (document: unknown, { method, path }: Operation): MutableJson =>
+  recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+
+const prefix = "#/components/schemas/"
+
+/** The names of the components that a part of the document refers to, directly or indirectly. */
+const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
+  const namesIn = (value: unknown) =>
+    [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
+  const found = new Set(namesIn(part))
+  for (const name of found) {
+    for (const further of namesIn(schemas[name])) found.add(further)
+  }
+  return found
+}
+
+/** The two credentials; if a request carries both, the key decides. */
+const securitySchemes: { readonly [Name in Credential]: object } = {
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "x-api-key",
+    description: "An API key of the organization and of one environment; for servers only"
+  },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: sessionCookie,
+    description: `A signed-in person's session; changes also need a trusted Origin header. The header \`${workspaceHeader}\`, \`sandbox\` or \`production\`, names the environment of one request, in place of the selected workspace's`
+  }
+}
+
+const responseHeaders = {
+  "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
+}
+
+/** The headers of an answer that supports conditional requests. */
+const taggedHeaders = {
+  ...responseHeaders,
+  etag: {
+    description: "The answer's tag, for `If-None-Match`; absent from an answer of more than 256 KiB",
+    schema: { type: "string" }
+  }
+}
+
+const errorHeaders = {
+  ...responseHeaders,
+  link: {
+    description: 'Where the error is documented: `</docs/errors#code>; rel="help"`',
+    schema: { type: "string" }
+  }
+}
+
+/** The request header of a conditional GET. */
+const ifNoneMatch = {
+  name: "If-None-Match",
+  in: "header",
+  required: false,
+  description: "The `ETag` of an earlier answer: if the answer is still the same, it is 304 without a body",
+  schema: { type: "string", minLength: 1, maxLength: 8192 }
+}
+
+const needs = ({ credentials, permission }: Operation): string => {
+  if (permission !== undefined) return `Needs the permission \`${permission}\`.`
+  if (credentials.length === 0) return "Needs no credential."
+  return `Needs ${credentials.includes("session") ? "a signed-in person's session" : "an API key"}, and no permission.`
+}
+
+/** Removes the library's decode error from the refusals of an operation, in place. */
+const removeDecodeError = (responses: MutableJson): void => {
+  const refused = recordIn(responses, "400")
+  const content = recordIn(refused, "content", "application/json")
+  const { anyOf } = recordIn(content["schema"])
+  if (Array.isArray(anyOf)) {
+    const others = anyOf.filter((body: unknown) => recordIn(body)["$ref"] !== `${prefix}HttpApiDecodeError`)
+    content["schema"] = others.length === 1 ? others[0] : { anyOf: others }
+    refused["description"] = "Refused"
+  } else {
+    delete responses["400"]
+  }
+}
+
+/** Adds what an operation needs, and the headers of its answers, in place. */
+const describeOperation = (operation: Operation, described: MutableJson): void => {
+  const { credentials, method, path, permission } = operation
+  described["security"] = credentials.map((credential) => ({ [credential]: [] }))
+  if (permission !== undefined) described["x-required-permission"] = permission
+  if (permission !== undefined || described["description"] === undefined) {
+    described["description"] = [described["description"], needs(operation)].filter(Predicate.isString).join(" ")
+  }
+  const responses = recordIn(described, "responses")
+  removeDecodeError(responses)
+  for (const [status, response] of Object.entries(responses)) {
+    recordIn(response)["headers"] = Number(status) < 400 ? responseHeaders : errorHeaders
+  }
+  const answer = recordIn(responses, "200")
+  if (method === "GET" && isApiPath(path) && "application/json" in recordIn(answer, "content")) {
+    answer["headers"] = taggedHeaders
+    responses["304"] = { description: "The answer with this tag is still the same", headers: taggedHeaders }
+    const { parameters } = described
+    described["parameters"] = [...(Array.isArray(parameters) ? parameters : []), { ...ifNoneMatch }]
+  }
+}
+
+/** Names the resource of a provider object in an answer, in place. */
+const describeResource = (operation: Operation, described: MutableJson): void => {
+  const answered = recordIn(described, "responses", "200", "content", "application/json")
+  const resource = resourceOf(operation.group, operation.name)
+  const { $ref } = recordIn(answered["schema"])
+  if (resource === undefined) return
+  if ($ref === `${prefix}ProviderObject`) answered["schema"] = { $ref: `${prefix}${resource.name}` }
+  if ($ref === `${prefix}ProviderPage`) answered["schema"] = { $ref: `${prefix}${resource.name}Page` }
+}
+
+/** Whether a component is the library's name for a primitive, such as `Int`, which says nothing more. */
+const isPrimitive = ({ description, enum: values, type }: Json): boolean =>
+  type !== undefined && type !== "object" && description === undefined && values === undefined
+
+/** What a schema says of its values, or else what its component, or its only alternative to null, says. */
+const descriptionOf = (schema: unknown, schemas: Json): unknown => {
+  const { $ref, anyOf, description } = recordIn(schema)
+  if (description !== undefined) return description
+  if (Predicate.isString($ref)) return descriptionOf(schemas[$ref.slice(prefix.length)], schemas)
+  const [one, ...others] = Array.isArray(anyOf) ? anyOf.filter((part) => recordIn(part)["type"] !== "null") : []
+  return others.length > 0 || one === undefined ? undefined : descriptionOf(one, schemas)
+}
+
+/** A field or parameter, with the description of its schema if it has none of its own. */
+const describedBy = (field: Json, schema: unknown, schemas: Json): Json => {
+  const description = field["description"] ?? descriptionOf(schema, schemas)
+  return description === undefined ? field : { ...field, description }
+}
+
+/**
+ * Puts primitives in the places that refer to them, describes every field, and makes an `enum` of one value a `const`, of
+ * which generators make no enumeration.
+ */
+const resolved = (schema: unknown, schemas: Json): unknown =>
+  mapSchema(schema, ({ $ref, enum: values, ...others }) => {
+    const value = Array.isArray(values) && values.length === 1 ? { const: values[0] } : { enum: values }
+    const rest = values === undefined ? others : { ...others, ...value }
+    const target = Predicate.isString($ref) ? recordIn(schemas, $ref.slice(prefix.length)) : {}
+    const part = $ref === undefined ? rest : isPrimitive(target) ? { ...target, ...rest } : { $ref, ...rest }
+    const { properties } = others
+    return Predicate.isReadonlyRecord(properties)
+      ? { ...part, properties: Record.map(properties, (field) => describedBy(recordIn(field), field, schemas)) }
+      : part
+  })
+
+/** Puts each schema in its published form, in place. A component that is both accepted and sent stays closed. */
+const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>): void => {
+  const schemas = recordIn(document, "components", "schemas")
+  const taken = referredFrom(
+    operations.map(({ parameters, requestBody }) => [parameters, requestBody]),
+    schemas
+  )
+  for (const [name, schema] of Object.entries(schemas)) {
+    schemas[name] = publishedSchema(schema, { open: !taken.has(name) })
+  }
+  for (const [name, schema] of Object.entries(schemas)) schemas[name] = resolved(schema, schemas)
+  const inPlace = (holder: MutableJson, open: boolean) => {
+    holder["schema"] = resolved(publishedSchema(holder["schema"], { open }), schemas)
+  }
+  for (const operation of operations) {
+    for (const body of Object.values(recordIn(operation, "requestBody", "content"))) inPlace(recordIn(body), false)
+    for (const response of Object.values(recordIn(operation, "responses"))) {
+      for (const body of Object.values(recordIn(response, "content"))) inPlace(recordIn(body), true)
+    }
+    const { parameters } = operation
+    operation["parameters"] = (Array.isArray(parameters) ? parameters : []).map((parameter: unknown) => {
+      const holder = recordIn(parameter)
+      inPlace(holder, false)
+      return describedBy(holder, holder["schema"], schemas)
+    })
+  }
+  const used = referredFrom([document["paths"], document["webhooks"]], schemas)
+  for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
+}
+
+/** The document in its published form. */
+export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {
+  const document: MutableJson = structuredClone(spec)
+  Object.assign(recordIn(document, "components", "schemas"), structuredClone(definitions))
+  for (const operation of operations) {
+    const described = describedIn(document, operation)
+    describeOperation(operation, described)
+    describeResource(operation, described)
+  }
+  publish(
+    document,
+    operations.map((operation) => describedIn(document, operation))
+  )
+  recordIn(document, "components")["securitySchemes"] = securitySchemes
+  const info = recordIn(document, "info")
+  info["license"] = { name: "MIT", identifier: "MIT" }
+  info["contact"] = { name: "The operator of this installation" }
+  document["servers"] = [{ url: "/", description: "The installation that serves this document" }]
+  return document
+}

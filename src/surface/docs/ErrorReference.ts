@@ -1,0 +1,54 @@
+import { documentedErrors, type ErrorDocumentation } from "../../platform/errors/Errors.ts"
+import { anchorOf } from "../../platform/kit/ErrorLink.ts"
+import { escaped } from "../../platform/kit/Html.ts"
+
+/** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
+
+/** A documented error as the reference shows it. */
+export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "code" | "message" | "why" | "remedy"> {
+  /** The id of its section on the page: `/docs/errors#validation_failed`. */
+  readonly anchor: string
+  /** Whether every answer carries `Retry-After`. */
+  readonly retryAfter: boolean
+}
+
+/** Every documented error, by status and in the order of their declaration. */
+export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
+  .map(({ documentation: { code, message, remedy, retryAfter, status, why } }) => ({
+    anchor: anchorOf({ code, status }),
+    status,
+    code,
+    message,
+    retryAfter: retryAfter !== undefined,
+    why,
+    remedy
+  }))
+  .sort((a, b) => a.status - b.status)
+
+/** The reference as a Markdown table. */
+export const errorTable = (): string =>
+  [
+    "| Status | `code` | Why | What to do |",
+    "| --- | --- | --- | --- |",
+    ...errorReference.map(({ code, remedy, status, why }) => `| ${status} | \`${code}\` | ${why} | ${remedy} |`),
+    ""
+  ].join("\n")
+
+/** A text as HTML; backquotes mark code. */
+const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
+
+/** Each error as a section of the page of errors, with an anchor. */
+export const errorSections: ReadonlyArray<{
+  readonly anchor: string
+  readonly heading: string
+  readonly html: string
+}> = errorReference.map((error) => ({
+  anchor: error.anchor,
+  heading: error.code,
+  html: `<section id="${error.anchor}">
+<h3><code>${escaped(error.code)}</code> <small>${error.status}</small></h3>
+<p><q>${marked(error.message)}</q></p>
+<p>${marked(error.why)}</p>
+<p><strong>What to do:</strong> ${marked(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
+</section>`
+}))

@@ -1,0 +1,214 @@
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import { ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { cachedForever } from "../../platform/fibers/CachedForever.ts"
+import { turnOfEventLoop } from "../../platform/fibers/EventLoop.ts"
+import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
+import { escaped, iconLink } from "../../platform/kit/Html.ts"
+import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
+import { documentPaths } from "./ApiReference.ts"
+import { errorSections } from "./ErrorReference.ts"
+import { withGenerated } from "./Generated.ts"
+import { indexOf, maxQueryLength, type Searchable, type SearchIndex, search } from "./GuideSearch.ts"
+import { guideStyle } from "./GuideStyle.ts"
+import { contents, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
+import { renderSections, type Section } from "./Markdown.ts"
+import { publishedDocument } from "./PublishedDocument.ts"
+
+/** The pages at `/docs`: the guides with their contents and a search. They run no script. */
+
+const stylePath = guidePath("style.css")
+const searchPath = guidePath("search")
+
+/** The public paths of the pages. */
+export const guidePaths: ReadonlyArray<string> = [guidesPath, stylePath, searchPath, ...guideNames.map(guidePath)]
+
+const headers = policyHeaders({ style: "'self'", img: "data:", form: "'self'" })
+
+/** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
+const cacheControl = "no-cache"
+
+/** A guide as it is shown. */
+interface Rendered extends Guide {
+  readonly path: string
+  readonly sections: ReadonlyArray<Section>
+}
+
+/** The target of a guide's link on its page; undefined for a file that is not served. */
+const linked = (href: string): string | undefined => {
+  if (/^(?:https?:|#)/.test(href)) return href
+  const [, name = "", fragment = ""] = /^([a-z-]+)\.md(#[\w.-]+)?$/.exec(href) ?? []
+  return guideNames.some((known) => known === name) ? `${guidePath(name)}${fragment}` : undefined
+}
+
+const rendered = (guide: Guide): Rendered => {
+  const path = guidePath(guide.name)
+  // Instead of the Markdown's table of errors, the page has a section for each error
+  const sections = renderSections(withGenerated(guide.markdown, "errors", ""), linked).map((section) =>
+    section.anchor === "every-code" && path === errorReferencePath
+      ? { ...section, html: `${section.html}${errorSections.map((error) => error.html).join("\n")}` }
+      : section
+  )
+  return { ...guide, path, sections }
+}
+
+const item = (path: string, text: string, current: string, within = ""): string =>
+  `<li><a href="${path}"${path === current ? ' aria-current="page"' : ""}>${escaped(text)}</a>${within}</li>`
+
+const headingsOf = ({ path, sections }: Rendered): string => {
+  const headings = sections.filter(({ depth }) => depth === 2)
+  const links = headings.map(({ anchor, heading }) => item(`${path}#${anchor}`, heading, ""))
+  return links.length === 0 ? "" : `\n<ul>\n${links.join("\n")}\n</ul>`
+}
+
+/** The whole page around its main part. */
+const pageOf = (page: {
+  readonly title: string
+  readonly path: string
+  readonly main: string
+  readonly guides: ReadonlyArray<Guide>
+  readonly shown?: Rendered
+  readonly query?: string
+}): string => {
+  const titleOf = (name: string) => page.guides.find((guide) => guide.name === name)?.title ?? name
+  const groups = contents.map(({ names, reader }) => {
+    const items = names.map((name) =>
+      item(guidePath(name), titleOf(name), page.path, page.shown?.name === name ? headingsOf(page.shown) : "")
+    )
+    return `<h2>${reader}</h2>\n<ul>\n${items.join("\n")}\n</ul>`
+  })
+  return htmlDocument({
+    title: page.title,
+    indexed: true,
+    head: `${iconLink}
+<link rel="stylesheet" href="${stylePath}">`,
+    body: `<header>
+<a class="home" href="${guidesPath}">connected-payments</a>
+<a class="to-contents" href="#contents">Contents</a>
+<form action="${searchPath}" role="search">
+<label class="hidden" for="q">Search the guides</label>
+<input id="q" name="q" type="search" placeholder="Search the guides" maxlength="${maxQueryLength}" value="${escaped(page.query ?? "")}">
+<button>Search</button>
+</form>
+</header>
+<div class="page">
+<main>
+${page.main}
+</main>
+<nav id="contents" aria-label="Contents">
+${groups.join("\n")}
+<h2>Reference</h2>
+<ul>
+<li><a href="${documentPaths.reference}">API reference</a></li>
+<li><a href="${documentPaths.openApi}">OpenAPI document</a></li>
+</ul>
+</nav>
+</div>`
+  })
+}
+
+const firstPage = (guides: ReadonlyArray<Guide>): string => {
+  const groups = contents.map(({ names, reader }) => {
+    const entries = names.flatMap((name) => {
+      const guide = guides.find((one) => one.name === name)
+      if (guide === undefined) return []
+      const [first] = renderSections(guide.about, linked)
+      return [`<dt><a href="${guidePath(name)}">${escaped(guide.title)}</a></dt>\n<dd>${first?.html ?? ""}</dd>`]
+    })
+    return `<h2>${reader}</h2>\n<dl>\n${entries.join("\n")}\n</dl>`
+  })
+  const main = `<h1>connected-payments</h1>
+<p>A payments API on connected provider accounts, with signed webhook events. These are its guides;
+<a href="${documentPaths.reference}">the API reference</a> has every operation, field by field.</p>
+${groups.join("\n")}`
+  return pageOf({ title: "Guides of connected-payments", path: guidesPath, main, guides })
+}
+
+/** The query of a search, trimmed and bounded. */
+const queryOf = (url: string): string => {
+  const begin = url.indexOf("?")
+  const asked = begin === -1 ? null : new URLSearchParams(url.slice(begin + 1)).get("q")
+  return (asked ?? "").slice(0, maxQueryLength).trim()
+}
+
+const searchable = (guide: Rendered): ReadonlyArray<Searchable> => {
+  const { path, title } = guide
+  const ofGuide = guide.sections.map(({ anchor, heading, html }) => ({ anchor, heading, html, path, title }))
+  return path === errorReferencePath
+    ? [...ofGuide, ...errorSections.map((section) => ({ ...section, path, title }))]
+    : ofGuide
+}
+
+const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchIndex>, query: string): string => {
+  const found = search(indexes, query)
+  const items = found.map(
+    ({ excerpt, heading, href, title }) =>
+      `<li><a href="${escaped(href)}">${escaped(heading === title ? title : `${title}: ${heading}`)}</a>\n<p>${escaped(excerpt)}</p></li>`
+  )
+  const results = found.length === 0 ? "<p>Nothing was found.</p>" : `<ol class="found">\n${items.join("\n")}\n</ol>`
+  const main =
+    query === ""
+      ? "<h1>Search</h1>\n<p>Type what you look for: a word, a code, a setting.</p>"
+      : `<h1>Search: ${escaped(query)}</h1>\n${results}`
+  return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
+}
+
+const published = (body: string) => publishedDocument({ body, contentType: htmlType, cacheControl, headers })
+
+/**
+ * Serves the guides. Each is rendered on its first request, and the first search builds the index. If the guides' files
+ * are missing, as from a bundle, the log says so and their pages are not found.
+ */
+export const guidePages = HttpApiBuilder.Router.use((router) =>
+  Effect.gen(function* () {
+    const guides = yield* Effect.catchTag(readGuides, "GuidesNotFound", ({ cause }) =>
+      Effect.as(Effect.logWarning("The guides are not served: their files can't be read.", cause), [])
+    )
+    yield* router.get(
+      stylePath,
+      publishedDocument({ body: guideStyle, contentType: "text/css; charset=utf-8", cacheControl })
+    )
+    const first = yield* cachedForever(Effect.sync(() => published(firstPage(guides))))
+    yield* router.get(guidesPath, Effect.flatten(first))
+    // One guide at a time, so that requests under way continue in between
+    const renderings = yield* Effect.forEach(guides, (guide) =>
+      cachedForever(
+        Effect.zipRight(
+          turnOfEventLoop,
+          Effect.sync(() => rendered(guide))
+        )
+      )
+    )
+    const pageOfGuide = (shown: Rendered) => {
+      const main = shown.sections.map((section) => section.html).join("")
+      return published(pageOf({ title: `${shown.title} · connected-payments`, path: shown.path, main, guides, shown }))
+    }
+    for (const [place, name] of guideNames.entries()) {
+      const rendering = renderings[place]
+      const handler =
+        rendering === undefined
+          ? new ResourceNotFound({ message: "This guide is not served here." })
+          : Effect.flatten(yield* cachedForever(Effect.map(rendering, pageOfGuide)))
+      yield* router.get(guidePath(name), handler)
+    }
+    const indexes = yield* cachedForever(
+      Effect.forEach(
+        renderings,
+        Effect.map((shown) => indexOf(searchable(shown)))
+      )
+    )
+    yield* router.get(
+      searchPath,
+      Effect.gen(function* () {
+        const { url } = yield* HttpServerRequest.HttpServerRequest
+        return HttpServerResponse.raw(searchPage(guides, yield* indexes, queryOf(url)), {
+          headers: {
+            ...privateHeaders,
+            ...headers,
+            "content-type": htmlType
+          }
+        })
+      })
+    )
+  })
+)

@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises"
+import { Data, Effect } from "effect"
+import { packageRoot } from "../../platform/settings/PackageFolders.ts"
+
+/** The guides: Markdown files next to this module, readable in the repository and served at `/docs`. */
+
+/** The source of a page at `/docs`. */
+export interface Guide {
+  /** Its file's name without `.md`, also its path under `/docs`. */
+  readonly name: string
+  readonly title: string
+  /** Its first sentence, as Markdown. */
+  readonly about: string
+  readonly markdown: string
+}
+
+/** The order in which guides are shown, by reader. A test compares it with the folder. */
+export const contents = [
+  {
+    reader: "Integrate it",
+    names: [
+      "getting-started",
+      "receiving-events",
+      "verifying",
+      "events",
+      "endpoints",
+      "api",
+      "checkout-pages",
+      "errors",
+      "agents"
+    ]
+  },
+  { reader: "Use it", names: ["console"] },
+  { reader: "Embed it", names: ["embedding", "client"] },
+  {
+    reader: "Operate it",
+    names: [
+      "running",
+      "settings",
+      "deploying",
+      "accounts-and-people",
+      "operating",
+      "failover",
+      "growth",
+      "telemetry",
+      "local-provider"
+    ]
+  },
+  {
+    reader: "Change it",
+    names: ["contributing", "glossary", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
+  }
+] as const
+
+export type GuideName = (typeof contents)[number]["names"][number]
+
+export const guideNames: ReadonlyArray<GuideName> = contents.flatMap(({ names }) => [...names])
+
+/** The public path of the guides. */
+export const guidesPath = "/docs" as const
+
+export const guidePath = <const Name extends string>(name: Name) => `${guidesPath}/${name}` as const
+
+/** The guides' files are not where the package has them. */
+export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
+
+/** The folder of the guides; the compiled package has them where the sources have them. */
+const folder = new URL("src/docs/", packageRoot)
+
+const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
+
+const guideOf = (name: string, markdown: string): Guide => {
+  const [, title = name, about = ""] = titleAndAbout.exec(markdown) ?? []
+  return { name, title, about: about.replaceAll("\n", " "), markdown }
+}
+
+/** Reads every guide, in the order of the contents. */
+export const readGuides: Effect.Effect<ReadonlyArray<Guide>, GuidesNotFound> = Effect.forEach(
+  guideNames,
+  (name) =>
+    Effect.tryPromise({
+      try: async () => guideOf(name, await readFile(new URL(`${name}.md`, folder), "utf8")),
+      catch: (cause) => new GuidesNotFound({ cause })
+    }),
+  { concurrency: "unbounded" }
+)

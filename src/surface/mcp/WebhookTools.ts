@@ -1,0 +1,167 @@
+import { Effect, Schema } from "effect"
+import { DeliveriesApi } from "../../destinations/deliveries/Api.ts"
+import { deliveriesHandlers } from "../../destinations/deliveries/Http.ts"
+import { EndpointList, EndpointsApi } from "../../destinations/endpoints/Api.ts"
+import { Endpoints } from "../../destinations/endpoints/Endpoints.ts"
+import { DeletedEndpoint, endpointsHandlers } from "../../destinations/endpoints/Http.ts"
+import { EventReplaysApi } from "../../destinations/event-replays/Api.ts"
+import { eventReplaysHandlers } from "../../destinations/event-replays/Http.ts"
+import { EventsApi } from "../../destinations/events/Api.ts"
+import { eventsHandlers } from "../../destinations/events/Http.ts"
+import { RecoveriesApi } from "../../destinations/recoveries/Api.ts"
+import { recoveriesHandlers } from "../../destinations/recoveries/Http.ts"
+import { eventTypes } from "../../events/Catalog.ts"
+import { strict } from "../../platform/kit/Request.ts"
+import { operationTools } from "./OperationTool.ts"
+import { makeTool, NoArguments } from "./Tool.ts"
+
+/** Tools for webhook destinations, their events and deliveries (contract 5.7, 9.10). */
+
+const endpoint = { idName: "endpointId", openWorld: false } as const
+const sends = { idName: "endpointId" } as const
+
+/** Tools that return parts of the list of endpoints, which is long over HTTP. */
+const makeEndpointLists = Effect.map(Endpoints, (endpoints) => [
+  makeTool({
+    name: "list_event_types",
+    title: "List event types",
+    description: "Lists the event types that an endpoint can subscribe to, with a sentence about each.",
+    permission: "webhook-endpoints:read",
+    annotations: { readOnlyHint: true, openWorldHint: false },
+    input: NoArguments,
+    output: Schema.Struct({ data: EndpointList.fields.eventTypes }),
+    run: () => Effect.succeed({ data: eventTypes })
+  }),
+  makeTool({
+    name: "list_webhook_endpoints",
+    title: "List webhook endpoints",
+    description:
+      "Lists the organization's webhook endpoints in the key's environment, newest first: URL, subscribed events, filters, whether active, and how many deliveries failed for good in the last 24 hours.",
+    permission: "webhook-endpoints:read",
+    annotations: { readOnlyHint: true, openWorldHint: false },
+    input: NoArguments,
+    output: Schema.Struct({ data: EndpointList.fields.data }),
+    run: (principal) => Effect.map(endpoints.list(principal), ({ data }) => ({ data }))
+  })
+])
+
+export const webhookTools = [
+  makeEndpointLists,
+  operationTools(EndpointsApi, endpointsHandlers, {
+    create: {
+      name: "create_webhook_endpoint",
+      description:
+        "It is active, and signed events are sent to it. The answer holds its signing secret, `signingSecret`, and the same as Standard Webhooks libraries take it, `standardWebhooksSecret`. Both are shown only this once: give them to those who verify the events, and to nobody else."
+    },
+    update: [
+      {
+        ...endpoint,
+        name: "set_webhook_endpoint_active",
+        title: "Pause or activate a webhook endpoint",
+        description:
+          "`active: false`: no new events are queued for it, what is queued already is still sent. `active: true`: new events are matched from now on.",
+        body: strict(
+          Schema.Struct({ active: Schema.Boolean.annotations({ description: "true activates, false pauses" }) })
+        ),
+        destructive: true,
+        idempotent: true
+      },
+      {
+        ...endpoint,
+        name: "update_webhook_endpoint",
+        description:
+          "Absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
+        destructive: true,
+        idempotent: true
+      }
+    ],
+    delete: {
+      ...endpoint,
+      name: "delete_webhook_endpoint",
+      description:
+        "For good: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
+      output: DeletedEndpoint,
+      destructive: true,
+      idempotent: true
+    },
+    skipped: {
+      ...endpoint,
+      name: "list_skipped_webhook_events",
+      description:
+        "Each is as it would have been sent. They have no deliveries, so they can't be re-sent: the receiver takes them from here.",
+      advice: "`has_more` says whether there is another page: pass the last `eventId` as `starting_after`."
+    },
+    test: {
+      ...sends,
+      name: "send_webhook_test_event",
+      description:
+        "Queues an event with `test: true` and fictitious data, of a type that the endpoint subscribes to. Only for active endpoints in the sandbox, at most 5 new ones per minute and endpoint. It proves nothing about any payment. Check the result with get_webhook_delivery and the `id` of the answer."
+    },
+    rotateSecret: {
+      ...endpoint,
+      name: "rotate_webhook_secret",
+      description:
+        "It is shown only this once as `signingSecret`, and as `standardWebhooksSecret` in the form of Standard Webhooks libraries. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
+      destructive: true
+    }
+  }),
+  operationTools(DeliveriesApi, deliveriesHandlers, {
+    list: {
+      ...endpoint,
+      name: "list_webhook_deliveries",
+      description:
+        "Each with its state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code."
+    },
+    get: { name: "get_webhook_delivery", idName: "deliveryId", openWorld: false },
+    retry: {
+      name: "retry_webhook_delivery",
+      idName: "deliveryId",
+      description:
+        "Queues it for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards."
+    }
+  }),
+  operationTools(RecoveriesApi, recoveriesHandlers, {
+    start: {
+      ...sends,
+      name: "recover_webhook_endpoint",
+      description:
+        "Queues each for one more attempt, in the background, except test events; `since` is at most 72 hours back. Only do this once the endpoint works again. An endpoint has one running recovery: a repeated call returns it. Follow its progress with list_webhook_recoveries."
+    },
+    list: {
+      ...endpoint,
+      name: "list_webhook_recoveries",
+      description:
+        "Each says how many deliveries had failed, how many were queued again or could not be, and whether it is finished."
+    }
+  }),
+  operationTools(EventsApi, eventsHandlers, {
+    list: {
+      name: "list_webhook_events",
+      openWorld: false,
+      description:
+        "Whether or not they were delivered to anybody: what happened, with the event that is sent. If a `type` is rare in a long history, give the time too."
+    },
+    get: { name: "get_webhook_event", idName: "eventId", openWorld: false }
+  }),
+  operationTools(EventReplaysApi, eventReplaysHandlers, {
+    start: {
+      ...sends,
+      name: "replay_webhook_events",
+      description:
+        "The endpoint must be active. They become new deliveries, whatever happened to them before, oldest first, in the background: for an endpoint that is new, or lost what it had received. To re-send only what failed, use recover_webhook_endpoint. The consumer sees the same event ids again. An endpoint has one running replay. Follow its progress with list_webhook_replays."
+    },
+    list: {
+      ...endpoint,
+      name: "list_webhook_replays",
+      description: "Each says how far it is, and how many deliveries it has created."
+    },
+    cancel: {
+      ...endpoint,
+      name: "cancel_webhook_replay",
+      description:
+        "It creates no more deliveries, and those that it has created are sent. One that has ended stays as it is.",
+      destructive: true,
+      idempotent: true
+    }
+  })
+]

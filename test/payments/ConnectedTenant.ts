@@ -1,0 +1,128 @@
+import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option, Redacted } from "effect"
+import type { Fault } from "../../src/emulator/Emulator.ts"
+import type { Grant } from "../../src/identity/keys/Permissions.ts"
+import { Organizations } from "../../src/identity/organizations/Organizations.ts"
+import { Accounts } from "../../src/payments/Accounts.ts"
+import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
+import { type RequestOptions, TestService } from "../harness/TestService.ts"
+import { idOf } from "../surface/http/Samples.ts"
+
+/** An object as JSON. */
+export type Json = Readonly<Record<string, unknown>>
+
+/** A part of a JSON answer, to be looked into; an empty object where there is none. */
+export const part = (value: unknown, ...path: ReadonlyArray<string | number>): Json =>
+  Object(path.reduce<unknown>((current, key) => Object(current)[key], value))
+
+/** The objects of a list. */
+export const dataOf = (list: Json): ReadonlyArray<Json> => {
+  const { data } = list
+  if (!Array.isArray(data)) throw new Error(`No list: ${JSON.stringify(list)}`)
+  return data
+}
+
+/** A new organization with an account of its own at the emulator, which shows and breaks what it is asked to. */
+export const newTenant = Effect.gen(function* () {
+  const { emulator, makeKey, options, request, services, sql } = yield* TestService
+  const name = `org-${randomUUID()}`
+  const { id } = yield* Context.get(services, Organizations).create({ name, ownerEmail: `${name}@example.com` })
+  const accountId = yield* emulator.ensureAccount()
+  yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
+  const key = yield* makeKey(id, ["*", "audit-log:read"])
+  const secretKey = Option.match(options.provider.sandbox, {
+    onNone: () => "",
+    onSome: ({ secretKey }) => Redacted.value(secretKey)
+  })
+
+  const send = (method: string, path: string, requestOptions: RequestOptions = {}) =>
+    request(method, `/v2/organizations/${id}/provider${path}`, { key, ...requestOptions })
+
+  return {
+    id: id satisfies OrganizationId,
+    accountId,
+    key,
+    sql,
+    send,
+    get: (path: string) => send("GET", path),
+    post: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
+      send("POST", path, { body, headers: { "idempotency-key": idempotencyKey } }),
+    patch: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
+      send("PATCH", path, { body, headers: { "idempotency-key": idempotencyKey } }),
+    keyOf: (permissions: ReadonlyArray<Grant>) => makeKey(id, permissions),
+    /** What the provider itself shows of the account. */
+    atProvider: (path: string) =>
+      Effect.promise(async (): Promise<Json> => {
+        const response = await fetch(`${emulator.url}/v1${path}`, {
+          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
+        })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
+        return Object(await response.json())
+      }),
+    /** Asks the provider itself to do something on the account. */
+    doAtProvider: (path: string, params: Readonly<Record<string, string>>, method = "POST") =>
+      Effect.promise(async (): Promise<Json> => {
+        const response = await fetch(`${emulator.url}/v1${path}`, {
+          method,
+          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId },
+          ...(method === "POST" ? { body: new URLSearchParams(params) } : {})
+        })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
+        return Object(await response.json())
+      }),
+    /** Runs an effect while every call to the provider that it concerns goes wrong. */
+    during: <A, E, R>(fault: Fault, effect: Effect.Effect<A, E, R>) =>
+      emulator
+        .addFault({ account: accountId, times: 1_000, ...fault })
+        .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults)),
+    /** The actions on record for the organization, oldest first. */
+    audited: Effect.map(
+      sql<{ action: string; target: string }>`
+        SELECT action, target_id AS target FROM payments.audit_log
+        WHERE organization_id = ${id} AND environment = 'sandbox' ORDER BY id`,
+      (rows) => rows.map(({ action, target }) => `${action} ${target}`)
+    )
+  }
+}).pipe(Effect.orDie)
+
+/** A tenant of the tests. */
+export type Tenant = Effect.Effect.Success<typeof newTenant>
+
+/** A price of 15.00, of a product of its own. */
+export const priceOf = (tenant: Tenant, more: object = {}) =>
+  Effect.gen(function* () {
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
+    return { product, price }
+  })
+
+/** Pays on the provider's page of a session, as a payer does. */
+export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>
+  Effect.promise(async () => {
+    const body = new URLSearchParams({ action: "pay", ...fields })
+    const paid = await fetch(String(url), { method: "POST", body, redirect: "manual" })
+    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
+  })
+
+/** What a session or a link is remembered to sell. */
+export const soldItems = (tenant: Tenant, sourceId: string) =>
+  Effect.map(
+    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
+      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
+      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
+    ([row]) => row
+  )
+
+/** Says whether the platform controls an account, and so sees its bank accounts. */
+export const control = (accountId: string, controlled: boolean) =>
+  Effect.flatMap(TestService, ({ emulator }) =>
+    Effect.promise(async () => {
+      const response = await fetch(`${emulator.url}/_emulator/accounts/${accountId}`, {
+        method: "POST",
+        headers: { authorization: "Bearer sk_test_emulatorplatformkey" },
+        body: JSON.stringify({ controlled })
+      })
+      expect(response.status).toBe(200)
+    })
+  )

@@ -1,0 +1,339 @@
+import { expect } from "@effect/vitest"
+import { Console, Context, Effect } from "effect"
+import type { Services } from "../../../src/app/Service.ts"
+import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
+import { DailyCounts } from "../../../src/destinations/statistics/DailyCounts.ts"
+import { AuditRetention } from "../../../src/identity/audit/AuditRetention.ts"
+import { Invitations } from "../../../src/identity/invitations/Invitations.ts"
+import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
+import { SignIn } from "../../../src/identity/sign-in/SignIn.ts"
+import { FailedRefunds } from "../../../src/inbound/FailedRefunds.ts"
+import { Receipts } from "../../../src/inbound/Receipts.ts"
+import { SoldItemsRetention } from "../../../src/payments/checkout/SoldItemsRetention.ts"
+import { CheckoutPages } from "../../../src/payments/checkout-pages/CheckoutPages.ts"
+import { AccountConnection } from "../../../src/payments/connecting/AccountConnection.ts"
+import { Idempotency } from "../../../src/platform/kit/Idempotency.ts"
+import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
+import { batchSize } from "../../../src/platform/storage/Batches.ts"
+import { onService, TestService } from "../../harness/TestService.ts"
+
+interface Removed {
+  readonly table: string
+  /** The values of a row that is old, or not: `n` numbers it, `age` is its age. */
+  readonly values: Readonly<Record<string, string>>
+  /** The ages of rows that go, and of rows that stay. */
+  readonly old: string
+  readonly young: string
+  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown>
+}
+
+const tenant = { organization_id: "$1::uuid", environment: "'sandbox'" }
+const hash = "decode(lpad(to_hex(n), 64, '0'), 'hex')"
+const id = "lpad(to_hex(n), 32, '0')::uuid"
+
+const tables: ReadonlyArray<Removed> = [
+  {
+    table: "login_tokens",
+    values: { token_hash: hash, email: "n || '@example.com'", expires_at: "now() - age" },
+    old: "1 minute",
+    young: "-1 minute",
+    clean: (services) => Context.get(services, SignIn).clean
+  },
+  {
+    table: "sessions",
+    values: { id, token_hash: hash, person_id: id, expires_at: "now() - age" },
+    old: "1 minute",
+    young: "-1 minute",
+    clean: (services) => Context.get(services, Sessions).clean
+  },
+  {
+    table: "invitations",
+    values: {
+      organization_id: "$1::uuid",
+      id,
+      email: "n || '@example.com'",
+      role: "'viewer'",
+      environments: "'{sandbox}'",
+      token_hash: hash,
+      expires_at: "now() - age"
+    },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Invitations).clean
+  },
+  {
+    table: "idempotency_keys",
+    values: {
+      ...tenant,
+      key: "'key-' || n",
+      operation: "'x'",
+      request_hash: hash,
+      lease: id,
+      locked_until: "now()",
+      created_at: "now() - age"
+    },
+    old: "25 hours",
+    young: "23 hours",
+    clean: (services) => Context.get(services, Idempotency).clean
+  },
+  {
+    table: "rate_limits",
+    values: { bucket: "'b' || n", tokens: "1", allowed: "true", refilled_at: "now() - age" },
+    old: "61 minutes",
+    young: "59 minutes",
+    clean: (services) => Context.get(services, RateLimits).clean
+  },
+  {
+    table: "account_authorizations",
+    values: { ...tenant, session_id: id, state_hash: hash, created_at: "now() - age" },
+    old: "1 day",
+    young: "0",
+    clean: (services) => Context.get(services, AccountConnection).clean
+  },
+  {
+    table: "checkout_pages",
+    values: {
+      ...tenant,
+      id,
+      slug: "lpad(n::text, 16, '0')",
+      active: "false",
+      title: "'Page'",
+      items: "'[]'",
+      collect: "'{}'",
+      allow_promotion_codes: "false",
+      deleted_at: "now() - age"
+    },
+    old: "1000 days",
+    young: "1 minute",
+    clean: (services) => Context.get(services, CheckoutPages).clean
+  },
+  {
+    table: "sold_items",
+    values: {
+      ...tenant,
+      source_id: "'cs_test_' || n",
+      price_ids: "'{}'",
+      product_ids: "'{}'",
+      created_at: "now() - age"
+    },
+    old: "91 days",
+    young: "89 days",
+    clean: (services) => Context.get(services, SoldItemsRetention).clean
+  },
+  {
+    table: "recoveries",
+    values: {
+      ...tenant,
+      id,
+      endpoint_id: id,
+      since: "now()",
+      state: "'finished'",
+      total: "0",
+      reached_at: "now()",
+      reached_id: id,
+      finished_at: "now() - age"
+    },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
+    table: "event_replays",
+    values: {
+      ...tenant,
+      id,
+      endpoint_id: id,
+      since: "now()",
+      until: "now() + interval '1 hour'",
+      state: "'finished'",
+      reached: "''",
+      finished_at: "now() - age"
+    },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
+    table: "published_events",
+    values: { ...tenant, id: "'event-' || n", created_at: "now() - age" },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
+    table: "unconfirmed_claims",
+    values: { lease: "payments.id_at(now() - age - n * interval '1 millisecond')" },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
+    table: "audit_log",
+    values: {
+      organization_id: "$1::uuid",
+      id,
+      author_kind: "'operator'",
+      author_id: "'root'",
+      action: "'endpoint.created'",
+      target_type: "'endpoint'",
+      target_id: "n::text",
+      request_id: "'req'",
+      at: "now() - age"
+    },
+    old: "731 days",
+    young: "729 days",
+    clean: (services) => Context.get(services, AuditRetention).clean
+  },
+  {
+    table: "skipped_events",
+    values: {
+      ...tenant,
+      endpoint_id: id,
+      event_id: "'event-' || n",
+      event_key: "n::text",
+      type: "'payment.succeeded'",
+      provider_event_id: "'evt_' || n",
+      created_at: "now() - age"
+    },
+    old: "31 days",
+    young: "29 days",
+    clean: (services) => Context.get(services, Retention).clean
+  },
+  {
+    table: "failed_refunds",
+    values: {
+      ...tenant,
+      refund_id: "'re_' || n",
+      amount: "1",
+      currency: "'brl'",
+      status: "'failed'",
+      recorded_at: "now() - age"
+    },
+    old: "92 days",
+    young: "90 days",
+    clean: (services) => Context.get(services, FailedRefunds).clean
+  },
+  {
+    table: "refunded_in_part",
+    values: { ...tenant, charge_key: id, event_id: "n::text", refunded: "1", counted_at: "now() - age" },
+    old: "401 days",
+    young: "399 days",
+    clean: (services) => Context.get(services, DailyCounts).clean
+  },
+  {
+    table: "payment_counts",
+    values: {
+      ...tenant,
+      day: "(now() - age)::date",
+      pass: "0",
+      slot: "now() - n * interval '1 second'",
+      currency: "'brl'",
+      kind: "'succeeded'",
+      count: "1",
+      amount: "1"
+    },
+    old: "92 days",
+    young: "88 days",
+    clean: (services) => Context.get(services, DailyCounts).clean
+  },
+  {
+    table: "delivery_counts",
+    values: {
+      ...tenant,
+      day: "(now() - age)::date",
+      pass: "0",
+      slot: "now()",
+      endpoint_id: id,
+      delivered: "1",
+      failed: "0",
+      queued: "0"
+    },
+    old: "92 days",
+    young: "88 days",
+    clean: (services) => Context.get(services, DailyCounts).clean
+  },
+  {
+    table: "receipts_undated",
+    values: {
+      environment: "'sandbox'",
+      provider_event_id: "'evt_' || n",
+      type: "'payment_intent.succeeded'",
+      livemode: "false",
+      outcome: "'unlinked'",
+      provider_created_at: "now()",
+      received_at: "now() - age",
+      month: "'infinity'::date"
+    },
+    old: "1000 days",
+    young: "1 minute",
+    clean: (services) => Context.get(services, Receipts).clean
+  }
+]
+
+/** `OLD_ROWS=1000000` tries a million of each. */
+const oldRows = Number(process.env["OLD_ROWS"] ?? 3 * batchSize + 7)
+
+/** A statement's time is limited. */
+const insertedAtOnce = 50_000
+
+onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
+  for (const { clean, old, table, values, young } of tables) {
+    it.effect(
+      `removes old rows of ${table} in batches, however many there are, and no others`,
+      () =>
+        Effect.gen(function* () {
+          const { organization, services, sql } = yield* TestService
+          const insert = (age: string, from: number, until: number) =>
+            sql.withTransaction(
+              Effect.zipRight(
+                // Without what the rows refer to
+                sql`SET LOCAL session_replication_role = replica`,
+                sql.unsafe(
+                  `INSERT INTO payments.${table} (${Object.keys(values).join(", ")})
+                 SELECT ${Object.values(values).join(", ")}
+                 FROM generate_series(${from}, ${until}) AS n, (SELECT interval '${age}' AS age) AS a`,
+                  Object.values(values).some((value) => value.includes("$1")) ? [organization.id] : []
+                )
+              )
+            )
+          yield* sql.unsafe(`CREATE TABLE payments.removed_${table} (count int, millis float8)`)
+          yield* sql.unsafe(`
+          CREATE FUNCTION payments.note_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN INSERT INTO payments.removed_${table}
+            SELECT count(*), extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000 FROM gone; RETURN NULL; END $$`)
+          yield* sql.unsafe(`
+          CREATE TRIGGER note AFTER DELETE ON payments.${table} REFERENCING OLD TABLE AS gone
+          FOR EACH STATEMENT EXECUTE FUNCTION payments.note_${table}()`)
+          for (let from = 1; from <= oldRows; from += insertedAtOnce) {
+            yield* insert(old, from, Math.min(oldRows, from + insertedAtOnce - 1))
+          }
+          yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
+          const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
+          yield* clean(services)
+          const [after] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
+          expect((before?.count ?? 0) - (after?.count ?? 0)).toBe(oldRows)
+          const batches = yield* sql.unsafe<{ count: number; millis: number }>(
+            `SELECT count, millis FROM payments.removed_${table}`
+          )
+          if (oldRows >= 1_000_000) {
+            const longest = Math.max(...batches.map(({ millis }) => millis))
+            yield* Console.log(`${table}: ${batches.length} batches, the longest took ${Math.round(longest)} ms`)
+          }
+          expect(Math.max(...batches.map(({ count }) => count))).toBeLessThanOrEqual(batchSize)
+          expect(batches.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(oldRows)
+        }),
+      600_000
+    )
+  }
+
+  it.effect("keeps what payment links sell", () =>
+    Effect.gen(function* () {
+      const { organization, services, sql } = yield* TestService
+      yield* sql`
+        INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids, created_at)
+        VALUES (${organization.id}, 'sandbox', 'plink_old', '{}', '{}', now() - interval '1000 days')`
+      yield* Context.get(services, SoldItemsRetention).clean
+      expect(yield* sql`SELECT source_id FROM payments.sold_items WHERE source_id = ${"plink_old"}`).toHaveLength(1)
+    })
+  )
+})

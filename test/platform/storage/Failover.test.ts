@@ -1,0 +1,118 @@
+import { createServer } from "node:net"
+import { SqlClient } from "@effect/sql"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { databaseLayer } from "../../../src/platform/storage/Database.ts"
+import { allDelivered, expectNothingLost } from "../../faults/History.ts"
+import { makeProvider } from "../../faults/Provider.ts"
+import { Randomness } from "../../faults/Randomness.ts"
+import { makeReceiver } from "../../faults/Receiver.ts"
+import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
+import { eventuallyDone, timed } from "../../faults/Waiting.ts"
+import { listening } from "../../harness/Listening.ts"
+import { createTestDatabase } from "../../harness/TestDatabase.ts"
+import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
+import { serviceOn } from "./ReplicatedBed.ts"
+
+const isServed = (list: Effect.Effect<{ readonly status: number }>) => Effect.map(list, ({ status }) => status === 200)
+
+describe("when its primary is killed and the replica promoted, the service", () => {
+  it.scopedLive(
+    "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
+        const service = yield* serviceOn(servers)
+        const random = new Randomness()
+        const receiver = yield* makeReceiver(random, 5)
+        const endpointId = yield* service.subscribe(receiver.url("orders"))
+        const provider = makeProvider(service, random)
+
+        const lasted = yield* provider.loading(
+          30,
+          Effect.gen(function* () {
+            yield* provider.more(20)
+            yield* servers.primary.crash
+            yield* servers.promote
+            const lasted = yield* timed(eventuallyDone("the new primary", isServed(service.get("/endpoints"))))
+            yield* provider.more(20)
+            return lasted
+          })
+        )
+        // Milliseconds; a statement to a server that says nothing is given up after 10 seconds
+        expect(lasted).toBeLessThan(9000)
+        yield* allDelivered(servers)
+        yield* expectNothingLost(servers, provider, receiver, [endpointId])
+        const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
+        yield* eventuallyDone(
+          "the listener",
+          Effect.map(servers.query<{ done: boolean }>(listens), ([row]) => row?.done === true)
+        )
+        expect(service.log.filter(({ level }) => level === "ERROR")).toEqual([])
+      }),
+    400_000
+  )
+})
+
+const pidOf = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`, ([row]) => row?.pid)
+
+/** A host that takes every connection and says nothing. */
+const silentHost = Effect.suspend(() => listening(createServer()))
+
+describe("a pool of connections", () => {
+  const connect = (url: string, poolSize = 1) =>
+    Effect.map(Layer.build(databaseLayer({ url: Redacted.make(url), poolSize })), Context.get(SqlClient.SqlClient))
+
+  it.scopedLive("does not wait for hosts that say nothing or are not there", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createTestDatabase()
+      const port = yield* silentHost
+      const { host } = new URL(Redacted.value(url))
+      const several = Redacted.value(url).replace(host, `127.0.0.1:${port},127.0.0.1:1,${host}`)
+      const lasted = yield* timed(Effect.flatMap(connect(several), pidOf))
+      expect(lasted).toBeLessThan(1500)
+    })
+  )
+
+  it.scopedLive(
+    "does not use a connection again whose server has become read-only, and says why it finds no other",
+    () =>
+      Effect.gen(function* () {
+        const { name, url } = yield* createTestDatabase()
+        const sql = yield* connect(Redacted.value(url))
+        const first = yield* pidOf(sql)
+        expect(yield* pidOf(sql)).toBe(first)
+        yield* sql`CREATE TABLE written (at int)`
+
+        // Refused by the session alone, as behind a proxy that has moved on
+        yield* sql
+          .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
+          .pipe(Effect.flip)
+        const second = yield* pidOf(sql)
+        expect(second).not.toBe(first)
+
+        // Said by the server itself
+        yield* sql`SET default_transaction_read_only = on`
+        const third = yield* pidOf(sql)
+        expect(third).not.toBe(second)
+
+        // All sessions that begin from now on
+        const alter = (value: string) =>
+          sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
+        yield* alter("on")
+        yield* sql`SET default_transaction_read_only = on`
+        const refused = yield* Effect.flip(pidOf(sql))
+        expect(String(refused.cause)).toContain("the server only allows reading")
+        const start = yield* Effect.flip(connect(Redacted.value(url)))
+        expect(start.message).toContain("the server only allows reading")
+        // Who says so takes what is there
+        const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
+        expect(yield* pidOf(reader)).toBeGreaterThan(0)
+        yield* reader`SET default_transaction_read_only = off`
+        yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+        yield* sql`INSERT INTO written VALUES (2)`
+        expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
+      })
+  )
+})

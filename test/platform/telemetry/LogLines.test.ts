@@ -1,0 +1,185 @@
+import { mkdtemp, open, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel, Tracer } from "effect"
+import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
+import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
+import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
+import { makeLogWriter } from "../../../src/platform/telemetry/LogWriter.ts"
+
+const line: LogLine = {
+  level: "INFO",
+  message: "GET /a 200",
+  time: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+  span: { traceId: "a".repeat(32), spanId: "b".repeat(16), sampled: true },
+  attributes: { "request.id": "req_1", "http.route": "/a", duration_ms: 1.5, "error.type": undefined }
+}
+
+/** What a logger makes of messages. */
+const linesOf = (effect: Effect.Effect<unknown>) =>
+  Effect.gen(function* () {
+    const lines: Array<LogLine> = []
+    yield* effect.pipe(
+      Effect.provide(
+        Layer.merge(
+          Logger.replace(
+            Logger.defaultLogger,
+            lineLogger((line) => lines.push(line))
+          ),
+          Logger.minimumLogLevel(LogLevel.All)
+        )
+      )
+    )
+    return lines
+  })
+
+const temporaryFile = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const directory = await mkdtemp(join(tmpdir(), "connected-payments-log-"))
+    return { directory, file: join(directory, "log"), handle: await open(join(directory, "log"), "w") }
+  }),
+  ({ directory, handle }) =>
+    Effect.promise(async () => {
+      await handle.close()
+      await rm(directory, { recursive: true, force: true })
+    })
+)
+
+describe("a log line", () => {
+  it("is one JSON object with time, level, message, the ids of its trace and its attributes", () => {
+    expect(JSON.parse(jsonLine(line))).toEqual({
+      time: "2026-01-02T03:04:05.678Z",
+      level: "INFO",
+      message: "GET /a 200",
+      trace_id: "a".repeat(32),
+      span_id: "b".repeat(16),
+      "request.id": "req_1",
+      "http.route": "/a",
+      duration_ms: 1.5
+    })
+  })
+
+  it("without a span or attributes is whole too", () => {
+    expect(JSON.parse(jsonLine({ ...line, span: null, attributes: { absent: undefined } }))).toEqual({
+      time: "2026-01-02T03:04:05.678Z",
+      level: "INFO",
+      message: "GET /a 200"
+    })
+  })
+
+  it("is one line, whatever its message and attributes hold", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.string(), FastCheck.string(), (message, value) => {
+        const written = jsonLine({ ...line, message, attributes: { value } })
+        expect(written).not.toMatch(/[\r\n]/)
+        expect(JSON.parse(written)).toMatchObject({ message, value })
+      })
+    )
+  })
+
+  it("is plain text for a person", () => {
+    expect(prettyLine(false)(line)).toBe("03:04:05.678 INFO  GET /a 200 request.id=req_1 duration_ms=1.5")
+    expect(prettyLine(true)(line)).toContain("\u001b[32mINFO \u001b[0m")
+  })
+
+  it.effect("is made of each message, with its request, its cause and what was handed over with it", () =>
+    Effect.gen(function* () {
+      const circular: Record<string, unknown> = { name: "circle" }
+      circular["self"] = circular
+      const [plain, failed, odd] = yield* linesOf(
+        Effect.logInfo("hello").pipe(
+          Effect.zipRight(Effect.logError("it failed", Cause.fail(new Error("the reason")))),
+          Effect.zipRight(Effect.logWarning("odd", circular)),
+          Effect.annotateLogs({ requestId: "req_1", endpointId: "e1" }),
+          Effect.withParentSpan(Tracer.externalSpan({ traceId: "c".repeat(32), spanId: "d".repeat(16), sampled: true }))
+        )
+      )
+      expect(plain).toMatchObject({
+        level: "INFO",
+        message: "hello",
+        span: { traceId: "c".repeat(32) },
+        attributes: { "request.id": "req_1", endpointId: "e1" }
+      })
+      expect(failed).toMatchObject({ level: "ERROR", attributes: { cause: expect.stringContaining("the reason") } })
+      expect(odd).toMatchObject({ level: "WARN", attributes: { detail: { name: "circle" } } })
+    })
+  )
+})
+
+describe("the log's settings", () => {
+  const linesWith = (settings: ReadonlyArray<readonly [string, string]>) =>
+    LogLines.pipe(
+      Effect.provide(loggingLayer),
+      Effect.withConfigProvider(ConfigProvider.fromMap(new Map(settings))),
+      Effect.exit
+    )
+
+  it.live("decide which lines are made at all", () =>
+    Effect.gen(function* () {
+      const usual = yield* Effect.flatten(linesWith([]))
+      expect([usual?.requests, usual?.writes("INFO"), usual?.writes("DEBUG")]).toEqual([true, true, false])
+      const quiet = yield* Effect.flatten(
+        linesWith([
+          ["LOG_LEVEL", "ERROR"],
+          ["LOG_REQUESTS", "false"]
+        ])
+      )
+      expect([quiet?.requests, quiet?.writes("WARN"), quiet?.writes("ERROR")]).toEqual([false, false, true])
+      const none = yield* Effect.flatten(linesWith([["LOG_LEVEL", "off"]]))
+      expect(none?.writes("FATAL")).toBe(false)
+    })
+  )
+
+  for (const [name, value] of [
+    ["LOG_LEVEL", "loud"],
+    ["LOG_REQUESTS", "sometimes"]
+  ] as const) {
+    it.live(`refuse ${name}=${value} by its name`, () =>
+      Effect.gen(function* () {
+        const exit = yield* linesWith([[name, value]])
+        expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain(name)
+      })
+    )
+  }
+})
+
+describe("the log's writer", () => {
+  it.scopedLive("writes all lines in their order, what it holds at its end included", () =>
+    Effect.gen(function* () {
+      const { file, handle } = yield* temporaryFile
+      yield* Effect.gen(function* () {
+        const writer = yield* makeLogWriter(handle.fd, () => "dropped")
+        for (let n = 0; n < 1000; n++) writer.write(`${n}`)
+        yield* Effect.sleep("30 millis")
+        for (let n = 1000; n < 2000; n++) writer.write(`${n}`)
+      }).pipe(Effect.scoped)
+      const written = yield* Effect.promise(() => readFile(file, "utf8"))
+      expect(written.trimEnd().split("\n")).toEqual(Array.from({ length: 2000 }, (_, n) => `${n}`))
+    })
+  )
+
+  it.scopedLive("holds no more than 8 MiB for a slow reader: it drops lines and says how many", () =>
+    Effect.gen(function* () {
+      const { file, handle } = yield* temporaryFile
+      yield* Effect.gen(function* () {
+        const writer = yield* makeLogWriter(handle.fd, (dropped) => `dropped ${dropped}`)
+        const long = "x".repeat(1024 * 1024)
+        for (let n = 0; n < 12; n++) writer.write(long)
+      }).pipe(Effect.scoped)
+      const lines = (yield* Effect.promise(() => readFile(file, "utf8"))).trimEnd().split("\n")
+      expect(lines.filter((line) => line.startsWith("x")).length).toBe(8)
+      expect(lines.at(-1)).toBe("dropped 4")
+    })
+  )
+
+  it.scopedLive("goes on where its file is gone", () =>
+    Effect.gen(function* () {
+      const { handle } = yield* temporaryFile
+      const writer = yield* makeLogWriter(handle.fd + 500, () => "dropped")
+      writer.write("a line")
+      yield* Effect.sleep("30 millis")
+      writer.write("another")
+    })
+  )
+})

@@ -1,0 +1,669 @@
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option } from "effect"
+import { Accounts } from "../../../src/payments/Accounts.ts"
+import { documentedErrors } from "../../../src/platform/errors/Errors.ts"
+import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
+import { operations } from "../../../src/surface/contract/Api.ts"
+import type { Operation } from "../../../src/surface/contract/Operations.ts"
+import { type Example, exampleIdempotencyKey } from "../../../src/surface/docs/OpenApiDocument.ts"
+import { type Consumer, makeConsumer } from "../../harness/Consumer.ts"
+import { eventually } from "../../harness/Eventually.ts"
+import { TestMailbox } from "../../harness/Mailbox.ts"
+import { cookieOf, tokenIn } from "../../harness/SignIn.ts"
+import { type Answer, type RequestOptions, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { signature, thinNotification } from "../../inbound/Notifications.ts"
+import { control } from "../../payments/ConnectedTenant.ts"
+import { png } from "../../payments/images/Pictures.ts"
+
+/**
+ * A shop's first day: every operation of the API is called once with success, in an order in which a shop could, and
+ * most errors come up once. What is sent and answered becomes the examples of the OpenAPI document.
+ */
+
+/** What the run sent and was answered. */
+export interface Recording {
+  /** In the order of the calls. */
+  readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
+  /** Answers of refused requests by the error's tag. */
+  readonly refusals: Readonly<Record<string, unknown>>
+  /** Texts of this run, and what they are in the examples. */
+  readonly replaced: ReadonlyMap<string, string>
+}
+
+type Parameter = string | number | boolean | ReadonlyArray<string>
+
+/** A call's path and query parameters, what it sends beside a body, and what it must answer. */
+interface Call extends RequestOptions {
+  readonly parameters?: Readonly<Record<string, Parameter>>
+  /** A form's fields, in place of a body. */
+  readonly form?: Readonly<Record<string, string>>
+  /** Default: any 2xx. */
+  readonly status?: number
+}
+
+const operationNamed = (key: string): Operation => {
+  const found = operations.find(({ group, name }) => `${group}.${name}` === key)
+  if (found === undefined) throw new Error(`There is no operation ${key}`)
+  return found
+}
+
+const urlOf = (path: string, parameters: Readonly<Record<string, Parameter>>): string => {
+  const inPath = new Set([...path.matchAll(/:(\w+)/g)].map(([, name]) => name))
+  const query = Object.entries(parameters).filter(([name]) => !inPath.has(name))
+  const search = new URLSearchParams(
+    query.flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, String(one)]))
+  )
+  const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(parameters[name])))
+  return query.length === 0 ? filled : `${filled}?${search}`
+}
+
+const isPage = (answer: Answer) => /^(?:text\/html|image\/)/.test(answer.headers.get("content-type") ?? "")
+
+const answerOf = (answer: Answer): unknown =>
+  answer.headers.get("content-type")?.startsWith("text/event-stream") === true ? answer.text : answer.json
+
+/** A caller who keeps what is sent and answered. */
+const makeRecorder = (service: TestService["Type"]) => {
+  const exchanges: Array<Recording["exchanges"][number]> = []
+  const refusals: Record<string, unknown> = {}
+  const replaced = new Map<string, string>()
+  const send = (operation: Operation, { form, parameters = {}, ...options }: Call) =>
+    service.request(operation.method, urlOf(operation.path, parameters), {
+      ...options,
+      ...(form === undefined ? {} : { raw: new URLSearchParams(form).toString() }),
+      headers: {
+        ...(Option.isSome(operation.endpoint.headersSchema)
+          ? { "idempotency-key": exampleIdempotencyKey(operation.group, operation.name) }
+          : {}),
+        ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
+        ...options.headers
+      }
+    })
+
+  /** Calls an operation with success, and keeps the exchange. */
+  const call = (key: string, options: Call = {}): Effect.Effect<Answer> =>
+    Effect.map(send(operationNamed(key), options), (answer) => {
+      const { group, name } = operationNamed(key)
+      const { body, form, parameters, raw, status } = options
+      if (status === undefined) expect(Math.floor(answer.status / 100), `${key} ${answer.text}`).toBe(2)
+      else expect(answer.status, `${key} ${answer.text}`).toBe(status)
+      const request = body ?? form ?? (typeof raw === "string" ? JSON.parse(raw) : undefined)
+      exchanges.push({
+        group,
+        name,
+        example: {
+          ...(parameters === undefined ? {} : { parameters }),
+          ...(request === undefined ? {} : { request }),
+          ...(answer.text === "" || isPage(answer) ? {} : { answer: answerOf(answer) })
+        }
+      })
+      return answer
+    })
+
+  /** A request that is refused, kept under the tag of the error. */
+  const refused = (tag: string, key: string, options: Call = {}): Effect.Effect<void> =>
+    Effect.map(send(operationNamed(key), options), (answer) => {
+      const known = documentedErrors.find((errorClass) => errorClass.tag === tag)?.documentation
+      expect([answer.status, tag], answer.text).toEqual([known?.status, tag])
+      expect(String(answer.json["code"])).toMatch(new RegExp(`^${known?.code.replace(/<.*>/, ".+")}$`))
+      refusals[tag] = answer.json
+    })
+  return { call, exchanges, refusals, refused, replaced, send }
+}
+
+type Recorder = ReturnType<typeof makeRecorder>
+
+/** Of the form of the service's secrets, and plainly none. */
+export const exampleSecret = "example-".repeat(6).slice(0, 43)
+
+/** In place of the emulator's address. */
+const exampleProviderUrl = "https://checkout.example"
+
+const textIn = (answer: Answer, ...path: ReadonlyArray<string>): string => {
+  let value: unknown = answer.json
+  for (const key of path) value = Object(value)[key]
+  if (typeof value !== "string") throw new Error(`No ${path.join(".")} in ${answer.text}`)
+  return value
+}
+
+/** What a signed-in person's browser sends along. */
+const byCookie = (cookie: string) => ({ headers: { cookie, origin: testPublicUrl } })
+
+const signInAs = (recorder: Recorder, email: string, nth: number) =>
+  Effect.gen(function* () {
+    const mailbox = yield* TestMailbox
+    yield* recorder.call("signIn.requestLink", { body: { email }, status: 202 })
+    const token = tokenIn(yield* mailbox.mailTo(email, nth))
+    recorder.replaced.set(token, exampleSecret)
+    yield* recorder.call("signIn.preview", { body: { token } })
+    return byCookie(cookieOf(yield* recorder.call("signIn.redeem", { body: { token } })))
+  })
+
+const owner = "ana@shop.example"
+const colleague = "ben@shop.example"
+
+/** An owner looks at both ways to connect an account, takes the one by onboarding, and disconnects it again. */
+const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, organizationId: OrganizationId) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const { call, refused, replaced } = recorder
+    const body = { environment: "sandbox" }
+    for (const path of ["/oauth", "/setup"]) {
+      // After the emulator's own address, which is replaced first
+      replaced.set(`${exampleProviderUrl}${path}`, `https://connect.stripe.com${path}`)
+    }
+    const visit = (url: string, form?: Readonly<Record<string, string>>) =>
+      Effect.promise(async () => {
+        const sent = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }
+        return (await fetch(url, { redirect: "manual", ...sent })).headers.get("location") ?? ""
+      })
+
+    const consent = textIn(yield* call("accountConnection.startOauth", { ...ana, body }), "url")
+    replaced.set(new URL(consent).searchParams.get("state") ?? "", exampleSecret)
+    const declined = new URL(yield* visit(consent, { action: "decline", account: "new" }))
+    yield* call("accountPages.authorized", { ...ana, parameters: Object.fromEntries(declined.searchParams) })
+
+    const link = textIn(yield* call("accountConnection.startOnboarding", { ...ana, body }), "url")
+    replaced.set(link.split("/").at(-1) ?? "", exampleSecret.slice(0, 24))
+    yield* visit(yield* visit(link), { action: "finish", name: "Bakery" })
+    yield* call("accountPages.returned", { parameters: body })
+    yield* call("accountPages.refresh", { parameters: body })
+    // The notification of it comes to nobody's examples
+    yield* eventually(
+      "the receipt of the account's news",
+      Effect.map(
+        sql`SELECT 1 FROM payments.receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
+        (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
+      )
+    )
+    const accountId = textIn(yield* call("accountConnection.get", ana), "accountId")
+    yield* refused("AccountAlreadyConnected", "accountConnection.startOauth", { ...ana, body })
+    yield* call("accountConnection.disconnect", { ...ana, parameters: { accountId } })
+  })
+
+/** A person signs in, and sets up an organization with people, return pages, an account and a key. */
+const setUp = (recorder: Recorder) =>
+  Effect.gen(function* () {
+    const { emulator, makeKey, services, sql } = yield* TestService
+    const mailbox = yield* TestMailbox
+    const { call, refused, replaced } = recorder
+    yield* call("signIn.page")
+    yield* call("invitation.page")
+    const ana = yield* signInAs(recorder, owner, 1)
+    const created = yield* call("organizations.create", { ...ana, body: { name: "Bakery" }, status: 201 })
+    const organizationId = OrganizationId.make(textIn(created, "id"))
+    yield* refused("OrganizationAlreadyExists", "organizations.create", { ...ana, body: { name: "Another" } })
+    yield* call("organizations.rename", { ...ana, parameters: { organizationId }, body: { name: "Corner bakery" } })
+    yield* refused("SessionInvalid", "session.get", byCookie("__Host-svc_session=unknown"))
+    yield* refused("OriginNotTrusted", "session.endAll", { headers: { cookie: ana.headers.cookie } })
+    yield* call("session.selectWorkspace", { ...ana, body: { environment: "sandbox" } })
+    yield* call("session.get", ana)
+    yield* call("session.list", ana)
+
+    const invite = { email: colleague, role: "developer", environments: ["sandbox"] }
+    yield* call("invitations.create", { ...ana, body: invite, status: 201 })
+    const token = tokenIn(yield* mailbox.mailTo(colleague))
+    replaced.set(token, exampleSecret)
+    yield* call("invitations.list", ana)
+    yield* call("invitation.preview", { body: { token } })
+    const accepted = yield* call("invitation.accept", { body: { token } })
+    const ben = byCookie(cookieOf(accepted))
+    const personId = textIn(accepted, "person", "id")
+    yield* call("members.list", ana)
+    yield* refused("WorkspaceAccessRequired", "session.selectWorkspace", {
+      ...ben,
+      body: { environment: "production" }
+    })
+    yield* call("members.update", {
+      ...ana,
+      parameters: { personId },
+      body: { environments: ["sandbox", "production"] }
+    })
+    const other = yield* recorder.send(operationNamed("invitations.create"), {
+      ...ana,
+      body: { email: "cleo@shop.example", role: "viewer" }
+    })
+    yield* call("invitations.revoke", { ...ana, parameters: { id: textIn(other, "id") } })
+
+    const url = "https://shop.example"
+    const pages = { successUrl: `${url}/thanks?session_id={CHECKOUT_SESSION_ID}`, cancelUrl: `${url}/cart` }
+    yield* call("returnUrls.set", { ...ana, body: pages })
+    yield* call("returnUrls.get", ana)
+    yield* connectAnAccount(recorder, ana, organizationId)
+
+    const grants = ["*", "webhook-endpoints:*", "audit-log:read", "customers:read"]
+    const shopsKey = yield* call("apiKeys.create", { ...ana, body: { name: "Shop", permissions: grants }, status: 201 })
+    const key = textIn(shopsKey, "key")
+    replaced.set(key, `pk_test_${exampleSecret}`)
+    yield* call("apiKeys.list", ana)
+    const old = yield* recorder.send(operationNamed("apiKeys.create"), {
+      ...ana,
+      headers: { ...ana.headers, "idempotency-key": "another-key" },
+      body: { name: "Old", permissions: ["*"] }
+    })
+    yield* call("apiKeys.revoke", { ...ana, parameters: { id: textIn(old, "id") } })
+    yield* call("currentKey.get", { key })
+
+    const accountId = yield* emulator.ensureAccount()
+    yield* Context.get(services, Accounts).link({ organizationId, environment: "sandbox" }, accountId)
+    yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
+    const star = yield* makeKey(organizationId, ["*"])
+    const reader = yield* makeKey(organizationId, ["products:read"])
+    const live = yield* makeKey(organizationId, ["*", "webhook-endpoints:*"], { mode: "live" })
+    return { accountId, ana, ben, key, live, organizationId, personId, reader, star }
+  })
+
+type Shop = Effect.Effect.Success<ReturnType<typeof setUp>>
+
+/** What sells: products, prices, sessions, codes, links and pages. */
+const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
+  Effect.gen(function* () {
+    const { baseUrl } = yield* TestService
+    const { call } = recorder
+    const at = (parameters: Readonly<Record<string, Parameter>> = {}) => ({
+      key,
+      parameters: { organizationId, ...parameters }
+    })
+    const image = yield* call("productImages.upload", { ...at(), raw: png(), headers: { "content-type": "image/png" } })
+    const file = textIn(image, "url").split("/").at(-1) ?? ""
+    yield* call("publicImages.get", { parameters: { file } })
+    const product = yield* call("products.create", {
+      ...at(),
+      body: {
+        name: "Coffee beans, 1 kg",
+        description: "Roasted every Monday",
+        default_price_data: { currency: "brl", unit_amount: 1500 }
+      }
+    })
+    const productId = textIn(product, "id")
+    yield* call("products.get", at({ id: productId }))
+    yield* call("products.update", { ...at({ id: productId }), body: { name: "Coffee beans, 500 g" } })
+    yield* call("products.list", at({ limit: 1 }))
+    const price = yield* call("prices.create", {
+      ...at(),
+      body: { currency: "brl", unit_amount: 1500, product_data: { name: "Ground coffee, 500 g" } }
+    })
+    const priceId = textIn(price, "id")
+    yield* call("prices.get", at({ id: priceId }))
+    yield* call("prices.update", { ...at({ id: priceId }), body: { nickname: "Ground", lookup_key: "ground-500g" } })
+    yield* call("prices.list", at({ lookup_keys: ["ground-500g"] }))
+    const session = yield* call("checkoutSessions.create", {
+      ...at(),
+      body: { mode: "payment", line_items: [{ price: priceId, quantity: 2 }], client_reference_id: "order-4711" }
+    })
+    const sessionId = textIn(session, "id")
+    yield* call("checkoutSessions.lineItems", at({ id: sessionId }))
+    const left = yield* recorder.send(operationNamed("checkoutSessions.create"), {
+      ...at(),
+      headers: { "idempotency-key": "one-that-is-left" },
+      body: { mode: "payment", line_items: [{ price: priceId, quantity: 1 }] }
+    })
+    yield* call("checkoutSessions.expire", at({ id: textIn(left, "id") }))
+
+    const code = yield* call("promotionCodes.create", {
+      ...at(),
+      body: { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once", max_redemptions: 100 }
+    })
+    const codeId = textIn(code, "id")
+    recorder.replaced.set(textIn(code, "coupon", "id"), "svc_0123456789abcdef0123456789abcdef")
+    yield* call("promotionCodes.get", at({ id: codeId }))
+    yield* call("promotionCodes.list", at({ active: "true" }))
+    const campaign = { active: false, metadata: { campaign: "summer" } }
+    yield* call("promotionCodes.update", { ...at({ id: codeId }), body: campaign })
+    const link = yield* call("paymentLinks.create", {
+      ...at(),
+      body: {
+        line_items: [{ price: priceId, quantity: 1 }],
+        restrictions: { completed_sessions: { limit: 100 } }
+      }
+    })
+    const linkId = textIn(link, "id")
+    yield* call("paymentLinks.get", at({ id: linkId }))
+    yield* call("paymentLinks.lineItems", at({ id: linkId }))
+    yield* call("paymentLinks.list", at({ limit: 1 }))
+    yield* call("paymentLinks.update", { ...at({ id: linkId }), body: campaign })
+
+    const page = yield* call("checkoutPages.create", {
+      ...at(),
+      body: {
+        title: "Coffee beans",
+        text: "Roasted every Monday.",
+        items: [{ price: priceId, quantity: 1, adjustableQuantity: { minimum: 1, maximum: 5 } }],
+        collect: { phoneNumber: true },
+        allowPromotionCodes: true,
+        successText: "Thank you! Your beans leave on Monday."
+      }
+    })
+    const [pageId, slug] = [textIn(page, "id"), textIn(page, "slug")]
+    recorder.replaced.set(slug, "k3v7qz2mxw5hbn4tcyra")
+    const shown = yield* call("payPages.page", { parameters: { slug } })
+    const hidden = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(shown.text)?.[1] ?? ""
+    const version = hidden("version")
+    recorder.replaced.set(version, "11ac111f56ed8ef4c863315644f14814")
+    yield* call("payPages.goOn", {
+      parameters: { slug },
+      form: { attempt: hidden("attempt"), version, q0: "2" },
+      status: 303
+    })
+    yield* call("payPages.thanks", { parameters: { slug } })
+    yield* call("checkoutPages.get", at({ id: pageId }))
+    yield* call("checkoutPages.list", at({ limit: 1 }))
+    yield* call("checkoutPages.update", { ...at({ id: pageId }), body: { active: false } })
+    yield* call("checkoutPages.delete", at({ id: pageId }))
+    recorder.replaced.set(baseUrl, testPublicUrl)
+    return { at, session, sessionId }
+  })
+
+type Sale = Effect.Effect.Success<ReturnType<typeof sell>>
+
+/** Pays the session, and waits until the event of it was delivered. */
+const pay = (recorder: Recorder, { at, session, sessionId }: Sale, endpointId: string) =>
+  Effect.gen(function* () {
+    const page = textIn(session, "url")
+    yield* Effect.promise(() =>
+      fetch(page, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
+    )
+    const list = operationNamed("deliveries.list")
+    yield* untilEnded(recorder, at({ id: endpointId, limit: 1 }), list)
+    const paid = yield* recorder.call("checkoutSessions.get", at({ id: sessionId }))
+    yield* recorder.call("checkoutSessions.list", at({ limit: 1 }))
+    return textIn(paid, "payment_intent")
+  })
+
+/** Waits until the newest of a list has ended; answers it. */
+const untilEnded = (recorder: Recorder, call: Call, operation: Operation) =>
+  eventually(
+    `the end of the newest of ${operation.path}`,
+    Effect.map(recorder.send(operation, call), ({ json }) => {
+      const [newest] = Array.from(Object(json["data"]))
+      return Option.filter(Option.fromNullable(newest), (one) => Object(one).finishedAt !== null)
+    })
+  )
+
+/** Destinations and what is delivered to them, events, re-sends and replays. */
+const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
+  Effect.gen(function* () {
+    const { call, refused } = recorder
+    const { at } = sale
+    const endpoint = {
+      name: "Shop",
+      url: consumer.url,
+      events: ["payment.succeeded", "payment.refunded"],
+      filters: { currencies: ["brl"] }
+    }
+    const created = yield* call("endpoints.create", { ...at(), body: endpoint })
+    const id = textIn(created, "id")
+    yield* call("endpoints.list", at())
+    yield* call("endpoints.get", at({ id }))
+    const filters = { currencies: ["brl"], amountMin: 500 }
+    yield* call("endpoints.update", { ...at({ id }), body: { filters } })
+    const paymentIntentId = yield* pay(recorder, sale, id)
+    const listed = yield* call("deliveries.list", at({ id, limit: 1 }))
+    const [delivery] = Array.from(Object(listed.json["data"]))
+    yield* call("deliveries.listAll", at({ endpoint_id: id, state: "delivered", limit: 1 }))
+    yield* call("deliveries.get", at({ id: Object(delivery).id }))
+    yield* refused("DeliveryNotFailed", "deliveries.retry", at({ id: Object(delivery).id }))
+    yield* call("events.list", at({ type: "payment.succeeded", payment_id: paymentIntentId }))
+    yield* call("events.get", at({ id: Object(delivery).eventId }))
+
+    // The consumer breaks, is repaired, and gets what it missed
+    consumer.answer(400)
+    const refund = yield* call("refunds.create", {
+      ...at(),
+      body: { payment_intent: paymentIntentId, amount: 1500, reason: "requested_by_customer" }
+    })
+    const list = operationNamed("deliveries.list")
+    const untilFailed = eventually(
+      "the failed delivery",
+      Effect.map(recorder.send(list, at({ id, state: "failed" })), ({ json }) =>
+        Option.fromNullable(Array.from(Object(json["data"]))[0])
+      )
+    )
+    const failed = Object(yield* untilFailed)
+    yield* call("deliveries.retry", at({ id: failed.id }))
+    yield* untilEnded(recorder, at({ id, limit: 1 }), list)
+    consumer.answer(204)
+    const since = new Date(Date.now() - 3_600_000).toISOString()
+    const recovery = yield* call("recoveries.start", { ...at({ id }), body: { since }, status: 202 })
+    yield* untilEnded(recorder, at({ id, limit: 1 }), operationNamed("recoveries.list"))
+    yield* call("recoveries.list", at({ id, limit: 1 }))
+    yield* call("recoveries.get", at({ id, recoveryId: textIn(recovery, "id") }))
+    yield* untilEnded(recorder, at({ id, limit: 1 }), list)
+    const range = { since, types: ["payment.succeeded"] }
+    const replay = yield* call("eventReplays.start", { ...at({ id }), body: range, status: 202 })
+    const replayId = textIn(replay, "id")
+    yield* untilEnded(recorder, at({ id, limit: 1 }), operationNamed("eventReplays.list"))
+    yield* call("eventReplays.list", at({ id, limit: 1 }))
+    yield* call("eventReplays.get", at({ id, replayId }))
+    yield* call("eventReplays.cancel", at({ id, replayId }))
+    yield* call("endpoints.rotateSecret", at({ id }))
+    yield* call("endpoints.test", { ...at({ id }), body: { type: "payment.succeeded" } })
+    const test = (key: string, type: string) => ({ ...at({ id }), headers: { "idempotency-key": key }, body: { type } })
+    yield* refused("EventTypeNotSubscribed", "endpoints.test", test("another-test", "payout.paid"))
+
+    // What comes while it is paused is skipped
+    const pause = { ...at({ id }), headers: { "idempotency-key": "pause-shop" }, body: { active: false } }
+    yield* recorder.send(operationNamed("endpoints.update"), pause)
+    yield* refused("EndpointPaused", "endpoints.test", test("test-of-paused", "payment.succeeded"))
+    yield* call("eventTriggers.create", { ...at(), body: { type: "payment.succeeded" } })
+    yield* eventually(
+      "the skipped event",
+      Effect.map(recorder.send(operationNamed("endpoints.skipped"), at({ id })), ({ json }) =>
+        Option.fromNullable(Array.from(Object(json["data"]))[0])
+      )
+    )
+    yield* call("endpoints.skipped", at({ id }))
+    const after = String((Date.now() - 60_000) * 1000)
+    yield* call("eventStream.open", at({ types: "payment.refunded", after, follow: "false" }))
+    yield* call("endpoints.delete", at({ id }))
+    const late = { ...at({ id }), headers: { "idempotency-key": "recover-deleted" }, body: { since } }
+    yield* refused("EndpointDeleted", "recoveries.start", late)
+    yield* call("audit.list", at({ limit: 2 }))
+    return { paymentIntentId, refundId: textIn(refund, "id") }
+  })
+
+/** Reads what was paid, and what followed from it. */
+const report = (
+  recorder: Recorder,
+  { accountId: account }: Shop,
+  { at }: Sale,
+  paid: { readonly paymentIntentId: string; readonly refundId: string }
+) =>
+  Effect.gen(function* () {
+    const { emulator } = yield* TestService
+    const { call, send } = recorder
+    const intent = yield* call("paymentIntents.get", at({ id: paid.paymentIntentId }))
+    const charge = yield* call("charges.get", at({ id: textIn(intent, "latest_charge") }))
+    yield* call("paymentIntents.list", at({ limit: 1 }))
+    yield* call("charges.list", at({ limit: 1, created_gte: Math.floor(Date.now() / 1000) - 86_400 }))
+    yield* call("refunds.get", at({ id: paid.refundId }))
+    yield* call("refunds.list", at({ charge: textIn(charge, "id") }))
+    const { object: disputeId } = yield* emulator.trigger({ type: "charge.dispute.created", account })
+    yield* call("disputes.get", at({ id: disputeId }))
+    yield* call("disputes.list", at({ limit: 1 }))
+
+    const recurring = yield* send(operationNamed("prices.create"), {
+      ...at(),
+      headers: { "idempotency-key": "a-monthly-price" },
+      body: { currency: "brl", unit_amount: 2900, product_data: { name: "Club" }, recurring: { interval: "month" } }
+    })
+    const session = yield* send(operationNamed("checkoutSessions.create"), {
+      ...at(),
+      headers: { "idempotency-key": "a-subscription" },
+      body: { mode: "subscription", line_items: [{ price: textIn(recurring, "id"), quantity: 1 }] }
+    })
+    const page = textIn(session, "url")
+    yield* Effect.promise(() =>
+      fetch(page, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
+    )
+    const subscribed = yield* send(operationNamed("checkoutSessions.get"), at({ id: textIn(session, "id") }))
+    const id = textIn(subscribed, "subscription")
+    yield* call("subscriptions.get", at({ id }))
+    yield* call("subscriptions.list", at({ status: "all", limit: 1 }))
+    yield* call("subscriptions.update", { ...at({ id }), body: { cancel_at_period_end: true } })
+    yield* call("subscriptions.cancel", at({ id }))
+    yield* call("customers.get", at({ id: textIn(subscribed, "customer") }))
+    yield* call("customers.list", at({ limit: 1 }))
+    const payoutId = yield* emulator.orderPayout({ account, amount: 500, currency: "brl", state: "paid" })
+    yield* call("payouts.get", at({ id: payoutId }))
+    yield* call("payouts.list", at({ limit: 1 }))
+    yield* call("account.get", at())
+    yield* call("account.balance", at())
+    // As for most accounts: the platform doesn't see where they are paid out
+    yield* control(account, false)
+    yield* call("account.payoutSettings", at())
+    yield* call("balanceTransactions.list", at({ type: "charge", limit: 1 }))
+  })
+
+/** What the provider itself sends, and what watches the process. */
+const receive = (recorder: Recorder, { accountId }: Shop) =>
+  Effect.gen(function* () {
+    const { call, refused } = recorder
+    const json = { "content-type": "application/json" }
+    const created = Math.floor(Date.now() / 1000)
+    const notification = JSON.stringify({
+      id: "evt_3Q1w2E3r4T5y6U7i8O9p0A1s",
+      object: "event",
+      account: accountId,
+      api_version: "2026-10-28.endive",
+      created,
+      data: { object: { id: "cus_Q1w2E3r4T5y6U7", object: "customer" } },
+      livemode: false,
+      type: "customer.updated"
+    })
+    const signed = { ...json, "stripe-signature": signature(notification) }
+    yield* call("inbound.receive", { raw: notification, headers: signed })
+    yield* refused("SignatureInvalid", "inbound.receive", {
+      raw: notification,
+      headers: { ...json, "stripe-signature": "t=1,v1=00" }
+    })
+    const thin = thinNotification(accountId, { id: "evt_test_65Q1w2E3r4T5y6U7i8O9p0A1s2" })
+    yield* call("inbound.receiveThin", { raw: thin, headers: { ...json, "stripe-signature": signature(thin) } })
+    yield* call("health.live")
+    yield* call("health.ready")
+  })
+
+/** Requests that are refused, one for each error that a caller can bring about. */
+const refuse = (recorder: Recorder, shop: Shop, { at }: Sale) =>
+  Effect.gen(function* () {
+    const { emulator, organization } = yield* TestService
+    const { refused, send } = recorder
+    const { accountId: account, live, organizationId, reader, star } = shop
+    const parameters = { organizationId }
+    const own = (key: string) => ({ "idempotency-key": key })
+    yield* refused("AuthenticationRequired", "products.list", { parameters })
+    yield* refused("ApiKeyInvalid", "products.list", { parameters, key: "pk_test_unknown" })
+    yield* refused("OrganizationAccessDenied", "products.list", { ...at({ organizationId: organization.id }) })
+    yield* refused("PermissionDenied", "products.create", { parameters, key: reader, body: { name: "Tea" } })
+    yield* refused("EndpointManagementForbidden", "endpoints.list", { parameters, key: star })
+    yield* refused("ProviderAccountNotConnected", "products.list", { parameters, key: live })
+    yield* refused("TestEnvironmentRequired", "eventTriggers.create", {
+      parameters,
+      key: live,
+      body: { type: "payment.succeeded" }
+    })
+    yield* refused("ProviderObjectNotFound", "products.get", at({ id: "prod_unknown" }))
+    const twice = { code: "SUMMER25", discount: { percent_off: 10 }, duration: "once" }
+    yield* send(operationNamed("promotionCodes.create"), { ...at(), headers: own("first-of-two"), body: twice })
+    yield* refused("ProviderRequestRefused", "promotionCodes.create", {
+      ...at(),
+      headers: own("second-of-two"),
+      body: twice
+    })
+    yield* refused("IdempotencyKeyReused", "products.create", { ...at(), body: { name: "Tea" } })
+    const wrong = { currency: "brl", unit_amount: "15.00", product_data: { name: "Tea" } }
+    yield* refused("ValidationFailed", "prices.create", { ...at(), headers: own("wrong-price"), body: wrong })
+    yield* refused("UnsupportedMediaType", "products.create", {
+      ...at(),
+      raw: "name=Tea",
+      headers: own("a-form-of-tea")
+    })
+    yield* refused("PayloadTooLarge", "products.create", {
+      ...at(),
+      headers: own("a-lot-of-tea"),
+      body: { name: "Tea".repeat(100_000) }
+    })
+    const endpoint = { name: "Shop", url: "https://shop.example/webhooks", events: ["payment.succeeded"] }
+    const hook = (tag: string, body: unknown) =>
+      refused(tag, "endpoints.create", { ...at(), headers: own(`hook-${tag}`), body })
+    yield* hook("DestinationRejected", { ...endpoint, url: "https://10.0.0.1/webhooks" })
+    yield* hook("DestinationUnresolvable", { ...endpoint, url: "https://nowhere.invalid/webhooks" })
+    yield* hook("IntegrationFilterInvalid", { ...endpoint, filters: { amountMin: 2, amountMax: 1 } })
+    yield* hook("IntegrationFilterUnknown", { ...endpoint, filters: { tags: ["a"] } })
+    yield* refused("ResourceNotFound", "endpoints.get", at({ id: organizationId }))
+    yield* emulator.addFault({ fault: "html_502", account, path: "/v1/balance", times: 9 })
+    yield* refused("ProviderUnavailable", "account.balance", at())
+    yield* emulator.clearFaults
+    yield* emulator.addFault({ fault: "rate_limit", account, path: "/v1/balance", times: 9 })
+    yield* refused("ProviderRateLimited", "account.balance", at())
+    yield* emulator.clearFaults
+    const { request } = yield* TestService
+    recorder.refusals["MethodNotAllowed"] = (yield* request("PUT", "/health/live")).json
+    // Five links to one mailbox in a quarter of an hour
+    const asked = Array.from({ length: 5 }, () =>
+      send(operationNamed("signIn.requestLink"), { body: { email: "dora@shop.example" } })
+    )
+    yield* Effect.all(asked)
+    yield* refused("RateLimitExceeded", "signIn.requestLink", { body: { email: "dora@shop.example" } })
+  })
+
+/** Leaves: a member goes, and sessions end. */
+const leave = (recorder: Recorder, { ana, organizationId, personId }: Shop) =>
+  Effect.gen(function* () {
+    const { call, refused } = recorder
+    yield* call("members.remove", { ...ana, parameters: { personId } })
+    const second = yield* signInAs(recorder, owner, 2)
+    const sessions = Array.from(Object((yield* call("session.list", second)).json["data"]), Object)
+    const other = sessions.find(({ current }) => current === false)
+    yield* call("session.endOne", { ...second, parameters: { id: other.id } })
+    yield* call("session.end", second)
+    const third = yield* signInAs(recorder, owner, 3)
+    yield* refused("OrganizationNotEmpty", "organizations.close", { ...third, parameters: { organizationId } })
+    yield* call("session.endAll", third)
+    // Somebody who has created one by mistake
+    const dan = yield* signInAs(recorder, "dan@shop.example", 1)
+    const mistake = yield* recorder.send(operationNamed("organizations.create"), { ...dan, body: { name: "Bakrey" } })
+    yield* call("organizations.close", { ...dan, parameters: { organizationId: textIn(mistake, "id") } })
+  })
+
+/** What a shop of real money sees of its last week: days pass in the tables alone. */
+const overview = (recorder: Recorder, { live, organizationId }: Shop) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const created = yield* recorder.send(operationNamed("endpoints.create"), {
+      parameters: { organizationId },
+      key: live,
+      headers: { "idempotency-key": "an-endpoint-of-real-money" },
+      body: { name: "Shop", url: "https://93.184.215.14/webhooks", events: ["payment.succeeded"] }
+    })
+    const endpointId = textIn(created, "id")
+    const day = sql`(now() AT TIME ZONE 'UTC')::date - 1`
+    const of = sql`${organizationId}::uuid, 'production', ${day}, 0::smallint, (${day})::timestamp AT TIME ZONE 'UTC'`
+    yield* sql`
+      INSERT INTO payments.payment_counts (organization_id, environment, day, pass, slot, currency, kind, count, amount)
+      VALUES (${of}, 'brl', 'succeeded', 12, 18000), (${of}, 'brl', 'failed', 1, 1500), (${of}, 'brl', 'refunded', 2, 700)`
+    yield* sql`
+      INSERT INTO payments.delivery_counts
+        (organization_id, environment, day, pass, slot, endpoint_id, delivered, failed, queued)
+      VALUES (${of}, ${endpointId}, 13, 1, 1)`
+    yield* recorder.call("statistics.get", { parameters: { organizationId, days: 7 }, key: live })
+  }).pipe(Effect.orDie)
+
+/** The whole day. */
+export const runExamples = Effect.gen(function* () {
+  const service = yield* TestService
+  const recorder = makeRecorder(service)
+  const consumer = yield* makeConsumer
+  recorder.replaced.set(consumer.url, "https://shop.example/webhooks")
+  recorder.replaced.set(service.emulator.url, exampleProviderUrl)
+  const shop = yield* setUp(recorder)
+  const sale = yield* sell(recorder, shop)
+  const paid = yield* deliver(recorder, sale, consumer)
+  yield* report(recorder, shop, sale, paid)
+  yield* overview(recorder, shop)
+  yield* receive(recorder, shop)
+  yield* refuse(recorder, shop, sale)
+  yield* leave(recorder, shop)
+  const { exchanges, refusals, replaced } = recorder
+  return { exchanges, refusals, replaced } satisfies Recording
+})

@@ -1,0 +1,98 @@
+import { SqlClient } from "@effect/sql"
+import { expect } from "@effect/vitest"
+import { Effect, Option, Schema, SchemaAST } from "effect"
+import { jsonBounds } from "../../../src/platform/bounds/JsonBounds.ts"
+import { makeTools } from "../../../src/surface/mcp/Tools.ts"
+import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { partsOf, refinementsOf, requestSchemas, saidOf, unrefined } from "./RequestParts.ts"
+
+const schemas = Effect.flatMap(TestService, ({ services, sql }) =>
+  makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql), Effect.map(requestSchemas))
+)
+
+const patternOf = (ast: SchemaAST.AST): RegExp | undefined => {
+  const said = Option.getOrUndefined(SchemaAST.getAnnotation<{ readonly regex?: RegExp }>(Schema.PatternSchemaId)(ast))
+  return said?.regex
+}
+
+const isLowercased = (ast: SchemaAST.AST): boolean =>
+  Option.contains(SchemaAST.getSchemaIdAnnotation(ast), Schema.LowercasedSchemaId)
+
+/** What the chains of strings in a schema are made of: each refinement with the ones that judge before it. */
+const judgements = (ast: SchemaAST.AST, name: string) =>
+  [...partsOf(ast, name)]
+    .filter(([, part]) => SchemaAST.isStringKeyword(unrefined(part)))
+    .map(([path, part]) => ({ path, refinements: refinementsOf(part) }))
+
+const cpuMillis = (work: () => void): number => {
+  const before = process.cpuUsage()
+  work()
+  const { system, user } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+const heads = ["", "https://", "prod_", "a@a", "2026-01-31T09:30:00."]
+const units = ["a", "0", "_", " ", "a.", "a-", " a", "é"]
+const tails = ["", "\u0000", "<", "["]
+
+/** Far beyond the fields' own bounds, so that a square shows: a line takes less than a millisecond. */
+const length = 16_384
+
+/** Whether there is a long text that a pattern goes back and forth on. */
+const isSlow = (pattern: RegExp): boolean =>
+  heads.some((head) =>
+    units.some((unit) =>
+      tails.some((tail) => cpuMillis(() => pattern.test(`${head}${unit.repeat(length / unit.length)}${tail}`)) > 100)
+    )
+  )
+
+onSharedService("what callers write", (it) => {
+  it.effect("is bounded in length, text by text, before anything else judges it", () =>
+    Effect.gen(function* () {
+      const unbounded = (yield* schemas).flatMap(([name, ast]) =>
+        judgements(ast, name)
+          // Lower case is what a text is made that was judged before
+          .filter(({ refinements }) => !refinements.every(isLowercased))
+          .filter(({ refinements: [first] }) => first === undefined || typeof saidOf(first)["maxLength"] !== "number")
+          .map(({ path }) => path)
+      )
+      expect(unbounded).toEqual([])
+    })
+  )
+
+  it.effect("is judged by patterns whose work grows with the text alone", () =>
+    Effect.gen(function* () {
+      const patterns = new Map(
+        (yield* schemas).flatMap(([name, ast]) =>
+          judgements(ast, name).flatMap(({ refinements }) =>
+            refinements.flatMap((refinement) => {
+              const pattern = patternOf(refinement)
+              return pattern === undefined ? [] : [[pattern.source, pattern] as const]
+            })
+          )
+        )
+      )
+      expect(patterns.size).toBeGreaterThan(10)
+      expect([...patterns.values()].filter(isSlow).map(({ source }) => source)).toEqual([])
+      // That such a pattern would be found
+      expect(isSlow(/^[^<>]*[A-Za-z][^<>]*$/)).toBe(true)
+    })
+  )
+
+  it.effect("fits the bounds of JSON bodies wherever the contract takes it", () =>
+    Effect.gen(function* () {
+      for (const [name, ast] of yield* schemas) {
+        for (const [path, part] of partsOf(ast, name)) {
+          const base = unrefined(part)
+          const said = Object.assign({}, ...refinementsOf(part).map(saidOf))
+          if (SchemaAST.isTupleType(base)) {
+            expect(Number(said["maxItems"]), path).toBeLessThanOrEqual(jsonBounds.members)
+          }
+          if (SchemaAST.isTypeLiteral(base) && base.indexSignatures.length > 0 && !path.endsWith(".filters")) {
+            expect(Number(said["maxProperties"]), path).toBeLessThanOrEqual(jsonBounds.members)
+          }
+        }
+      }
+    })
+  )
+})

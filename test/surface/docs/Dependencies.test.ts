@@ -1,0 +1,44 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+
+const root = fileURLToPath(new URL("../../../", import.meta.url))
+
+const Manifest = Schema.parseJson(
+  Schema.Struct({
+    dependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
+      default: () => ({})
+    }),
+    peerDependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
+      default: () => ({})
+    })
+  })
+)
+
+const manifestIn = (folder: string) =>
+  Schema.decodeUnknownSync(Manifest)(readFileSync(join(root, folder, "package.json"), "utf8"))
+
+const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts") && !/^\w+\/dist\//.test(path))
+  .map((path) => readFileSync(join(root, "src", path), "utf8"))
+  .join("\n")
+
+const isImported = (name: string) => sources.includes(`"${name}"`) || sources.includes(`"${name}/`)
+
+describe("the dependencies", () => {
+  it("are imported by the service, or explained to contributors as what an imported package needs beside it", () => {
+    const { dependencies, peerDependencies } = manifestIn("")
+    const unused = Object.keys(dependencies).filter((name) => !isImported(name))
+    const guide = readFileSync(join(root, "src/docs/maintaining/contributing.md"), "utf8")
+    const [, section = ""] = /\n## Dependencies\n([\s\S]*)$/.exec(guide) ?? []
+    const explained = [...section.matchAll(/^\| `([^`]+)` \| `([^`]+)` \|/gm)]
+    expect(explained.map(([, name]) => name)).toEqual(unused.toSorted())
+    for (const [, name = "", neededBy = ""] of explained) {
+      expect([neededBy, isImported(neededBy)]).toEqual([neededBy, true])
+      expect(Object.keys({ ...dependencies, ...peerDependencies })).toContain(neededBy)
+      expect(Object.keys(manifestIn(`node_modules/${neededBy}`).peerDependencies), neededBy).toContain(name)
+    }
+  })
+})
