@@ -46,39 +46,25 @@ const modules: ReadonlyArray<Module> = readdirSync(root, { recursive: true, enco
 
 const byPath = new Map(modules.map((module) => [module.path, module]))
 
-/** What serves a slice: its handlers stand on a floor of their own, above every slice. */
-const serving = /^(?:identity|images|provider|endpoints|deliveries|inbound)\/(?:[\w-]+\/)?\w*Http\.ts$/
-
-const slice = (folder: string) => ({
-  name: folder,
-  holds: { test: (path: string) => path.startsWith(`${folder}/`) && !serving.test(path) }
-})
-
-/** The floors, the lowest first: a module may use its own floor and those below. A file that is on none fails. */
-const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly test: (path: string) => boolean } }> = [
-  { name: "ground", holds: /^(bounds|errors|settings|events|fibers)\// },
-  slice("telemetry"),
-  slice("storage"),
-  slice("kit"),
-  slice("identity"),
-  slice("images"),
-  slice("provider"),
-  slice("endpoints"),
-  slice("publishing"),
-  slice("deliveries"),
-  slice("inbound"),
-  { name: "contract", holds: /^(contract|client)\// },
-  { name: "handlers", holds: serving },
-  slice("docs"),
-  slice("mcp"),
-  slice("http"),
-  { name: "service", holds: /^(Service|Embedding)\.ts$/ },
-  { name: "process", holds: /^(main|Run|index|unstable)\.ts$|^(cli|local|testing)\// }
+/** The rooms of the service, from the top: a module uses its own room and those below it, never one above. */
+const rooms = [
+  "app",
+  "client",
+  "surface",
+  "inbound",
+  "destinations",
+  "payments",
+  "engine",
+  "identity",
+  "server",
+  "events",
+  "platform"
 ]
 
-const standsApart = (path: string) => /^(emulator|webhooks|console)\//.test(path)
+const roomOf = (path: string): string => path.slice(0, path.indexOf("/"))
 
-const floorOf = (path: string): number => floors.findIndex(({ holds }) => holds.test(path))
+/** Packages of their own, which no room depends on. */
+const standsApart = (path: string) => /^(emulator|webhooks|console)\//.test(path)
 
 /** Every module that is reached from one, itself included. */
 const reachedFrom = (start: string, follow: (edge: Module["imports"][number]) => boolean): ReadonlySet<string> => {
@@ -94,20 +80,20 @@ const reachedFrom = (start: string, follow: (edge: Module["imports"][number]) =>
 describe("the service's modules", () => {
   it("are all found, and import modules that exist", () => {
     expect(modules.length).toBeGreaterThan(50)
-    expect(byPath.get("Service.ts")?.imports.length).toBeGreaterThan(10)
+    expect(byPath.get("app/Service.ts")?.imports.length).toBeGreaterThan(10)
     const missing = modules.flatMap(({ imports, path }) =>
       imports.filter((edge) => !byPath.has(edge.path)).map((edge) => `${path} → ${edge.path}`)
     )
     expect(missing.filter((edge) => !edge.endsWith(".json"))).toEqual([])
   })
 
-  it("each stand on a floor, and use their own and those below alone", () => {
+  it("are in one of the rooms, and use their own and those below alone", () => {
     const inHouse = modules.filter(({ path }) => !standsApart(path))
-    expect(inHouse.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path)).toEqual([])
+    expect([...new Set(inHouse.map(({ path }) => roomOf(path)))].toSorted()).toEqual(rooms.toSorted())
     const upward = inHouse.flatMap(({ imports, path }) =>
       imports
         .filter((edge) => byPath.has(edge.path) && !standsApart(edge.path))
-        .filter((edge) => floorOf(edge.path) > floorOf(path))
+        .filter((edge) => rooms.indexOf(roomOf(edge.path)) < rooms.indexOf(roomOf(path)))
         .map((edge) => `${path} → ${edge.path}`)
     )
     expect(upward).toEqual([])
@@ -123,16 +109,16 @@ describe("the service's modules", () => {
   it("use Stripe's package in its adapter and the emulator only", () => {
     const users = modules.filter(({ packages }) => packages.some((name) => /^stripe(\/|$)/.test(name)))
     expect(
-      users.map(({ path }) => path).filter((path) => !/^provider\/[\w-]+\/Stripe\w*\.ts$|^emulator\//.test(path))
+      users.map(({ path }) => path).filter((path) => !/^payments\/[\w-]+\/Stripe\w*\.ts$|^emulator\//.test(path))
     ).toEqual([])
-    expect(users.some(({ path }) => path.startsWith("provider/"))).toBe(true)
+    expect(users.some(({ path }) => path.startsWith("payments/"))).toBe(true)
   })
 
   it("reach the emulator from the local start, its own command and what is for tests alone, and it reaches nothing of theirs", () => {
     const fromOutside = modules
       .filter(({ path }) => !path.startsWith("emulator/"))
       .filter(({ imports }) => imports.some((edge) => edge.path.startsWith("emulator/")))
-    const allowed = /^local\/\w+\.ts$|^cli\/Emulator\w*\.ts$|^testing\//
+    const allowed = /^app\/(local\/\w+\.ts$|cli\/Emulator\w*\.ts$|testing\/)/
     expect(fromOutside.map(({ path }) => path).filter((path) => !allowed.test(path))).toEqual([])
     const leaks = modules
       .filter(({ path }) => path.startsWith("emulator/"))
@@ -148,7 +134,7 @@ describe("the service's modules", () => {
     expect([...new Set(own.flatMap(({ packages }) => packages))].toSorted()).toEqual(["node:crypto", "node:http"])
     expect(own.flatMap(({ imports }) => imports).filter((edge) => !edge.path.startsWith("webhooks/"))).toEqual([])
     const users = modules.filter(
-      ({ path }) => !path.startsWith("webhooks/") && path !== "index.ts" && !path.startsWith("cli/")
+      ({ path }) => !path.startsWith("webhooks/") && path !== "app/index.ts" && !path.startsWith("app/cli/")
     )
     expect(
       users.filter(({ imports }) => imports.some((edge) => edge.path.startsWith("webhooks/"))).map(({ path }) => path)
@@ -164,7 +150,7 @@ describe("the service's modules", () => {
     const values = own.flatMap(({ imports, path }) =>
       imports
         .filter((edge) => !edge.path.startsWith("console/"))
-        .filter((edge) => !edge.typeOnly || !/^(contract|client|events|identity)\//.test(edge.path))
+        .filter((edge) => !edge.typeOnly || !/^(surface\/contract|client|events|identity)\//.test(edge.path))
         .map((edge) => `${path} → ${edge.path}`)
     )
     expect(values).toEqual([])
@@ -184,7 +170,7 @@ describe("the service's modules", () => {
   it("of the contract reach no server code", () => {
     const contracts = modules
       .map(({ path }) => path)
-      .filter((path) => /(^|\/)\w*Api\.ts$|^contract\/|^client\//.test(path) && !standsApart(path))
+      .filter((path) => /(^|\/)\w*Api\.ts$|^surface\/contract\/|^client\//.test(path) && !standsApart(path))
     expect(contracts.length).toBeGreaterThan(4)
     const server = contracts.flatMap((start) =>
       [...reachedFrom(start, ({ typeOnly }) => !typeOnly)].flatMap((path) =>

@@ -88,7 +88,7 @@ describe("the units for systemd", () => {
   it("start what the build makes, as the image does", () => {
     const image = text("Dockerfile")
     const [, worker = "", api = ""] =
-      /\$ROLES\\" = worker \] && echo (.*?) \|\| echo (.*?)\) dist\/main\.js/.exec(image) ?? []
+      /\$ROLES\\" = worker \] && echo (.*?) \|\| echo (.*?)\) dist\/app\/main\.js/.exec(image) ?? []
     expect([worker, api]).toEqual([expect.stringContaining("--max"), expect.stringContaining("--max")])
     expect(valuesOf("connected-payments-api.service", "ExecStart")).toEqual([`/usr/bin/node ${api} dist/app/main.js`])
     expect(valuesOf("connected-payments-worker@.service", "ExecStart")).toEqual([

@@ -195,7 +195,7 @@ describe("the package", () => {
   })
 
   it("has the guides that it serves", async () => {
-    const guides = new URL(`file://${project}/node_modules/${manifest.name}/dist/docs/Guides.js`)
+    const guides = new URL(`file://${project}/node_modules/${manifest.name}/dist/surface/docs/Guides.js`)
     const script = `
       const { Effect } = await import("effect")
       const { guideNames, readGuides } = await import(${JSON.stringify(guides.href)})

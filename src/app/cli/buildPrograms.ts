@@ -12,5 +12,5 @@ const programs = ["src/app/main.ts", "src/app/cli/main.ts"]
 await rm(join(directory, "chunks"), { recursive: true, force: true })
 const packages = await bundlePrograms({ programs, base: "src", directory, chunks: "chunks" })
 await writeFile(join(directory, "third-party-licences.txt"), await licencesOf(packages))
-await chmod(join(directory, "cli/main.js"), 0o755)
+await chmod(join(directory, "app/cli/main.js"), 0o755)
 process.stdout.write(`The programs: bundled with ${packages.length} packages\n`)

@@ -6,7 +6,7 @@
  * key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
  *
  * A class carries all facts about its error: status, code, message, why it is raised and what to do. To add one, define
- * it in `errors/` and list it here.
+ * it in `platform/errors/` and list it here.
  */
 
 import {

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 
 const src = new URL("../../../src/", import.meta.url)
-const schema = new URL("storage/schema/", src)
+const schema = new URL("platform/storage/schema/", src)
 const tables = readdirSync(fileURLToPath(schema))
   .map((file) => readFileSync(new URL(file, schema), "utf8"))
   .join("\n")

@@ -17,7 +17,7 @@ describe("the API reference's large documents", () => {
 
   it("are not kept beside the sources, where they would be served when they are out of date", () => {
     for (const name of ["openapi.json", "reference.js"]) {
-      expect(existsSync(new URL(`../../src/docs/${name}`, import.meta.url)), name).toBe(false)
+      expect(existsSync(new URL(`../../../src/docs/${name}`, import.meta.url)), name).toBe(false)
     }
   })
 })
