@@ -29,8 +29,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The guides that are served at /docs
-COPY --from=build /app/src/docs/*.md ./src/docs/
-COPY --from=build /app/src/docs/examples ./src/docs/examples
+COPY --from=build /app/src/docs ./src/docs
 COPY package.json LICENSE ./
 # The command line: docker exec … connected-payments migrate
 RUN ln -s /app/dist/app/cli/main.js /usr/local/bin/connected-payments && chmod +x dist/app/cli/main.js

@@ -28,8 +28,9 @@ describe("the version", () => {
   })
 
   it("is the same in the packages that the guides install, and in the example for Kubernetes", () => {
-    const guides = readdirSync(join(root, "src/docs")).filter((file) => file.endsWith(".md"))
-    const installed = guides.flatMap((file) => named(`src/docs/${file}`, /payments(?:-\w+)?-(\d\S*)\.tgz/g))
+    const installed = readdirSync(join(root, "src/docs/guides")).flatMap((file) =>
+      named(`src/docs/guides/${file}`, /payments(?:-\w+)?-(\d\S*)\.tgz/g)
+    )
     const images = named("src/operating/kubernetes/overlays/example/kustomization.yaml", /newTag: (\S+)/g)
     expect(installed.length).toBeGreaterThan(0)
     expect(new Set([...installed, ...images])).toEqual(new Set([version]))

@@ -97,7 +97,7 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^test\/examples\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:(?:guides|maintaining)\/[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^test\/examples\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )

@@ -37,7 +37,7 @@ interface Rendered extends Guide {
 /** The target of a guide's link on its page; undefined for a file that is not served. */
 const linked = (href: string): string | undefined => {
   if (/^(?:https?:|#)/.test(href)) return href
-  const [, name = "", fragment = ""] = /^([a-z-]+)\.md(#[\w.-]+)?$/.exec(href) ?? []
+  const [, name = "", fragment = ""] = /^(?:\.\.\/(?:guides|maintaining)\/)?([a-z-]+)\.md(#[\w.-]+)?$/.exec(href) ?? []
   return guideNames.some((known) => known === name) ? `${guidePath(name)}${fragment}` : undefined
 }
 

@@ -3,6 +3,7 @@ import { attemptTable } from "./AttemptReference.ts"
 import { errorTable } from "./ErrorReference.ts"
 import { eventTable } from "./EventReference.ts"
 import { withGenerated } from "./Generated.ts"
+import { guideFile } from "./Guides.ts"
 import { operationsTable } from "./OperationsTable.ts"
 import { settingsTable } from "./SettingsTable.ts"
 
@@ -17,7 +18,7 @@ const tables: ReadonlyArray<readonly [guide: string, what: string, table: () => 
 
 /** Each of these guides, with a function that brings its table up to date. */
 export const guideTables = tables.map(([guide, what, table]) => ({
-  file: new URL(`src/docs/${guide}.md`, packageRoot),
+  file: new URL(guideFile(guide), packageRoot),
   guide,
   table,
   withTable: (text: string) => withGenerated(text, what, table())

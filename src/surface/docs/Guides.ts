@@ -64,8 +64,11 @@ export const guidePath = <const Name extends string>(name: Name) => `${guidesPat
 /** The guides' files are not where the package has them. */
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
-/** The folder of the guides; the compiled package has them where the sources have them. */
-const folder = new URL("src/docs/", packageRoot)
+const forMaintainers: ReadonlySet<string> = new Set(contents.find(({ reader }) => reader === "Change it")?.names)
+
+/** A guide's file, relative to the package's folder; the compiled package has it where the sources have it. */
+export const guideFile = (name: string): string =>
+  `src/docs/${forMaintainers.has(name) ? "maintaining" : "guides"}/${name}.md`
 
 const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
 
@@ -79,7 +82,7 @@ export const readGuides: Effect.Effect<ReadonlyArray<Guide>, GuidesNotFound> = E
   guideNames,
   (name) =>
     Effect.tryPromise({
-      try: async () => guideOf(name, await readFile(new URL(`${name}.md`, folder), "utf8")),
+      try: async () => guideOf(name, await readFile(new URL(guideFile(name), packageRoot), "utf8")),
       catch: (cause) => new GuidesNotFound({ cause })
     }),
   { concurrency: "unbounded" }

@@ -8,16 +8,16 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { commands } from "../../../src/app/cli/Cli.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
-import { guideNames } from "../../../src/surface/docs/Guides.ts"
+import { guideFile, guideNames } from "../../../src/surface/docs/Guides.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 
 // What the documents say can be done can be done
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const text = (file: string) => readFileSync(join(root, file), "utf8")
-const guides = readdirSync(join(root, "src/docs"))
-  .filter((file) => file.endsWith(".md"))
-  .map((file) => `src/docs/${file}`)
+const guides = ["guides", "maintaining"].flatMap((folder) =>
+  readdirSync(join(root, "src/docs", folder)).map((file) => `src/docs/${folder}/${file}`)
+)
 const documents = ["README.md", "CHANGELOG.md", ...guides]
 
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
@@ -96,7 +96,7 @@ describe("the README", () => {
 
 describe("the guides", () => {
   it("are those of the contents", () => {
-    expect(guideNames.map((name) => `src/docs/${name}.md`).toSorted()).toEqual(guides.toSorted())
+    expect(guideNames.map(guideFile).toSorted()).toEqual(guides.toSorted())
     expect(new Set(guideNames).size).toBe(guideNames.length)
   })
 
