@@ -16,7 +16,7 @@ const loadWithoutOperation = Effect.promise(async (): Promise<typeof suspend> =>
     return { ...effect, Exit: { ...effect.Exit, isSuccess: () => false } }
   })
   // Loads it once more, beside the one that all others use
-  const again = "../../src/fibers/Suspend.ts?without-operation"
+  const again = "../../../src/platform/fibers/Suspend.ts?without-operation"
   try {
     return (await import(again)).suspend
   } finally {
