@@ -57,7 +57,7 @@ describe("a production worker", () => {
         const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
         const own = modules.filter((url) => !url.includes("/node_modules/"))
         // That modules are seen at all
-        expect(own.filter((url) => /\/deliveries\/sending\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
+        expect(own.filter((url) => /\/engine\/worker\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
         const ofOthers =
           /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|\w*Api|EventSchemas|ErrorReference|GuidePages|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
         expect(own.filter((url) => ofOthers.test(url))).toEqual([])
