@@ -62,7 +62,7 @@ onService()("the package of the typed client", (it) => {
   it.effect("has its code in one module, with types, a license and a page that says what it is", () =>
     Effect.sync(() => {
       const files = readdirSync(installed, { recursive: true, encoding: "utf8" })
-      expect(files.filter((file) => file.endsWith(".js"))).toEqual(["dist/app/index.js"])
+      expect(files.filter((file) => file.endsWith(".js"))).toEqual(["dist/index.js"])
       expect(files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "dist/client/index.d.ts"]))
       expect(files.filter((file) => !file.startsWith("dist")).toSorted()).toEqual([
         "LICENSE",
