@@ -15,7 +15,7 @@ import {
   ValidationFailed
 } from "../platform/errors/Errors.ts"
 import { suspend } from "../platform/fibers/Suspend.ts"
-import { bodyShareOf } from "./BodyBudget.ts"
+import { bodyLimits, bodyShareOf } from "./BodyBudget.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -73,57 +73,62 @@ const free = (bytes: Buffer): void => {
 /** The bytes of a page: small, so that many bodies may arrive slowly, a few bytes of each at a time. */
 const pageSize = 8 * 1024
 
-/**
- * A body's bytes, as they arrived, but small chunks copied into pages: kept as separate chunks, a body sent byte by byte
- * would take a hundred times its size.
- */
-class Gathered {
-  #parts: Array<Buffer> = []
-  #length = 0
-  /** How much of the last page is free. */
-  #room = 0
+/** Pages for reuse. Left to the garbage collector, pages of dropped bodies took several times the body budget. */
+const freePages: Array<Buffer> = []
+const maxFreePages = bodyLimits.strangers / pageSize
 
-  /** How much memory is needed once a chunk is added. Most bodies arrive as one. */
+/** A body's bytes, in pages: kept as separate chunks, a body sent byte by byte would take a hundred times its size. */
+class Gathered {
+  /** The only chunk so far. Most bodies arrive as one. */
+  #first: Buffer | undefined
+  #pages: Array<Buffer> = []
+  #length = 0
+
+  /** How much memory is needed once a chunk is added. */
   sizeWith(chunk: Buffer): number {
     const length = this.#length + chunk.length
     return this.#length === 0 ? length : pageSize * Math.ceil(length / pageSize)
   }
 
   add(chunk: Buffer): void {
-    if (this.#room === 0 && (this.#length === 0 || chunk.length >= pageSize)) {
-      this.#parts.push(chunk)
-      this.#length += chunk.length
+    if (this.#length === 0) {
+      this.#first = chunk
+      this.#length = chunk.length
       return
     }
+    const first = this.#first
+    if (first !== undefined) {
+      this.#first = undefined
+      this.#length = 0
+      this.#write(first)
+    }
+    this.#write(chunk)
+  }
+
+  #write(chunk: Buffer): void {
     for (let written = 0; written < chunk.length; ) {
-      if (this.#room === 0) {
-        // A page ends at a multiple of its size, so that no more is held than was said
-        this.#room = pageSize - (this.#length % pageSize)
-        this.#parts.push(Buffer.allocUnsafeSlow(this.#room))
-      }
-      const page = this.#parts.at(-1) ?? chunk
-      const copied = chunk.copy(page, page.length - this.#room, written)
+      const place = this.#length % pageSize
+      if (place === 0) this.#pages.push(freePages.pop() ?? Buffer.allocUnsafeSlow(pageSize))
+      const copied = chunk.copy(this.#pages.at(-1) ?? chunk, place, written)
       written += copied
       this.#length += copied
-      this.#room -= copied
     }
     free(chunk)
   }
 
-  /** Frees all bytes. */
+  /** Frees the bytes; keeps pages for reuse, up to `maxFreePages`. */
   free(): void {
-    for (const part of this.#parts) free(part)
-    this.#parts = []
+    for (const page of this.#pages) if (freePages.length < maxFreePages) freePages.push(page)
+    if (this.#first !== undefined) free(this.#first)
+    this.#pages = []
+    this.#first = undefined
+    this.#length = 0
   }
 
-  /** Returns all bytes, and frees its own copies. */
+  /** Returns all bytes and releases them. */
   take(): Buffer {
-    const [only] = this.#parts
-    if (only?.length === this.#length) {
-      this.#parts = []
-      return only
-    }
-    const bytes = Buffer.concat(this.#parts, this.#length)
+    const bytes = this.#first ?? Buffer.concat(this.#pages, this.#length)
+    this.#first = undefined
     this.free()
     return bytes
   }
