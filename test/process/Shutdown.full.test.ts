@@ -106,6 +106,8 @@ describe.concurrent("a busy service", () => {
           yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
           yield* keptConnection(service.local)
           const hanging = yield* hangingRequest(service.local)
+          // What was sent before these are answered has been read: a connection without a request is just closed
+          for (let n = 0; n < 3; n++) yield* Effect.promise(() => fetch(`${service.local.baseUrl}/health/live`))
           const database = yield* databasePid(directory)
           expect(yield* isAlive(database)).toBe(true)
 
@@ -120,6 +122,8 @@ describe.concurrent("a busy service", () => {
           // The others of its group (npm, its shell, the loader's helper) end with it
           yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service))
           expect(service.output.stderr).not.toContain("defect")
+          // It was written before the process ended, and may still be on its way to this one
+          yield* eventuallyTrue("the refusal of what hangs", () => hanging.received() !== "")
           expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
         }),
       240_000
