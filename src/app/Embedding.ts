@@ -6,24 +6,19 @@ import { Deliveries } from "../destinations/deliveries/Deliveries.ts"
 import { Retention } from "../destinations/deliveries/Retention.ts"
 import { deletedEndpointsLayer, Endpoints } from "../destinations/endpoints/Endpoints.ts"
 import { OutboundEvents, type OutboundEventsOptions } from "../destinations/publishing/OutboundEvents.ts"
-import { LocalHandOff } from "../engine/queue/LocalHandOff.ts"
-import { Queue } from "../engine/queue/Queue.ts"
-import { WakeUp } from "../engine/queue/WakeUp.ts"
-import { DnsResolver } from "../engine/transport/DestinationUrl.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import { Provider } from "../payments/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
-import { Cipher, type DecryptionFailed } from "../platform/kit/Cipher.ts"
+import type { DecryptionFailed } from "../platform/kit/Cipher.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
-import { KeyedHash } from "../platform/kit/KeyedHash.ts"
-import { SlowReads } from "../platform/kit/SlowReads.ts"
 import { type MasterKey, readSettings } from "../platform/settings/Settings.ts"
 import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
 import {
   type DeliverySettings,
   deliveryLayer,
   type EmbeddedOptions,
+  foundationsLayer,
   rolesLayer,
   type ServiceOptions,
   servicesWithProviderLayer
@@ -95,12 +90,7 @@ export const embeddedEventsLayer = (
       const settings = { ...defaults, ...options.settings }
       const { retention: keepFor } = settings.delivery
       const foundations = Layer.mergeAll(
-        Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
-        DnsResolver.layer,
-        WakeUp.layer,
-        LocalHandOff.layer,
-        Queue.layer,
-        SlowReads.layer(settings),
+        foundationsLayer({ masterKeys: options.masterKeys, settings }),
         EventCatalog.layer(options.catalog),
         Retention.layer({ keepFor })
       )

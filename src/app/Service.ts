@@ -165,6 +165,23 @@ export const servicesLayer = (
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
 
+/** What the services stand on besides the database, whether there is a provider or only a team's own events. */
+export const foundationsLayer = ({
+  masterKeys,
+  settings
+}: {
+  readonly masterKeys: Parameters<typeof Cipher.layer>[0]
+  readonly settings: Parameters<typeof SlowReads.layer>[0]
+}) =>
+  Layer.mergeAll(
+    Layer.provideMerge(KeyedHash.layer, Cipher.layer(masterKeys)),
+    DnsResolver.layer,
+    WakeUp.layer,
+    LocalHandOff.layer,
+    Queue.layer,
+    SlowReads.layer(settings)
+  )
+
 /** All services, on a database and a given provider. */
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
@@ -173,15 +190,7 @@ export const servicesWithProviderLayer = <E, R>(
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const { retention: keepFor } = options.settings.delivery
-  const foundations = Layer.mergeAll(
-    Layer.provideMerge(KeyedHash.layer, Cipher.layer(options.masterKeys)),
-    DnsResolver.layer,
-    WakeUp.layer,
-    LocalHandOff.layer,
-    Queue.layer,
-    SlowReads.layer(options.settings),
-    Layer.provideMerge(providerServicesLayer, provider)
-  )
+  const foundations = Layer.merge(foundationsLayer(options), Layer.provideMerge(providerServicesLayer, provider))
   // Links in mails sign people in, so only a local log may show them
   const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
