@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
+import { filesOf } from "./harness/Sources.ts"
 
 const root = fileURLToPath(new URL("../src", import.meta.url))
 
@@ -37,10 +38,8 @@ const readModule = (path: string): Module => {
   }
 }
 
-const modules: ReadonlyArray<Module> = readdirSync(root, { recursive: true, encoding: "utf8" })
-  .map((path) => path.replaceAll("\\", "/"))
-  // Without what the workspaces' own builds left
-  .filter((path) => /\.tsx?$/.test(path) && !/^\w+\/dist\//.test(path))
+const modules: ReadonlyArray<Module> = filesOf("src")
+  .filter((path) => /\.tsx?$/.test(path))
   .toSorted()
   .map(readModule)
 

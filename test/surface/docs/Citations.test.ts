@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
+import { filesOf } from "../../harness/Sources.ts"
 
 // Comments say which rule of the contract they explain, as in `(contract 9.4)`; the rules are in src/docs/maintaining/contract.md
 
@@ -13,9 +14,9 @@ const sections: ReadonlyArray<string> = [...contract.matchAll(/^## (\d+)\. /gm)]
 
 const own = fileURLToPath(import.meta.url)
 
-const files = ["src", "test"].flatMap((folder) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((path) => /\.(?:ts|mjs|js|sql)$/.test(path) && !/^\w+\/dist\//.test(path))
+const files = (["src", "test"] as const).flatMap((folder) =>
+  filesOf(folder)
+    .filter((path) => /\.(?:ts|mjs|js|sql)$/.test(path))
     .map((path) => join(root, folder, path))
     .filter((path) => path !== own)
 )

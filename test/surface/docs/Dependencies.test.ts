@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { filesOf } from "../../harness/Sources.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 
@@ -20,8 +21,8 @@ const Manifest = Schema.parseJson(
 const manifestIn = (folder: string) =>
   Schema.decodeUnknownSync(Manifest)(readFileSync(join(root, folder, "package.json"), "utf8"))
 
-const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".ts") && !/^\w+\/dist\//.test(path))
+const sources = filesOf("src")
+  .filter((path) => path.endsWith(".ts"))
   .map((path) => readFileSync(join(root, "src", path), "utf8"))
   .join("\n")
 
