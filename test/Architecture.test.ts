@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { filesOf } from "./harness/Sources.ts"
 
@@ -199,5 +199,23 @@ describe("the service's modules", () => {
   it("are at most 600 lines long", () => {
     const long = modules.filter(({ lines }) => lines > 600)
     expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])
+  })
+})
+
+describe("files that modules, tests and benches name by a relative address", () => {
+  it("exist", () => {
+    const missing = (["src", "test"] as const).flatMap((folder) =>
+      filesOf(folder)
+        .filter((path) => /\.[cm]?tsx?$/.test(path))
+        .map((path) => join(root, "..", folder, path))
+        .flatMap((path) =>
+          [...readFileSync(path, "utf8").matchAll(/new URL\("(\.[^"]*)", import\.meta\.url\)/g)]
+            .map(([, address = ""]) => new URL(address, pathToFileURL(path)))
+            // Built when they are needed
+            .filter((url) => !/\/(?:dist|console-pictures)\//.test(url.pathname) && !existsSync(url))
+            .map((url) => `${path}: ${url.pathname}`)
+        )
+    )
+    expect(missing).toEqual([])
   })
 })
