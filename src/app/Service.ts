@@ -32,7 +32,7 @@ import { SignIn } from "../identity/sign-in/SignIn.ts"
 import { FailedRefunds, failedRefundsLayer } from "../inbound/FailedRefunds.ts"
 import { Inbound } from "../inbound/Inbound.ts"
 import { Receipts } from "../inbound/Receipts.ts"
-import { SoldItemsRetention } from "../payments/checkout/SoldItemsRetention.ts"
+import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
 import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
@@ -132,7 +132,6 @@ export type Services =
   | Inbound
   | Receipts
   | AuditRetention
-  | SoldItemsRetention
   | Queue
   | WakeUp
   | LocalHandOff
@@ -221,7 +220,6 @@ export const servicesWithProviderLayer = <E, R>(
     Retention.layer({ keepFor }),
     AuditRetention.layer(options.settings),
     Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
-    SoldItemsRetention.layer,
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -301,7 +299,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | Receipts
   | AuditRetention
   | CheckoutPages
-  | SoldItemsRetention
+  | CheckoutSessions
   | AccountConnection
   | Endpoints
   | Deliveries
@@ -320,7 +318,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
       "deleted checkout pages": (yield* CheckoutPages).clean,
-      "items that sessions sell": (yield* SoldItemsRetention).clean,
+      "items that sessions sell": (yield* CheckoutSessions).clean,
       "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,

@@ -9,7 +9,7 @@ import {
 import { leasedRows } from "../engine/queue/Enqueue.ts"
 import type { HandOff, LeasedRow } from "../engine/queue/LocalHandOff.ts"
 import type { EventType } from "../events/Catalog.ts"
-import { recordDisconnection } from "../payments/Disconnection.ts"
+import { recordDisconnection } from "../payments/DisconnectionStatement.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"

@@ -20,7 +20,6 @@ export interface PageContent {
   readonly successText: string | null
 }
 
-/** A row of `payments.checkout_pages`. */
 export interface PageRow extends PageContent {
   readonly id: CheckoutPageId
   readonly slug: string
@@ -61,7 +60,6 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   return {
     find,
 
-    /** Locks the page until the transaction ends. */
     lock: (tenant: Tenant, id: CheckoutPageId) => find(tenant, id, "FOR UPDATE"),
 
     /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */

@@ -175,7 +175,6 @@ ${totalOf(shown.items)}
   )
 }
 
-/** A page with only a message. */
 export const messagePage = (
   message: {
     readonly title: string

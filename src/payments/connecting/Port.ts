@@ -32,7 +32,6 @@ export interface Authorization {
   readonly mayWrite: boolean
 }
 
-/** The provider's operations that connect an account to the platform. */
 export interface ConnectingPort {
   /** Returns the id of the platform's own account, which the service's key belongs to. */
   readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>

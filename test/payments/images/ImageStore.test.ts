@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { type ImageName, ImageStore } from "../../../src/payments/images/ImageStore.ts"
-import { postgresImageStoreLayer } from "../../../src/payments/images/PostgresImageStore.ts"
+import { imageStoreLayer } from "../../../src/payments/images/ImageStoreLayer.ts"
 import { s3ImageStoreLayer } from "../../../src/payments/images/S3ImageStore.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
@@ -95,7 +95,7 @@ const databaseOf = Layer.unwrapScoped(
   Effect.map(createMigratedDatabase, ({ url }) => databaseLayer({ url, poolSize: 2 }))
 ).pipe(Layer.orDie)
 
-conforms("the database", Layer.provide(postgresImageStoreLayer, databaseOf))
+conforms("the database", Layer.provide(imageStoreLayer(undefined), databaseOf))
 
 class Storage extends Context.Tag("test/images/Storage")<Storage, ObjectStorage>() {}
 
