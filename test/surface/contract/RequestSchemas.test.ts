@@ -47,52 +47,46 @@ const isSlow = (pattern: RegExp): boolean =>
   )
 
 onSharedService("what callers write", (it) => {
-  it.effect("is bounded in length, text by text, before anything else judges it", () =>
-    Effect.gen(function* () {
-      const unbounded = (yield* schemas).flatMap(([name, ast]) =>
-        judgements(ast, name)
-          // Lower case is what a text is made that was judged before
-          .filter(({ refinements }) => !refinements.every(isLowercased))
-          .filter(({ refinements: [first] }) => first === undefined || typeof saidOf(first)["maxLength"] !== "number")
-          .map(({ path }) => path)
-      )
-      expect(unbounded).toEqual([])
-    })
-  )
+  it.effect("is bounded in length, text by text, before anything else judges it", function* () {
+    const unbounded = (yield* schemas).flatMap(([name, ast]) =>
+      judgements(ast, name)
+        // Lower case is what a text is made that was judged before
+        .filter(({ refinements }) => !refinements.every(isLowercased))
+        .filter(({ refinements: [first] }) => first === undefined || typeof saidOf(first)["maxLength"] !== "number")
+        .map(({ path }) => path)
+    )
+    expect(unbounded).toEqual([])
+  })
 
-  it.effect("is judged by patterns whose work grows with the text alone", () =>
-    Effect.gen(function* () {
-      const patterns = new Map(
-        (yield* schemas).flatMap(([name, ast]) =>
-          judgements(ast, name).flatMap(({ refinements }) =>
-            refinements.flatMap((refinement) => {
-              const pattern = patternOf(refinement)
-              return pattern === undefined ? [] : [[pattern.source, pattern] as const]
-            })
-          )
+  it.effect("is judged by patterns whose work grows with the text alone", function* () {
+    const patterns = new Map(
+      (yield* schemas).flatMap(([name, ast]) =>
+        judgements(ast, name).flatMap(({ refinements }) =>
+          refinements.flatMap((refinement) => {
+            const pattern = patternOf(refinement)
+            return pattern === undefined ? [] : [[pattern.source, pattern] as const]
+          })
         )
       )
-      expect(patterns.size).toBeGreaterThan(10)
-      expect([...patterns.values()].filter(isSlow).map(({ source }) => source)).toEqual([])
-      // That such a pattern would be found
-      expect(isSlow(/^[^<>]*[A-Za-z][^<>]*$/)).toBe(true)
-    })
-  )
+    )
+    expect(patterns.size).toBeGreaterThan(10)
+    expect([...patterns.values()].filter(isSlow).map(({ source }) => source)).toEqual([])
+    // That such a pattern would be found
+    expect(isSlow(/^[^<>]*[A-Za-z][^<>]*$/)).toBe(true)
+  })
 
-  it.effect("fits the bounds of JSON bodies wherever the contract takes it", () =>
-    Effect.gen(function* () {
-      for (const [name, ast] of yield* schemas) {
-        for (const [path, part] of partsOf(ast, name)) {
-          const base = unrefined(part)
-          const said = Object.assign({}, ...refinementsOf(part).map(saidOf))
-          if (SchemaAST.isTupleType(base)) {
-            expect(Number(said["maxItems"]), path).toBeLessThanOrEqual(jsonBounds.members)
-          }
-          if (SchemaAST.isTypeLiteral(base) && base.indexSignatures.length > 0 && !path.endsWith(".filters")) {
-            expect(Number(said["maxProperties"]), path).toBeLessThanOrEqual(jsonBounds.members)
-          }
+  it.effect("fits the bounds of JSON bodies wherever the contract takes it", function* () {
+    for (const [name, ast] of yield* schemas) {
+      for (const [path, part] of partsOf(ast, name)) {
+        const base = unrefined(part)
+        const said = Object.assign({}, ...refinementsOf(part).map(saidOf))
+        if (SchemaAST.isTupleType(base)) {
+          expect(Number(said["maxItems"]), path).toBeLessThanOrEqual(jsonBounds.members)
+        }
+        if (SchemaAST.isTypeLiteral(base) && base.indexSignatures.length > 0 && !path.endsWith(".filters")) {
+          expect(Number(said["maxProperties"]), path).toBeLessThanOrEqual(jsonBounds.members)
         }
       }
-    })
-  )
+    }
+  })
 })

@@ -127,66 +127,64 @@ onSharedServiceWithMail("a body made to cost much", (it) => {
 
   it.effect(
     "is refused by every operation at little cost, in a small answer",
-    () =>
-      Effect.gen(function* () {
-        const { organization, request } = yield* TestService
-        const { cookie } = yield* signInOwner
-        const known = new Set<SchemaAST.AST>()
-        for (const { endpoint, method, path } of withBody) {
-          const id = path.includes("/provider/") ? "prod_nothing" : randomUUID()
-          const url = path.replace(":organizationId", organization.id).replaceAll(/:\w+/g, id)
-          const identity = path.startsWith("/identity")
-          const schema = Option.getOrThrow(endpoint.payloadSchema)
-          for (const [name, raw] of bodiesFor(schema, known)) {
-            const what = `${operationKey(method, path)}: ${name}`
-            expect(raw.length, what).toBeLessThanOrEqual(maxJsonBytes)
-            const { status, text } = yield* attack(
-              request(method, url, {
-                ...(identity ? {} : { key: organization.testKey }),
-                raw,
-                headers: {
-                  "content-type": "application/json",
-                  "idempotency-key": randomUUID(),
-                  ...(identity ? { cookie, origin: testPublicUrl } : {})
-                }
-              }),
-              what
-            )
-            expect([404, 409, 422], `${what} ${text.slice(0, 200)}`).toContain(status)
-          }
+    function* () {
+      const { organization, request } = yield* TestService
+      const { cookie } = yield* signInOwner
+      const known = new Set<SchemaAST.AST>()
+      for (const { endpoint, method, path } of withBody) {
+        const id = path.includes("/provider/") ? "prod_nothing" : randomUUID()
+        const url = path.replace(":organizationId", organization.id).replaceAll(/:\w+/g, id)
+        const identity = path.startsWith("/identity")
+        const schema = Option.getOrThrow(endpoint.payloadSchema)
+        for (const [name, raw] of bodiesFor(schema, known)) {
+          const what = `${operationKey(method, path)}: ${name}`
+          expect(raw.length, what).toBeLessThanOrEqual(maxJsonBytes)
+          const { status, text } = yield* attack(
+            request(method, url, {
+              ...(identity ? {} : { key: organization.testKey }),
+              raw,
+              headers: {
+                "content-type": "application/json",
+                "idempotency-key": randomUUID(),
+                ...(identity ? { cookie, origin: testPublicUrl } : {})
+              }
+            }),
+            what
+          )
+          expect([404, 409, 422], `${what} ${text.slice(0, 200)}`).toContain(status)
         }
-      }),
+      }
+    },
     limit
   )
 
   it.effect(
     "is refused by every tool at little cost, in a small answer",
-    () =>
-      Effect.gen(function* () {
-        const { organization, request, services, sql } = yield* TestService
-        const tools = yield* makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql))
-        // Those that read take a few flat fields, so one of them stands for all
-        const attacked = [...tools.values()].filter(
-          ({ listed, name }) => listed.annotations?.readOnlyHint !== true || name === "list_prices"
-        )
-        expect(attacked.length).toBeGreaterThan(20)
-        const known = new Set<SchemaAST.AST>()
-        for (const { input, listed } of attacked) {
-          const wrap = (json: string) =>
-            `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${listed.name}","arguments":${json}}}`
-          for (const [name, raw] of bodiesFor(input, known, wrap)) {
-            const what = `${listed.name}: ${name}`
-            yield* attack(
-              request("POST", "/mcp", {
-                key: organization.testKey,
-                raw,
-                headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }
-              }),
-              what
-            )
-          }
+    function* () {
+      const { organization, request, services, sql } = yield* TestService
+      const tools = yield* makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql))
+      // Those that read take a few flat fields, so one of them stands for all
+      const attacked = [...tools.values()].filter(
+        ({ listed, name }) => listed.annotations?.readOnlyHint !== true || name === "list_prices"
+      )
+      expect(attacked.length).toBeGreaterThan(20)
+      const known = new Set<SchemaAST.AST>()
+      for (const { input, listed } of attacked) {
+        const wrap = (json: string) =>
+          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${listed.name}","arguments":${json}}}`
+        for (const [name, raw] of bodiesFor(input, known, wrap)) {
+          const what = `${listed.name}: ${name}`
+          yield* attack(
+            request("POST", "/mcp", {
+              key: organization.testKey,
+              raw,
+              headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }
+            }),
+            what
+          )
         }
-      }),
+      }
+    },
     limit
   )
 })
