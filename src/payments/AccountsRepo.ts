@@ -1,7 +1,8 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
+import { anyRow, firstRow, oneRow } from "../platform/storage/Rows.ts"
 import type { AccountStatus } from "./account/AccountStatus.ts"
 import type { ConnectedAccount } from "./ProviderCall.ts"
 
@@ -55,20 +56,16 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
     had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
   const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
-  const first = <A>(rows: Effect.Effect<ReadonlyArray<A>, SqlError.SqlError>) =>
-    Effect.map(rows, ([row]) => Option.fromNullable(row))
-  const isAny = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
-    Effect.map(rows, ({ length }) => length > 0)
 
   return {
     /** The tenant's account, connected or not. */
     find: (tenant: Tenant, lock: "" | "for update" = "") =>
-      first(sql<AccountRow>`
+      firstRow(sql<AccountRow>`
         SELECT ${columns}, ends_at_provider AS "endsAtProvider", ${linkedLast}::text AS "linkedLast"
         FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} ${sql.literal(lock)}`),
 
     show: (tenant: Tenant) =>
-      first(sql<LinkedAccount>`SELECT ${columns} FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)}`),
+      firstRow(sql<LinkedAccount>`SELECT ${columns} FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)}`),
 
     /** Locks the organization's row: the account's own row can't be locked before it exists. */
     lockOrganization: ({ organizationId }: Tenant) =>
@@ -76,7 +73,7 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     /** Stores a link; none if another account is connected. A connected account's record is kept. */
     link: ({ accountId, hadPayments, linkedBy, reported, tenant }: NewLink) =>
-      first(sql<LinkedAccount>`
+      firstRow(sql<LinkedAccount>`
         INSERT INTO payments.provider_accounts AS known
           (organization_id, environment, account_id, status, had_payments_before, reported_status,
             reported_status_reading, linked_by)
@@ -103,16 +100,12 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         RETURNING ${columns}`),
 
     /** Numbers a reading of an account's status, before the provider is called. */
-    nextReading: sql<Pick<Reported, "reading" | "begunAt">>`
-      SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`.pipe(
-      Effect.flatMap(([row]) =>
-        row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row)
-      )
-    ),
+    nextReading: oneRow(sql<Pick<Reported, "reading" | "begunAt">>`
+      SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`),
 
     /** Disconnects the account unless it was linked again since it was read; returns whether it did. */
     disconnect: (tenant: Tenant, known: Pick<AccountRow, "accountId" | "linkedLast">, endsAtProvider: boolean) =>
-      isAny(sql`
+      anyRow(sql`
         UPDATE payments.provider_accounts
         SET status = 'disconnected', disconnected_at = now(), ends_at_provider = ${endsAtProvider}
         WHERE ${ofTenant(sql, tenant)} AND account_id = ${known.accountId} AND status = 'connected'
@@ -126,25 +119,25 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE ${ofTenant(sql, tenant)} AND account_id = ${accountId} AND status = 'disconnected'`.pipe(Effect.asVoid),
 
     unlink: (tenant: Tenant) =>
-      first(sql<LinkedAccount>`
+      firstRow(sql<LinkedAccount>`
         DELETE FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} RETURNING ${columns}`),
 
     /** The most recently linked connected account other than `except`, of any organization. */
     anyConnected: (environment: Environment, except: string | null) =>
-      first(sql<ConnectedAccount>`
+      firstRow(sql<ConnectedAccount>`
         SELECT environment, account_id AS "accountId" FROM payments.provider_accounts
         WHERE environment = ${environment} AND status = 'connected' AND account_id IS DISTINCT FROM ${except}
         ORDER BY ${linkedLast} DESC LIMIT 1`),
 
     platform: (environment: Environment) =>
-      first(sql<{ id: string }>`
+      firstRow(sql<{ id: string }>`
         SELECT platform_id AS id FROM payments.provider_platforms WHERE environment = ${environment}`).pipe(
         Effect.map(Option.map(({ id }) => id))
       ),
 
     /** Records the accounts' platform; returns false, changing nothing, if accounts are connected under another one. */
     recordPlatform: (environment: Environment, platformId: string) =>
-      isAny(sql`
+      anyRow(sql`
         INSERT INTO payments.provider_platforms AS known (environment, platform_id)
         VALUES (${environment}, ${platformId})
         ON CONFLICT (environment) DO UPDATE SET platform_id = excluded.platform_id, recorded_at = now()

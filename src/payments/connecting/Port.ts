@@ -2,6 +2,13 @@ import type { Option, Redacted } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 
+/** The pages that the provider returns browsers to. The paths are registered there, so they must not change. */
+export const connectingPaths = {
+  returned: "/identity/account/return",
+  refresh: "/identity/account/refresh",
+  authorized: "/identity/account/oauth/return"
+} as const
+
 /** An account to create. The marker is stored with it, so that it can be found again. */
 export interface NewAccount {
   readonly environment: Environment

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { anyRow } from "../../platform/storage/Rows.ts"
 import type { ImageName } from "./ImageStore.ts"
 
 /** The SQL of images in the database, and of the uploads of images in any store. */
@@ -26,10 +27,7 @@ export const makeImagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     /** Whether an image is stored. The lock makes a removal wait, so that it removes the upload's record, too. */
     lock: ({ sha256 }: ImageName) =>
-      Effect.map(
-        sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${Buffer.from(sha256, "hex")} FOR KEY SHARE`,
-        (rows) => rows.length > 0
-      ),
+      anyRow(sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${Buffer.from(sha256, "hex")} FOR KEY SHARE`),
 
     insert: ({ format, sha256 }: ImageName, bytes: Uint8Array) =>
       Effect.asVoid(sql`
@@ -37,11 +35,7 @@ export const makeImagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         VALUES (${Buffer.from(sha256, "hex")}, ${format}, ${Buffer.from(bytes)})
         ON CONFLICT (sha256) DO NOTHING`),
 
-    remove: (name: ImageName) =>
-      Effect.map(
-        sql`DELETE FROM payments.product_images WHERE ${isNamed(name)} RETURNING 1`,
-        (rows) => rows.length > 0
-      ),
+    remove: (name: ImageName) => anyRow(sql`DELETE FROM payments.product_images WHERE ${isNamed(name)} RETURNING 1`),
 
     recordUpload: (file: string, { environment, organizationId }: Tenant) =>
       sql`
