@@ -18,7 +18,7 @@ const text = (file: string) => readFileSync(join(root, file), "utf8")
 const guides = ["guides", "maintaining"].flatMap((folder) =>
   readdirSync(join(root, "src/docs", folder)).map((file) => `src/docs/${folder}/${file}`)
 )
-const documents = ["README.md", "CHANGELOG.md", ...guides]
+const documents = ["README.md", "CHANGELOG.md", "test/bench/RESULTS.md", ...guides]
 
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
 
@@ -106,6 +106,28 @@ describe("the guides", () => {
     expect(headings.length).toBe(new Set(headings).size)
     // The contract is looked up, not read
     expect(text(file).split("\n").length).toBeLessThanOrEqual(file.endsWith("/contract.md") ? 550 : 400)
+  })
+})
+
+describe("the decisions", () => {
+  const pages = guides.filter((file) => /\/decisions[a-z-]*\.md$/.test(file))
+  const records = pages.flatMap((file) => text(file).split(/^(?=##+ )/m)).filter((part) => part.startsWith("### "))
+
+  it("are records of at most 15 lines, each with its context, decision, figure and when to look again", () => {
+    expect(pages.length).toBeGreaterThan(1)
+    expect(records.length).toBeGreaterThan(pages.length)
+    for (const record of records) {
+      expect(record.trim().split("\n").length, record).toBeLessThanOrEqual(15)
+      const parts = [...record.matchAll(/^(- \*\*.+?\*\*)/gm)].map(([, part]) => part)
+      expect(parts, record).toEqual(["- **Context**", "- **Decision**", "- **Figure**", "- **Look again**"])
+    }
+  })
+
+  it("all stand on the pages to which the first leads", () => {
+    const led = [...text("src/docs/maintaining/decisions.md").matchAll(/\((decisions-[a-z]+\.md)\)/g)].map(
+      ([, file]) => `src/docs/maintaining/${file}`
+    )
+    expect([...led, "src/docs/maintaining/decisions.md"].toSorted()).toEqual(pages.toSorted())
   })
 })
 
