@@ -15,8 +15,13 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import { makeEventDeliveries } from "../deliveries/EventDeliveries.ts"
 import type { RetentionOptions } from "../deliveries/Retention.ts"
-import { shownDeliveries } from "../deliveries/ShownDeliveries.ts"
-import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./Api.ts"
+import {
+  type ListEvents,
+  type StoredEvent,
+  type StoredEventDetail,
+  type StoredEventList,
+  shownDeliveries
+} from "./Api.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
