@@ -10,14 +10,12 @@ import {
   optional,
   ProviderId,
   pageFields,
+  shownDeliveries,
   strict,
   UnixSecondsFromQuery
 } from "../../platform/kit/Request.ts"
 import { Delivery, EventIdText } from "../deliveries/Api.ts"
 import { integrationGet, integrationGroup } from "../endpoints/Integrations.ts"
-
-/** How many deliveries the detail of an event shows. */
-export const shownDeliveries = 100
 
 const eventFields = {
   id: described(Schema.String, "`svc_evt_…`, the same in every delivery of the event"),
