@@ -3,16 +3,16 @@ import { Context, Effect, Either, Layer } from "effect"
 import type { ProviderEvent } from "../events/stripe/Translate.ts"
 import { entersEverything, Members } from "../identity/members/Members.ts"
 import type { ServiceUnavailable } from "../platform/errors/Errors.ts"
+import { formatAmount } from "../platform/kit/Amounts.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
-import { Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
+import { type Mail, Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, nothing, unreadable } from "./Decision.ts"
-import { failedRefundsMail } from "./FailedRefundsMail.ts"
 import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
-import { failedRefundOf } from "./RefundNews.ts"
+import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
 /** How often to look for failed refunds to report. */
 const interval = "1 minute"
@@ -109,3 +109,45 @@ export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlCl
   Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),
   interval
 )
+
+/** The refunds that a mail is about, at least one. */
+export interface FailedRefundsTold extends Tenant {
+  readonly refunds: ReadonlyArray<FailedRefund>
+}
+
+/** Maximum number of refunds listed in the mail. */
+const listed = 20
+
+const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
+  `- ${refundId}: ${formatAmount(amount, currency)} of ${paymentId ?? chargeId ?? "an unknown payment"}, ${status}${
+    reason === null ? "" : ` (${reason})`
+  }`
+
+/** The mail to owners and admins about failed refunds, and what to do about them. */
+export const failedRefundsMail = (
+  { environment, organizationId, refunds }: FailedRefundsTold,
+  { publicUrl, to }: { readonly to: string; readonly publicUrl: string }
+): Mail => {
+  const some = refunds.length === 1 ? "A refund" : `${refunds.length} refunds`
+  const lines = refunds.slice(0, listed).map(lineOf)
+  const more = refunds.length > listed ? [`- and ${refunds.length - listed} more`] : []
+  return {
+    to,
+    sender: organizationId,
+    subject: `${some} failed in ${environment}`,
+    text: `${some} of your organization did not reach the payer. The money is in your balance at the payment provider again.
+
+Environment: ${environment}
+
+${[...lines, ...more].join("\n")}
+
+What to do:
+1. Give the money back in another way: the payer may not know that it has not come.
+2. Correct your own records: the event payment.refunded was sent when the refund was made, and none follows it.
+3. Read a refund with its status and reason:
+   ${publicUrl}/v2/organizations/${organizationId}/provider/refunds/${refunds[0]?.refundId ?? ""}
+
+Such a mail comes at most once an hour for each environment.
+`
+  }
+}

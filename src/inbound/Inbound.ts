@@ -21,15 +21,18 @@ import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, nothing, unreadable } from "./Decision.ts"
 import {
+  classify,
+  type Decision,
   type DecisionStep,
   type EnrichmentFailure,
   type Fetched,
   makeEnrichment,
+  nothing,
   nothingFetched,
+  unreadable,
   untilDecided
-} from "./Enrichment.ts"
+} from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"

@@ -4,6 +4,7 @@ import { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
+import { text } from "../../platform/bounds/Text.ts"
 import {
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
@@ -31,7 +32,14 @@ import {
   integrationPost,
   keyErrors
 } from "../endpoints/Integrations.ts"
-import { EventIdText } from "./EventIdText.ts"
+
+/** An event's public id in a request. */
+export const EventIdText = text({
+  min: 9,
+  max: 128,
+  pattern: /^svc_(?:evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/,
+  rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits, or svc_test_evt_ and the test's id"
+}).annotations({ description: "The event's id" })
 
 /** A delivery of one event to one endpoint. It is `queued` while an attempt is in progress, too. */
 export const Delivery = Schema.Struct({

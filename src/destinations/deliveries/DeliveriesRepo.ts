@@ -13,7 +13,19 @@ import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
 import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
-import { isReadable } from "./Readable.ts"
+
+/**
+ * Which expired rows may be read: each delivery for as long as the retention says, even if its day's table still holds
+ * it. A day is removed as a whole, and any replay or re-send keeps it for all organizations.
+ */
+
+/** SQL: the earliest time at which something that is kept may have ended. */
+export const keptSince = (keepFor: Duration.Duration): string =>
+  `now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
+
+/** SQL: whether a delivery `d` may be read. */
+export const isReadable = (keepFor: Duration.Duration): string =>
+  `(d.state = 'queued' OR d.finished_at >= ${keptSince(keepFor)})`
 
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
@@ -30,6 +42,15 @@ export interface StoredDetail extends Delivery {
  */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
+}
+
+export interface WantedOfEvent {
+  readonly from: number
+  readonly until: number
+  readonly ids: ReadonlyArray<DeliveryId>
+  readonly limit: number
+  /** Conditions on the delivery `d` and its event `e`. */
+  readonly conditions: ReadonlyArray<Statement.Fragment>
 }
 
 /** A waiting delivery, and which of the rows that it refers to are missing. */
@@ -184,24 +205,17 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       ),
 
     /**
-     * An event's deliveries, newest first, at most `limit`: those created between `from` and `until` (Unix
-     * milliseconds), and those with the given ids. No index leads from an event to its deliveries. Further conditions
-     * apply to the delivery `d` and its event `e`.
+     * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
+     * the given ids. No index leads from an event to its deliveries.
      */
-    ofEvent: (
-      tenant: Tenant,
-      eventKey: string,
-      among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
-      limit: number,
-      conditions: ReadonlyArray<Statement.Fragment> = []
-    ) => {
+    ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
       const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
       return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}
-          WHERE ${its} AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+          WHERE ${its} AND d.id >= ${firstIdAt(from)}::uuid AND d.id < ${firstIdAt(until)}::uuid
           UNION ALL
-          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${among.ids}::uuid[])
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${ids}::uuid[])
         ) AS of_event ORDER BY id DESC LIMIT ${limit}`
     },
 

@@ -1,5 +1,7 @@
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
+import { EventType } from "../../events/Catalog.ts"
+import { EventTypeName, maxSubscriptions } from "../../events/EventCatalog.ts"
 import {
   EndpointDeleted,
   EndpointPaused,
@@ -9,8 +11,19 @@ import {
   ReplayInProgress,
   ResourceNotFound
 } from "../../platform/errors/Errors.ts"
-import { EventReplayId } from "../../platform/kit/Ids.ts"
-import { described, IdempotencyHeaders, optional, pageFields, strict, withStatus } from "../../platform/kit/Request.ts"
+import { EndpointId, EventReplayId } from "../../platform/kit/Ids.ts"
+import { Instant } from "../../platform/kit/Instant.ts"
+import {
+  CreatedAt,
+  described,
+  IdempotencyHeaders,
+  listOf,
+  optional,
+  pageFields,
+  strict,
+  uniqueArray,
+  withStatus
+} from "../../platform/kit/Request.ts"
 import {
   EndpointPath,
   integrationGet,
@@ -18,7 +31,54 @@ import {
   integrationPost,
   keyErrors
 } from "../endpoints/Integrations.ts"
-import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
+
+/** A replay: sends the events of a period to one endpoint, whatever happened to them before; with its progress. */
+export const EventReplay = Schema.Struct({
+  id: EventReplayId,
+  endpointId: EndpointId,
+  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
+  until: described(Schema.Date, "The end of the time that it is about, in ISO 8601; what came later is left out"),
+  types: described(
+    Schema.NullOr(Schema.Array(EventTypeName)),
+    "The types that were asked for; null for all that the endpoint subscribes to"
+  ),
+  state: described(
+    Schema.Literal("running", "finished", "canceled").annotations({ identifier: "EventReplayState" }),
+    "`running` until all of the time was looked at, then `finished`; or `canceled`"
+  ),
+  queued: described(Schema.Int, "Deliveries that it has created so far"),
+  skipped: described(
+    Schema.Int,
+    "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
+  ),
+  reachedAt: described(
+    Schema.Date,
+    "How far it is, on the way from `since` to `until`: all events received before this have been looked at"
+  ),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
+}).annotations({ identifier: "EventReplay" })
+export type EventReplay = typeof EventReplay.Type
+
+export const EventReplayList = listOf("EventReplayList", EventReplay)
+export type EventReplayList = typeof EventReplayList.Type
+
+export const StartEventReplay = strict(
+  Schema.Struct({
+    since: described(Instant, "Events that were received at this time or later; not in the future"),
+    until: optional(
+      Instant,
+      "Events that were received before this time; after `since`, not in the future. Default: now"
+    ),
+    types: optional(
+      uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({
+        description: "Types that the endpoint subscribes to, each once. Default: all that it subscribes to",
+        jsonSchema: { uniqueItems: true }
+      })
+    )
+  }).annotations({ identifier: "StartEventReplay" })
+)
+export type StartEventReplay = typeof StartEventReplay.Type
 
 /** The query of an endpoint's replays. */
 export const ListEventReplays = strict(

@@ -22,8 +22,7 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
-import type { ListEventReplays } from "./Api.ts"
-import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
+import type { EventReplay, EventReplayList, ListEventReplays, StartEventReplay } from "./Api.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
 /** The most deliveries that one step creates: few, so that a new event waits for few. */

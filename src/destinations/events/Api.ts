@@ -10,12 +10,11 @@ import {
   optional,
   ProviderId,
   pageFields,
+  shownDeliveries,
   strict,
   UnixSecondsFromQuery
 } from "../../platform/kit/Request.ts"
-import { Delivery } from "../deliveries/Api.ts"
-import { EventIdText } from "../deliveries/EventIdText.ts"
-import { shownDeliveries } from "../deliveries/ShownDeliveries.ts"
+import { Delivery, EventIdText } from "../deliveries/Api.ts"
 import { integrationGet, integrationGroup } from "../endpoints/Integrations.ts"
 
 const eventFields = {

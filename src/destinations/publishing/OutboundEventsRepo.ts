@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { leasedRows } from "../../engine/queue/Enqueue.ts"
 import type { HandOff, LeasedRow } from "../../engine/queue/LocalHandOff.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { MatchableEndpoint, NewEvent } from "./Publication.ts"
 import { matchableEndpoints, publicationParts } from "./PublicationStatement.ts"
 
@@ -31,8 +31,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     Effect.map(
       sql<{ readonly endpoints: ReadonlyArray<MatchableEndpoint> }>`
         SELECT ${matchableEndpoints(sql, "w")} AS endpoints
-        FROM payments.workspaces w
-        WHERE w.organization_id = ${tenant.organizationId} AND w.environment = ${tenant.environment}`,
+        FROM payments.workspaces w WHERE ${ofTenant(sql, tenant, "w")}`,
       ([row]) => row?.endpoints
     ),
 

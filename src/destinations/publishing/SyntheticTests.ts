@@ -36,13 +36,10 @@ export type SendTestError =
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
-    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are ignored. */
-    readonly send: (
-      principal: PrincipalShape,
-      id: EndpointId,
-      type: EventType
-    ) => Effect.Effect<QueuedTest, SendTestError>
-    /** Like `send`, for a caller with its own transaction, which must call `announce` after the commit. */
+    /**
+     * Queues a synthetic event of the type. The endpoint's filters are ignored. The caller must `announce` it after the
+     * commit.
+     */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -94,11 +91,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
         )
       }, orUnavailable)
 
-      return {
-        queue,
-        send: (principal, id, type) => Effect.zipLeft(queue(principal, id, type), announce),
-        announce
-      }
+      return { queue, announce }
     })
   )
 }

@@ -4,7 +4,19 @@ import { EventType } from "../../events/Catalog.ts"
 import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../platform/errors/Errors.ts"
 import { described, IdempotencyHeaders, strict } from "../../platform/kit/Request.ts"
 import { integrationGroup, integrationPost, keyErrors } from "../endpoints/Integrations.ts"
-import { TriggeredEvent } from "./TriggeredEvent.ts"
+
+export const TriggeredEvent = Schema.Struct({
+  type: EventType,
+  origin: Schema.Literal("provider", "synthetic").annotations({
+    identifier: "TriggeredEventOrigin",
+    description:
+      "`provider`: the local provider did what leads to the event, which follows as any other. `synthetic`: the event has fictitious data and `test: true`"
+  }),
+  eventId: Schema.NullOr(Schema.String).annotations({
+    description: "`svc_test_evt_…` of a synthetic event; null if the event is still to come from the provider"
+  })
+}).annotations({ identifier: "TriggeredEvent" })
+export type TriggeredEvent = typeof TriggeredEvent.Type
 
 export const TriggerEvent = strict(
   Schema.Struct({ type: described(EventType, "The event to make happen") }).annotations({

@@ -1,9 +1,8 @@
 import type { HttpServerResponse } from "@effect/platform"
 import type { SqlClient } from "@effect/sql"
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
-import type { EventType } from "../../events/Catalog.ts"
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { Envelope, EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
-import type { Envelope } from "../../events/EnvelopeSchema.ts"
 import { syntheticEvent } from "../../events/Synthetic.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
@@ -19,7 +18,7 @@ import { makeAudit } from "../../platform/kit/Audit.ts"
 import { Idempotency } from "../../platform/kit/Idempotency.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { makeSyntheticTestsRepo } from "../publishing/SyntheticTestsRepo.ts"
-import { TriggeredEvent } from "./TriggeredEvent.ts"
+import type { TriggeredEvent } from "./Api.ts"
 
 /** Why nothing was triggered. */
 export type TriggerError =
@@ -96,12 +95,11 @@ export class EventTriggers extends Context.Tag("connected-payments/deliveries/Ev
               key,
               operation: "event_triggers.create",
               parameters: { type },
-              encode: ({ synthetic, type }: Outcome) =>
-                Schema.encodeSync(TriggeredEvent)({
-                  type,
-                  origin: synthetic === null ? "provider" : "synthetic",
-                  eventId: synthetic?.id ?? null
-                }),
+              encode: ({ synthetic, type }: Outcome): TriggeredEvent => ({
+                type,
+                origin: synthetic === null ? "provider" : "synthetic",
+                eventId: synthetic?.id ?? null
+              }),
               onSuccess: (outcome) => record(principal, outcome)
             },
             () => perform(principal, type)

@@ -28,6 +28,9 @@ export const defaultPageSize = 10
  */
 export const mostCounted = 10_000
 
+/** How many deliveries the detail of an event shows. */
+export const shownDeliveries = 100
+
 /** A page of a list, from up to `limit + 1` rows: the extra row sets `has_more`. */
 export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
   data: rows.slice(0, limit),
