@@ -32,7 +32,7 @@ const ReplayPath = Schema.Struct({
   ...EndpointPath.fields,
   replayId: described(
     EventReplayId,
-    "As `id` in the answer that began the replay, and in the endpoint's list of replays"
+    "The `id` in the answer that began the replay, and in the endpoint's list of replays"
   )
 })
 
@@ -52,7 +52,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "Whatever became of them before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters as they are then. In the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
+        "Whether or not they were delivered before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters at that time. Runs in the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
       )
   )
   .add(
@@ -73,7 +73,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "It creates no more deliveries; those that it has created are sent. One that has ended stays as it is."
+        "The replay creates no more deliveries; those already created are sent. A replay that has ended stays as it is."
       )
   )
   .addError(errorSchema(ResourceNotFound)) {}

@@ -9,24 +9,24 @@ import { CreatedAt, described, listOf, optional, strict, uniqueArray } from "../
 export const EventReplay = Schema.Struct({
   id: EventReplayId,
   endpointId: EndpointId,
-  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
-  until: described(Schema.Date, "The end of the time that it is about, in ISO 8601; what came later is left out"),
+  since: described(Schema.Date, "The beginning of its period, in ISO 8601"),
+  until: described(Schema.Date, "The end of its period, in ISO 8601; later events are left out"),
   types: described(
     Schema.NullOr(Schema.Array(EventTypeName)),
     "The types that were asked for; null for all that the endpoint subscribes to"
   ),
   state: described(
     Schema.Literal("running", "finished", "canceled").annotations({ identifier: "EventReplayState" }),
-    "`running` until all of the time was looked at, then `finished`; or `canceled`"
+    "`running` until the whole period was examined, then `finished`; or `canceled`"
   ),
   queued: described(Schema.Int, "Deliveries that it has created so far"),
   skipped: described(
     Schema.Int,
-    "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
+    "Events of its types that were left out so far, by the endpoint's filters or because they are synthetic"
   ),
   reachedAt: described(
     Schema.Date,
-    "How far it is, on the way from `since` to `until`: all events received before this have been looked at"
+    "Its progress from `since` to `until`: all events received before this time were examined"
   ),
   createdAt: CreatedAt,
   finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
