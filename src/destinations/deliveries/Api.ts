@@ -42,15 +42,12 @@ export const Delivery = Schema.Struct({
   state: DeliveryState,
   test: described(Schema.Boolean, "True for a synthetic test's delivery, which proves nothing about money"),
   attemptCount: described(Schema.Int, "How many attempts were made so far"),
-  nextAttemptAt: described(
-    Schema.NullOr(Schema.Date),
-    "The time of the next attempt, in ISO 8601; null if there is none"
-  ),
+  nextAttemptAt: described(Schema.NullOr(Schema.Date), "When the next attempt is due; null if there is none"),
   createdAt: CreatedAt,
   finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then"),
   lastHttpStatus: described(
     Schema.NullOr(Schema.Int),
-    "The status of the endpoint's last answer; null if there was no answer"
+    "The status of the endpoint's last answer; null if there was none"
   ),
   lastErrorCode: described(Schema.NullOr(AttemptErrorCode), "Why the last attempt failed; null if it did not")
 }).annotations({ identifier: "Delivery" })
@@ -68,7 +65,7 @@ export const Attempt = Schema.Struct({
     Schema.NullOr(Schema.Int),
     "How long the attempt took, in milliseconds; null if the worker died during it"
   ),
-  httpStatus: described(Schema.NullOr(Schema.Int), "The status of the endpoint's answer; null if there was no answer"),
+  httpStatus: described(Schema.NullOr(Schema.Int), "The status of the endpoint's answer; null if there was none"),
   errorCode: described(Schema.NullOr(AttemptErrorCode), "Why the attempt failed; null if it did not")
 }).annotations({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type

@@ -70,7 +70,7 @@ export const ListAudit = strict(
     ),
     author_id: optional(AnyId, "Only changes by this person, key or operator"),
     target_type: optional(
-      OwnName.annotations({ description: "Only changes of objects of this kind", examples: ["endpoint"] })
+      OwnName.annotations({ description: "Only changes of this kind of object", examples: ["endpoint"] })
     ),
     target_id: optional(AnyId, "Only changes of this object"),
     ...createdFields

@@ -119,11 +119,7 @@ export class AccountConnectionApi extends sessionGroup(
       )
   )
   .add(
-    sessionPost(
-      "startOnboarding",
-      "/identity/account/onboarding",
-      "Connect an account by onboarding, or resume onboarding"
-    )
+    sessionPost("startOnboarding", "/identity/account/onboarding", "Connect an account by onboarding, or resume that")
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
       .addError(
