@@ -49,7 +49,7 @@ export interface OpenStream {
 }
 
 /** Streams of an organization's sandbox events (contract 15.1). */
-export class EventStreams extends Context.Tag("connected-payments/deliveries/EventStreams")<
+export class EventStreams extends Context.Tag("connected-payments/destinations/EventStreams")<
   EventStreams,
   {
     /**
