@@ -231,6 +231,15 @@ describe("the service's modules", () => {
     expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/SecretLifetime.ts"])
   })
 
+  it("name a service by a folder that it is in: so says the error of whoever lacks it", () => {
+    const strayed = modules.flatMap(({ path }) =>
+      [...textOf(path).matchAll(/"connected-payments\/([a-z-]+)\/[A-Z]\w+"/g)]
+        .filter(([, folder = ""]) => !dirname(path).split("/").includes(folder))
+        .map(([key]) => `${path}: ${key}`)
+    )
+    expect(strayed).toEqual([])
+  })
+
   it("are at most 600 lines long", () => {
     const long = modules.filter(({ lines }) => lines > 600)
     expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])

@@ -237,7 +237,7 @@ export const receiptCommands: ReadonlyArray<Command> = [
       environment: environmentOption,
       organization: optional(
         organizationOption.annotations({
-          description: "Whose event it is. If it has no receipt, it is stored as if it were reported now."
+          description: "The organization of the event. An event without a receipt is stored as if it were reported now."
         })
       ),
       event: eventArgument

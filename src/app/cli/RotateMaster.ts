@@ -74,5 +74,5 @@ export const rotateMaster = command({
 
 const notAll = new CommandFailed({
   message:
-    "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
+    "Not everything is encrypted under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
 })

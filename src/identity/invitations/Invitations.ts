@@ -140,7 +140,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     yield* requireManages(yield* requireInviter(options), role)
     const members = yield* memberships.list(organizationId)
     if (members.some((member) => member.email === email)) {
-      return yield* new ValidationFailed({ message: "`email` is that of a member already.", fields: ["email"] })
+      return yield* new ValidationFailed({ message: "`email` already belongs to a member.", fields: ["email"] })
     }
     yield* replaceOpen(options, email)
     const id = yield* newId
