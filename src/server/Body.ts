@@ -14,7 +14,6 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
-import { suspend } from "../platform/fibers/Suspend.ts"
 import { bodyLimits, bodyShareOf } from "./BodyBudget.ts"
 
 /**
@@ -151,7 +150,7 @@ export const readMessage = (
   Effect.zipRight(requirePlain(source), readPlain(source, limit))
 
 const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
-  suspend((resume) => {
+  Effect.async((resume) => {
     const share = bodyShareOf(source)
     let gathered: Gathered | undefined = new Gathered()
     let length = 0
