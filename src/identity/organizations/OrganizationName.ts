@@ -49,7 +49,6 @@ export const OrganizationName = PrintableText(maxOrganizationName).pipe(
   })
 )
 
-/** A name in answers. */
 export const OrganizationNameShown = described(
   Schema.String,
   "What members and invited people know the organization by"
