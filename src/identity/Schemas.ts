@@ -32,7 +32,6 @@ export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer"
     "The person's role. Owners and admins enter every workspace, developers and viewers those granted to them; viewers only read"
 })
 
-/** Roles that an invitation can give. */
 export const InvitedRole = Schema.Literal("admin", "developer", "viewer").annotations({
   identifier: "Role",
   description: "What the person may do in the organization"

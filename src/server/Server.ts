@@ -20,7 +20,6 @@ import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 const headersTimeout = Duration.seconds(15)
 const maxHeadBytes = 16 * 1024
 
-/** How often a full server logs that it is full. */
 const fullLogInterval = Duration.minutes(1)
 
 /** The address that the server listens on, and its bounds. */
@@ -33,7 +32,6 @@ export interface ServerOptions extends ConnectionBounds {
   readonly keepAliveTimeout: Duration.Duration
   /** How long a shutdown keeps serving, no longer ready, before it stops accepting connections. */
   readonly shutdownDelay: Duration.Duration
-  /** How long a shutdown then waits for requests under way. */
   readonly shutdownTimeout: Duration.Duration
 }
 
@@ -129,7 +127,6 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
 /** A server that listens, within its bounds. */
 export interface BoundServer {
   readonly address: HttpServer.Address
-  /** How many connections are open. */
   readonly connections: () => number
   /** Serves requests until the scope closes; then drains the server. */
   readonly serve: (listener: RequestListener) => Effect.Effect<void, never, Scope.Scope>

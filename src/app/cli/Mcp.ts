@@ -28,13 +28,12 @@ export const mcpCommands: ReadonlyArray<Command> = [
         )
       )
     }),
-    run: ({ apiKeyEnv, tools, url }) =>
-      Effect.gen(function* () {
-        const key = yield* readApiKey(apiKeyEnv)
-        // Other commands should not wait for the protocol's package to load
-        const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
-        const chosen = tools === undefined ? {} : { tools: tools.split(",") }
-        yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
-      })
+    run: Effect.fnUntraced(function* ({ apiKeyEnv, tools, url }) {
+      const key = yield* readApiKey(apiKeyEnv)
+      // Other commands should not wait for the protocol's package to load
+      const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
+      const chosen = tools === undefined ? {} : { tools: tools.split(",") }
+      yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
+    })
   })
 ]

@@ -40,7 +40,6 @@ export const AuditRecord = Schema.Struct({
 export type AuditRecord = typeof AuditRecord.Type
 
 export const AuditPage = listOf("AuditPage", AuditRecord)
-export type AuditPage = typeof AuditPage.Type
 
 /** A name that the service defines: `endpoint`, `endpoint.created`. */
 const OwnName = text({

@@ -43,7 +43,6 @@ export const InvitationPreview = Schema.Struct({
   expiresAt: ExpiresAt
 }).annotations({ identifier: "InvitationPreview" })
 
-/** Body of `POST /identity/invitations`. */
 export const CreateInvitation = strict(
   Schema.Struct({
     email: Email,

@@ -44,7 +44,6 @@ export const ApiKeyList = Schema.Struct({ data: described(Schema.Array(ApiKey), 
   identifier: "ApiKeyList"
 })
 
-/** Body of `POST /identity/api-keys`. */
 export const CreateApiKey = strict(
   Schema.Struct({
     name: described(PrintableText(100), "A name that you choose, 1 to 100 characters"),
@@ -56,7 +55,6 @@ export const CreateApiKey = strict(
     expiresAt: optional(Instant, "In the future; if absent, the key does not expire")
   }).annotations({ identifier: "CreateApiKey" })
 )
-export type CreateApiKey = typeof CreateApiKey.Type
 
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 

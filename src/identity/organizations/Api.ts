@@ -16,7 +16,6 @@ import { WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGroup, sessionPatch, sessionPost } from "../SessionEndpoints.ts"
 import { OrganizationName, OrganizationNameShown, organizationNameRule } from "./OrganizationName.ts"
 
-/** Body of `POST /identity/organizations`. */
 export const CreateOrganization = strict(
   Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "CreateOrganization"
@@ -32,7 +31,6 @@ export const CreatedOrganization = Schema.Struct({
   )
 }).annotations({ identifier: "CreatedOrganization" })
 
-/** Body of `PATCH /identity/organizations/:organizationId`. */
 export const RenameOrganization = strict(
   Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "RenameOrganization"

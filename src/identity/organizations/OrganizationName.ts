@@ -49,7 +49,6 @@ export const OrganizationName = PrintableText(maxOrganizationName).pipe(
   })
 )
 
-/** A name in answers. */
 export const OrganizationNameShown = described(
   Schema.String,
   "The organization's name, which members and invited people see"

@@ -26,7 +26,6 @@ export const ReturnUrlsRecord = Schema.Struct({
 /** A page, or null for the operator's. */
 const Page = (description: string) => Schema.NullOr(ReturnUrl).annotations({ description })
 
-/** Body of `PUT /identity/return-urls`. */
 export const SetReturnUrls = strict(
   Schema.Struct({
     successUrl: Page("Where payers go after payment; null means the operator's page"),

@@ -69,7 +69,6 @@ export const SessionList = Schema.Struct({
 
 const SessionPath = Schema.Struct({ id: Uuid.annotations({ description: "The session's id (UUID)" }) })
 
-/** Body of `PUT /identity/session/workspace`. */
 export const SelectWorkspace = strict(
   Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
 )

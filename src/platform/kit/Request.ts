@@ -156,12 +156,6 @@ export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": Idempotency
 /** The header of other changes: with a key, a repeat is safe; none is required. */
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
-/** The same key for calls without headers, such as the tool server's. */
-export const OptionalIdempotencyKey = optional(
-  IdempotencyKey,
-  "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
-)
-
 /** A whole number in a query, in decimal digits only: no signs, exponents, spaces or other bases. */
 const integerFromQuery = (minimum: number, maximum: number, description: string, unit = "") =>
   Schema.compose(
