@@ -14,6 +14,7 @@ import { makeEnrichment, untilDecided } from "./Enrichment.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { AccountNotAsked, FindMissing, FoundMissing, MissingEvent, Replay } from "./Receipt.ts"
+import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isRefundNews, refundNewsTypes } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
@@ -28,40 +29,16 @@ export const makeLostEvents = Effect.gen(function* () {
   const accounts = yield* Accounts
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
+  const records = yield* makeReceiptRecordsRepo
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
   const fetchEvent = yield* makeFetchEvent
 
-  const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
-    sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
-      SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
-      WHERE environment = ${environment}
-        AND ${
-          organizationId === undefined
-            ? sql`(status = 'connected' OR disconnected_at >= ${since.toISOString()}::timestamptz)`
-            : sql`organization_id = ${organizationId}`
-        }
-      ORDER BY organization_id`
-
-  /** In chunks of 5000, since statements have a timeout. */
-  const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
-    Effect.map(
-      Effect.forEach(
-        Array.chunksOf(ids, 5000),
-        (some) => sql<{ readonly id: string }>`
-        SELECT id FROM unnest(${some}::text[]) AS known (id)
-        WHERE NOT EXISTS (
-          SELECT 1 FROM payments.receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
-        )`
-      ),
-      (rows) => new Set(rows.flat().map(({ id }) => id))
-    )
-
   const findOf = Effect.fnUntraced(function* (tenant: Tenant, { since, until }: FindMissing) {
     const listed = yield* accounts.use(tenant, (account) => provider.listEvents(account, { since, until }))
     const translated = listed.filter(({ type }) => knownTypes.has(type))
-    const missing = yield* withoutReceipt(
+    const missing = yield* records.withoutReceipt(
       tenant.environment,
       translated.map(({ id }) => id)
     )
@@ -86,7 +63,7 @@ export const makeLostEvents = Effect.gen(function* () {
   /** An account whose events can't be listed does not affect the others. */
   const find = Effect.fnUntraced(function* (query: FindMissing) {
     const { environment, organizationId } = query
-    const found = yield* accountsOf(query)
+    const found = yield* records.accountsOf(query)
     const none = organizationId !== undefined && found.length === 0 ? [notConnected(organizationId)] : []
     const asked = yield* Effect.forEach(found, ({ connected, organizationId }) =>
       connected

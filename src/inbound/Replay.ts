@@ -16,7 +16,6 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isRefundNews } from "./RefundNews.ts"
 import { refuse, requireReadable } from "./ReplayRefusals.ts"
-import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
 /**
@@ -44,7 +43,6 @@ export const makeReplay = Effect.gen(function* () {
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
   const records = yield* makeReceiptRecordsRepo
-  const repo = yield* makeReplayRepo
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const fetchEvent = yield* makeFetchEvent
@@ -64,7 +62,7 @@ export const makeReplay = Effect.gen(function* () {
 
   /** Runs in a transaction. */
   const store = Effect.fnUntraced(function* (tenant: Tenant, receipt: Receipt, decision: Decision, author: Author) {
-    const { made, outcome } = yield* repo.insertMissing(tenant, receipt, decision)
+    const { made, outcome } = yield* records.insertMissing(tenant, receipt, decision)
     const changed = made.length > 0 || outcome !== receipt.outcome
     if (changed) {
       yield* audit({

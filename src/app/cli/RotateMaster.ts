@@ -4,7 +4,7 @@ import {
   type RotationProgress,
   type RotationReport,
   rotateMasterKeys
-} from "../../destinations/endpoints/MasterKeyRotation.ts"
+} from "../../destinations/endpoints/MasterKeys.ts"
 import { command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation } from "./Installation.ts"

@@ -6,11 +6,12 @@ import { deliveryWindow, maxAttempts } from "../../engine/queue/RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../../engine/queue/StateMachine.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
 import { timedRead } from "../../platform/storage/BoundedReads.ts"
 import { transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
-import { countSoon } from "../statistics/Unsettled.ts"
+import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 import { isReadable } from "./Readable.ts"
 
@@ -30,6 +31,17 @@ export interface StoredDetail extends Delivery {
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
+
+/** A waiting delivery, and which of the rows that it refers to are missing. */
+export interface Dangling {
+  readonly id: string
+  readonly delivery: boolean
+  readonly event: boolean
+  readonly endpoint: boolean
+}
+
+/** How many waiting deliveries are checked: those that have waited longest, since broken ones stay. */
+const referencesLookedAt = 1000
 
 /** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
 export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -124,6 +136,14 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} RETURNING d.*
     ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
+
+  const removeRecords = (table: string, ...key: ReadonlyArray<string>) =>
+    removeOld(sql, {
+      table,
+      key: ["organization_id", "environment", ...key],
+      old: sql`r.created_at < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`,
+      by: "created_at"
+    })
 
   return {
     hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
@@ -239,6 +259,31 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
         RETURNING 1`
       ),
       (rows) => rows.length
-    )
+    ),
+
+    /** Waiting deliveries with dangling references, of those that have waited longest. */
+    dangling: sql<Dangling>`
+    SELECT id, delivery, event, endpoint FROM (
+      SELECT q.id,
+        (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id
+          AND d.environment = q.environment AND d.id = q.id) IS NULL AS delivery,
+        (SELECT 1 FROM payments.events e WHERE e.organization_id = q.organization_id
+          AND e.environment = q.environment AND e.id = q.event_id) IS NULL AS event,
+        (SELECT 1 FROM payments.endpoints p WHERE p.organization_id = q.organization_id
+          AND p.environment = q.environment AND p.id = q.endpoint_id) IS NULL AS endpoint
+      FROM (SELECT * FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${referencesLookedAt}) AS q
+    ) AS waiting WHERE delivery OR event OR endpoint`,
+
+    /** Removes the records of skipped and published events, and of claims, whose retention has ended. */
+    removeOldRecords: Effect.all([
+      removeRecords("skipped_events", "endpoint_id", "event_id"),
+      removeRecords("published_events", "id"),
+      removeOld(sql, {
+        table: "unconfirmed_claims",
+        key: ["lease"],
+        old: sql`r.lease < payments.id_at(now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond')`,
+        by: "lease"
+      })
+    ])
   }
 })

@@ -8,7 +8,7 @@ import { removeOld } from "../../platform/storage/Batches.ts"
 import { alongIndex } from "../../platform/storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../platform/storage/DayPartitions.ts"
 import { clockDifference } from "../deliveries/DeliveriesRepo.ts"
-import { furtherDeliveries } from "../publishing/Publication.ts"
+import { furtherDeliveries } from "../publishing/PublicationStatement.ts"
 import type { ListEventReplays } from "./Api.ts"
 import type { EventReplay } from "./EventReplay.ts"
 

@@ -8,7 +8,7 @@ import { keptSince } from "../deliveries/Readable.ts"
 import type { ListEvents } from "./Api.ts"
 
 export interface EventRow {
-  /** Its id in the database: see `EventKey.ts`. */
+  /** Its id in the database: see `eventKey`. */
   readonly key: string
   readonly id: string
   readonly type: string

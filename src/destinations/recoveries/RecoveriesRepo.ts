@@ -7,7 +7,7 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
-import { countSoon } from "../statistics/Unsettled.ts"
+import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
 /**

@@ -2,9 +2,9 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { alongIndex } from "../../platform/storage/BoundedReads.ts"
 import { transaction } from "../../platform/storage/Database.ts"
-import { makeCountStatements, type Pass } from "./CountStatements.ts"
+import type { Pass } from "./CountStatements.ts"
+import { makeDailyCountsRepo } from "./DailyCountsRepo.ts"
 import { firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
-import { lookAgain } from "./Unsettled.ts"
 
 /** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
 const longStatement = 1000
@@ -15,58 +15,18 @@ const shortestStretch = 5000
 /** The pause after steps that counted something: the queue's own work has priority. */
 const pause = "50 millis"
 
-export interface Progress {
-  readonly first: Position
-  readonly second: Position
-  /** The database's time, in Unix milliseconds. */
-  readonly now: number
-}
-
-interface PassRow {
-  readonly pass: Pass
-  readonly since: Date
-  readonly until: Date
-  readonly now: Date
-}
-
-const unknown: Position = { since: 0, until: 0 }
-
-const toProgress = (rows: ReadonlyArray<PassRow>): Progress => {
-  const positionOf = (pass: Pass): Position => {
-    const row = rows.find((one) => one.pass === pass)
-    return row === undefined ? unknown : { since: row.since.getTime(), until: row.until.getTime() }
-  }
-  return { first: positionOf(1), second: positionOf(2), now: rows[0]?.now.getTime() ?? 0 }
-}
-
 /**
- * Counts stored rows in small steps. Each is a transaction that also advances the position, so a step is atomic; a
+ * Counts everything that is due, in small steps. Each is a transaction that also advances the position, so a step is atomic; a
  * concurrent process waits for it and continues after it.
  */
-export const makeCounting = Effect.gen(function* () {
+export const makeCount = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const statements = makeCountStatements(sql)
+  const repo = yield* makeDailyCountsRepo
   let longest = slotMillis
 
-  const progress = Effect.map(
-    sql<PassRow>`SELECT pass, since, until, now() AS now FROM payments.count_passes ORDER BY pass`,
-    toProgress
-  )
-
-  /** Reads the progress and locks it until the end of the transaction, so that only one process counts. */
-  const locked = Effect.map(
-    sql<PassRow>`SELECT pass, since, until, now() AS now FROM payments.count_passes ORDER BY pass FOR UPDATE`,
-    toProgress
-  )
-
-  const moveTo = (pass: Pass, { since, until }: Stretch & Position) => sql`
-    UPDATE payments.count_passes
-    SET since = ${new Date(since).toISOString()}::timestamptz, until = ${new Date(until).toISOString()}::timestamptz
-    WHERE pass = ${pass}::smallint`
-
   const count = Effect.fnUntraced(function* (pass: Pass, stretch: Stretch & Position) {
-    const counted = [...(yield* statements.payments(pass, stretch)), ...(yield* statements.deliveries(pass, stretch))]
-    yield* moveTo(pass, stretch)
+    const counted = [...(yield* repo.payments(pass, stretch)), ...(yield* repo.deliveries(pass, stretch))]
+    yield* repo.moveTo(pass, stretch)
     return counted.reduce((sum, row) => sum + row.counted, 0)
   })
 
@@ -74,14 +34,14 @@ export const makeCounting = Effect.gen(function* () {
   const step = (pass: Pass): Effect.Effect<number | undefined, SqlError.SqlError> =>
     transaction(sql)(
       Effect.gen(function* () {
-        const { first, now, second } = yield* locked
+        const { first, now, second } = yield* repo.lockedProgress
         const stretch = pass === 1 ? firstStretch(first, second, now, longest) : secondStretch(second, now, longest)
         if (stretch === undefined) return undefined
         yield* alongIndex(sql)
         const counted = yield* count(pass, stretch)
         if (pass === 2 && stretch.until === stretch.slot + slotMillis) {
-          yield* statements.settlePayments(stretch.slot)
-          yield* statements.settleDeliveries(stretch.slot)
+          yield* repo.settlePayments(stretch.slot)
+          yield* repo.settleDeliveries(stretch.slot)
         }
         return counted
       })
@@ -90,8 +50,8 @@ export const makeCounting = Effect.gen(function* () {
   /** Recounts groups that may have changed. Returns how many; undefined if none is due. */
   const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
-      Effect.zipRight(locked, alongIndex(sql)),
-      Effect.map(lookAgain(sql), ([row]) => (row === undefined || row.looked === 0 ? undefined : row.looked))
+      Effect.zipRight(repo.lockedProgress, alongIndex(sql)),
+      Effect.map(repo.lookAgain, (looked) => (looked === 0 ? undefined : looked))
     )
   )
 
@@ -116,9 +76,5 @@ export const makeCounting = Effect.gen(function* () {
     return steps.some((counted) => counted !== undefined)
   })
 
-  return {
-    progress,
-    /** Counts everything that is due. */
-    run: Effect.asVoid(Effect.repeat(round, { while: (hasMore) => hasMore }))
-  }
+  return Effect.asVoid(Effect.repeat(round, { while: (hasMore) => hasMore }))
 })

@@ -7,7 +7,7 @@ import { makeDeliveriesRepo } from "../../../src/destinations/deliveries/Deliver
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { EventReplays } from "../../../src/destinations/event-replays/EventReplays.ts"
 import { makeEventReplaysRepo } from "../../../src/destinations/event-replays/EventReplaysRepo.ts"
-import { eventKey } from "../../../src/destinations/publishing/EventKey.ts"
+import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import { makeOutboundEventsRepo } from "../../../src/destinations/publishing/OutboundEventsRepo.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
