@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { filesOf } from "./harness/Sources.ts"
 
@@ -231,8 +231,35 @@ describe("the service's modules", () => {
     expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/SecretLifetime.ts"])
   })
 
+  it("name a service by a folder that it is in: so says the error of whoever lacks it", () => {
+    const strayed = modules.flatMap(({ path }) =>
+      [...textOf(path).matchAll(/"connected-payments\/([a-z-]+)\/[A-Z]\w+"/g)]
+        .filter(([, folder = ""]) => !dirname(path).split("/").includes(folder))
+        .map(([key]) => `${path}: ${key}`)
+    )
+    expect(strayed).toEqual([])
+  })
+
   it("are at most 600 lines long", () => {
     const long = modules.filter(({ lines }) => lines > 600)
     expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])
+  })
+})
+
+describe("files that modules, tests and benches name by a relative address", () => {
+  it("exist", () => {
+    const missing = (["src", "test"] as const).flatMap((folder) =>
+      filesOf(folder)
+        .filter((path) => /\.[cm]?tsx?$/.test(path))
+        .map((path) => join(root, "..", folder, path))
+        .flatMap((path) =>
+          [...readFileSync(path, "utf8").matchAll(/new URL\("(\.[^"]*)", import\.meta\.url\)/g)]
+            .map(([, address = ""]) => new URL(address, pathToFileURL(path)))
+            // Built when they are needed
+            .filter((url) => !/\/(?:dist|console-pictures)\//.test(url.pathname) && !existsSync(url))
+            .map((url) => `${path}: ${url.pathname}`)
+        )
+    )
+    expect(missing).toEqual([])
   })
 })

@@ -49,7 +49,7 @@ function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
 /** The event types (contract 6.3). */
 export const EventType = Schema.Literal(...each("type")).annotations({
   identifier: "EventType",
-  description: "Which event of the catalog it is"
+  description: "An event type of the catalog"
 })
 
 /** See the schema of the same name. */

@@ -135,19 +135,19 @@ export const failedRefundsMail = (
     to,
     sender: organizationId,
     subject: `${some} failed in ${environment}`,
-    text: `${some} of your organization did not reach the payer. The money is in your balance at the payment provider again.
+    text: `${some} of your organization did not reach the payer. The money is back in your balance at the payment provider.
 
 Environment: ${environment}
 
 ${[...lines, ...more].join("\n")}
 
 What to do:
-1. Give the money back in another way: the payer may not know that it has not come.
-2. Correct your own records: the event payment.refunded was sent when the refund was made, and none follows it.
+1. Give the money back in another way: the payer may not know that it has not arrived.
+2. Correct your own records: the event payment.refunded was sent when the refund was created, and no event follows it.
 3. Read a refund with its status and reason:
    ${publicUrl}/v2/organizations/${organizationId}/provider/refunds/${refunds[0]?.refundId ?? ""}
 
-Such a mail comes at most once an hour for each environment.
+This mail is sent at most once an hour for each environment.
 `
   }
 }

@@ -370,7 +370,7 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
   if (error._tag === "LiveUnderSandboxSecret") {
     return Effect.zipRight(
       Effect.logError(
-        "A live event came under a signing secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS, and was not stored: correct the secrets"
+        "A live event was signed with a secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS and was not stored: correct the secrets"
       ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
       unavailable
     )

@@ -39,7 +39,7 @@ const gathering = {
   interval: batchIntervalMillis,
   patience: {
     millis: 5000,
-    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
+    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for the notifications" })
   },
   isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
 } as const

@@ -24,7 +24,7 @@ import type { Notification } from "./ThinNotification.ts"
 
 /** Reasons why an event can't be replayed. */
 const refusals = {
-  wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
+  wrong_mode: "The event is from the provider's other mode: nothing may be created from it",
   account_not_linked: "The event's account is not linked and connected in this environment",
   another_organization: "The event's account is linked to another organization by now",
   deliveries_expired:

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { recorded } from "../servers/Servers.ts"
 import { post, rawConsumer, transport, until } from "./TransportServers.ts"
 
 /**
@@ -158,5 +159,25 @@ describe("an odd answer that is a success", () => {
       const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
       expect(outcome).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
     }).pipe(Effect.provide(transport()))
+  )
+})
+
+describe("an answer as a real server sent it", () => {
+  it.scopedLive.each(Object.entries(recorded))(
+    "counts, and leaves a connection that is reused or not, as with the server itself: %s",
+    ([, { closed, reused }]) =>
+      Effect.gen(function* () {
+        for (const [path, answer] of [...Object.entries(reused), ...Object.entries(closed)]) {
+          const endsWithConnection = !/^(?:content-length|transfer-encoding):|^HTTP\S+ 204/im.test(answer)
+          const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), endsWithConnection)
+          const outcomes = [
+            yield* post(`http://127.0.0.1:${consumer.port}/`),
+            yield* post(`http://127.0.0.1:${consumer.port}/`)
+          ]
+          const status = path.startsWith("/204") ? 204 : 200
+          expect(outcomes, path).toMatchObject([status, status].map((httpStatus) => ({ httpStatus, errorCode: null })))
+          expect(consumer.sockets, path).toHaveLength(path in reused ? 1 : 2)
+        }
+      }).pipe(Effect.provide(transport()))
   )
 })

@@ -389,19 +389,8 @@ describe("the deadline", () => {
   )
 })
 
-describe("interruption", () => {
-  it.scopedLive("closes the connection", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => socket.resume())
-      const attempt = yield* Effect.fork(postTo(consumer))
-      yield* until(() => consumer.sockets.some((socket) => socket.bytesRead > 0))
-      yield* Fiber.interrupt(attempt)
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      expect(consumer.sockets).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
-
-  it.scopedLive("the end of the transport ends what is in flight, and connects no more", () =>
+describe("the end of the transport", () => {
+  it.scopedLive("ends what is in flight, and connects no more", () =>
     Effect.gen(function* () {
       const consumer = yield* tcpConsumer((socket) => socket.resume())
       const { attempt, service } = yield* Effect.gen(function* () {

@@ -36,24 +36,24 @@ import {
 export const EventReplay = Schema.Struct({
   id: EventReplayId,
   endpointId: EndpointId,
-  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
-  until: described(Schema.Date, "The end of the time that it is about, in ISO 8601; what came later is left out"),
+  since: described(Schema.Date, "The beginning of its period, in ISO 8601"),
+  until: described(Schema.Date, "The end of its period, in ISO 8601; later events are left out"),
   types: described(
     Schema.NullOr(Schema.Array(EventTypeName)),
     "The types that were asked for; null for all that the endpoint subscribes to"
   ),
   state: described(
     Schema.Literal("running", "finished", "canceled").annotations({ identifier: "EventReplayState" }),
-    "`running` until all of the time was looked at, then `finished`; or `canceled`"
+    "`running` until the whole period was examined, then `finished`; or `canceled`"
   ),
   queued: described(Schema.Int, "Deliveries that it has created so far"),
   skipped: described(
     Schema.Int,
-    "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
+    "Events of its types that were left out so far, by the endpoint's filters or because they are synthetic"
   ),
   reachedAt: described(
     Schema.Date,
-    "How far it is, on the way from `since` to `until`: all events received before this have been looked at"
+    "Its progress from `since` to `until`: all events received before this time were examined"
   ),
   createdAt: CreatedAt,
   finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
@@ -92,7 +92,7 @@ const ReplayPath = Schema.Struct({
   ...EndpointPath.fields,
   replayId: described(
     EventReplayId,
-    "As `id` in the answer that began the replay, and in the endpoint's list of replays"
+    "The `id` in the answer that began the replay, and in the endpoint's list of replays"
   )
 })
 
@@ -112,7 +112,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "Whatever became of them before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters as they are then. In the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
+        "Whether or not they were delivered before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters at that time. Runs in the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
       )
   )
   .add(
@@ -133,7 +133,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "It creates no more deliveries; those that it has created are sent. One that has ended stays as it is."
+        "The replay creates no more deliveries; those already created are sent. A replay that has ended stays as it is."
       )
   )
   .addError(errorSchema(ResourceNotFound)) {}

@@ -245,7 +245,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
  *
  * The progress of a replay is in the database: any process can take its next step.
  */
-export class EventReplays extends Context.Tag("connected-payments/deliveries/EventReplays")<
+export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {
     /**

@@ -70,7 +70,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 })
 
 /** The stored events, whether or not they were delivered. */
-export class Events extends Context.Tag("connected-payments/deliveries/Events")<
+export class Events extends Context.Tag("connected-payments/destinations/Events")<
   Events,
   {
     /** Events, newest first. Refuses a `starting_after` that is not one of them. */

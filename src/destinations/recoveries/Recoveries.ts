@@ -106,7 +106,7 @@ const make = Effect.gen(function* () {
  *
  * The progress of a recovery is in the database: any process can take its next step.
  */
-export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
+export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
   Recoveries,
   {
     /**

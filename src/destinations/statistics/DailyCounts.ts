@@ -156,7 +156,7 @@ const make = Effect.gen(function* () {
  * Counts of payments and deliveries by day. They are computed in the background from stored rows, which adds nothing to
  * the statements that store and update deliveries.
  */
-export class DailyCounts extends Context.Tag("connected-payments/deliveries/DailyCounts")<
+export class DailyCounts extends Context.Tag("connected-payments/destinations/DailyCounts")<
   DailyCounts,
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */

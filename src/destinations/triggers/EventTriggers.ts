@@ -91,7 +91,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Makes events happen in the sandbox (contract 15.4). */
-export class EventTriggers extends Context.Tag("connected-payments/deliveries/EventTriggers")<
+export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
   EventTriggers,
   {
     /** Triggers an event under an `Idempotency-Key`. Returns a `TriggeredEvent`. Audited. */

@@ -23,7 +23,7 @@ export interface WarningsOptions {
 }
 
 /** Warnings to owners and admins that deliveries to an endpoint fail (contract 9.7). */
-export class Warnings extends Context.Tag("connected-payments/deliveries/Warnings")<
+export class Warnings extends Context.Tag("connected-payments/destinations/Warnings")<
   Warnings,
   {
     /**

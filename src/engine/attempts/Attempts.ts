@@ -100,8 +100,6 @@ export class Attempts {
   readonly #listener: AttemptsListener
   readonly #report: (attempt: EndedAttempt) => void
   readonly #pool: AttemptPool<AttemptInFlight, AttemptEnd>
-  /** Attempts whose exchange is in progress, in any order. */
-  readonly #sent: Array<AttemptInFlight> = []
 
   private constructor(
     options: AttemptsOptions,
@@ -118,7 +116,7 @@ export class Attempts {
 
   /**
    * Creates an instance with no attempts. Uses the calling fiber's clock, randomness, tracer, metrics and log. When the
-   * scope closes, attempts in flight are aborted without calling the listener.
+   * scope closes, attempts in flight are interrupted without calling the listener.
    */
   static readonly make = Effect.fnUntraced(function* (
     options: AttemptsOptions,
@@ -127,10 +125,10 @@ export class Attempts {
   ) {
     const report = yield* makeAttemptReports
     const clock = yield* Effect.clock
-    yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#abandonAll()))
+    yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#young.clear()))
     const pool = yield* AttemptPool.make<AttemptInFlight, AttemptEnd>({
       keep: options.concurrency,
-      make: makeAttempt({ ...services, settings: options, clock }, (attempt) => attempts.#onSent(attempt)),
+      make: makeAttempt({ ...services, settings: options, clock }, (attempt) => attempts.#young.add(attempt)),
       onEnd: (attempt, exit) => attempts.#finish(attempt, exit)
     })
     const attempts = new Attempts(options, listener, report, pool)
@@ -264,29 +262,6 @@ export class Attempts {
     this.#pool.run(waiting)
   }
 
-  #onSent(attempt: AttemptInFlight): void {
-    attempt.place = this.#sent.push(attempt) - 1
-    this.#young.add(attempt)
-  }
-
-  #notSent(attempt: AttemptInFlight): void {
-    if (attempt.place < 0) return
-    const last = this.#sent.pop()
-    if (last !== undefined && last !== attempt) {
-      this.#sent[attempt.place] = last
-      last.place = attempt.place
-    }
-    attempt.place = -1
-  }
-
-  #abandonAll(): void {
-    for (const attempt of this.#sent.splice(0)) {
-      attempt.place = -1
-      this.#young.delete(attempt)
-      attempt.abandon?.()
-    }
-  }
-
   #finish(attempt: AttemptInFlight, exit: Exit.Exit<AttemptEnd>): void {
     try {
       if (Exit.isFailure(exit)) this.#break(attempt, exit.cause)
@@ -343,7 +318,6 @@ export class Attempts {
   #end(attempt: AttemptInFlight, timedOut = false): void {
     if (attempt.ended) return
     attempt.ended = true
-    this.#notSent(attempt)
     this.#young.delete(attempt)
     const { endpointId } = attempt.delivery
     this.#size -= 1

@@ -83,13 +83,13 @@ const paymentIntentId = providerId("The payment intent")
 
 const ReceivedPayment = Schema.Struct({
   id: paymentIntentId,
-  amount_received: amount("What was received"),
+  amount_received: amount("The amount received"),
   currency
 })
 
 const FailedPayment = Schema.Struct({
   id: paymentIntentId,
-  amount: amount("What should have been received"),
+  amount: amount("The amount that should have been received"),
   currency,
   last_payment_error: orAbsent(Schema.Struct({ code: orAbsent(providerCode("Why the payment failed")) }))
 })

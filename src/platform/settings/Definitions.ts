@@ -129,7 +129,7 @@ export const definitions = {
   /** Absent: everything is read from the primary. */
   databaseReadUrl: optional("DATABASE_READ_URL", databaseUrlFor("read"), {
     unset: "none",
-    about: "a streaming replica that answers lists and history while it is as far as the primary"
+    about: "a streaming replica that answers lists and history while it has caught up with the primary"
   }),
   databasePoolSize: setting("DATABASE_POOL_SIZE", whole({ min: 2, max: 500 }), {
     default: 10,
@@ -237,7 +237,7 @@ export const definitions = {
   trustedProxies: setting("TRUSTED_PROXIES", networks, {
     ...noNetworks(),
     about:
-      "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not listed, all clients count as one"
+      "addresses and networks whose `X-Forwarded-For` is trusted, comma-separated; behind a proxy that is not listed, all clients count as one"
   }),
   /** In addition to the service's own origin. */
   trustedOrigins: setting("TRUSTED_ORIGINS", origins, {
@@ -332,7 +332,7 @@ export const definitions = {
   }),
   shutdownTimeout: setting("SHUTDOWN_TIMEOUT", duration({ min: "100 millis" }), {
     default: "5 seconds",
-    about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
+    about: "how long a shutdown then waits for requests and attempts under way; requests not answered by then get a 503"
   }),
   /** Callers whose traces their requests continue. */
   trustedTraceParents: setting("TRUSTED_TRACE_PARENTS", networks, {

@@ -45,7 +45,7 @@ export const startService = Effect.fnUntraced(function* (directory: string, data
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, withRateLimit: boolean) {
-  const started = yield* startScript("./BareServer.ts", {
+  const started = yield* startScript(new URL("./BareServer.ts", import.meta.url), {
     env: {
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: String(poolSize),

@@ -59,13 +59,13 @@ const build = Effect.tryPromise({
 })
 
 /** Builds the service, as its image does, once for all that a run starts; answers the built main script, for `startScript`. */
-const builtService: Effect.Effect<string, BenchFailed> = Effect.runSync(
-  Effect.cached(Effect.as(build, "../../../dist/app/main.js"))
+const builtService: Effect.Effect<URL, BenchFailed> = Effect.runSync(
+  Effect.cached(Effect.as(build, new URL("../../../dist/app/main.js", import.meta.url)))
 )
 
-/** A script (a URL relative to this folder) in a process of its own; what is built runs without `tsx`. */
+/** Starts a script in a process of its own; a built one runs without `tsx`. */
 export const startScript = (
-  script: string,
+  script: URL,
   options: {
     readonly args?: ReadonlyArray<string>
     readonly nodeArgs?: ReadonlyArray<string>
@@ -74,7 +74,7 @@ export const startScript = (
 ): Effect.Effect<{ readonly child: ChildProcess; readonly log: () => string }, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const path = fileURLToPath(new URL(script, import.meta.url))
+      const path = fileURLToPath(script)
       const child = spawn(
         process.execPath,
         [
@@ -161,7 +161,7 @@ export const traced = (sink: string) => ({
 })
 
 /** A script with these options, in a process of its own; answers what its first line says, as JSON. */
-export const answerOf = <A>(script: string, options: unknown) =>
+export const answerOf = <A>(script: URL, options: unknown) =>
   Effect.gen(function* () {
     const started = yield* startScript(script, { args: [JSON.stringify(options)] })
     // Written by a script of the benches, in the form that it declares
@@ -171,7 +171,7 @@ export const answerOf = <A>(script: string, options: unknown) =>
 
 /** The load generator's run, which no request of may fail. */
 export const load = Effect.fnUntraced(function* (name: string, options: LoadOptions) {
-  const result = yield* answerOf<LoadResult>("../Load.ts", options)
+  const result = yield* answerOf<LoadResult>(new URL("../Load.ts", import.meta.url), options)
   return result.failures > 0 || result.requests === 0
     ? yield* new BenchFailed({ message: `${name}: ${result.failures} failures: ${result.firstFailure}` })
     : result

@@ -304,7 +304,9 @@ export interface Seen {
 
 /** A receiver in a process of its own; the first `silent` of its ports never answer. */
 export const startReceiver = Effect.fnUntraced(function* (ports: number, silent = 0) {
-  const started = yield* startScript("./Receiver.ts", { args: [String(ports), String(silent)] })
+  const started = yield* startScript(new URL("./Receiver.ts", import.meta.url), {
+    args: [String(ports), String(silent)]
+  })
   // Written by our own receiver, in this form
   const own: { readonly ports: ReadonlyArray<number>; readonly viewPort: number } = JSON.parse(
     yield* firstLine(started)

@@ -37,7 +37,7 @@ const backlog = 250_000
 const measureRaw = (ports: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const payload = `{"id":"svc_evt_1","pad":"${"x".repeat(payloadBytes - 26)}"}`
-    const raw = yield* answerOf<RawResult>("./RawPosts.ts", {
+    const raw = yield* answerOf<RawResult>(new URL("./RawPosts.ts", import.meta.url), {
       ports,
       inFlight,
       payload,
@@ -59,7 +59,7 @@ const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
 const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
   Effect.gen(function* () {
     yield* refill(database, endpoints)
-    const bare = yield* answerOf<BareResult>("./BareQueue.ts", {
+    const bare = yield* answerOf<BareResult>(new URL("./BareQueue.ts", import.meta.url), {
       databaseUrl: database.url,
       batch: 128,
       warmUpMillis: 2000,

@@ -48,7 +48,7 @@ export const floodBench: Bench = {
           connections: floodConnections,
           warmUpMillis: 0
         }
-        yield* firstLine(yield* startScript("../Load.ts", { args: [JSON.stringify(flood)] }))
+        yield* firstLine(yield* startScript(new URL("../Load.ts", import.meta.url), { args: [JSON.stringify(flood)] }))
         yield* Effect.promise(() => sleep(500))
         return yield* measured(name)
       }).pipe(Effect.scoped)

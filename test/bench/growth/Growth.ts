@@ -60,7 +60,7 @@ export const growthBench: Bench = {
       { name: `10 thousand waiting, ${inMillions(most)} finished`, url: kept.url }
     ]
     yield* Console.error("Claiming…")
-    const measured = yield* answerOf<ClaimsResult>("./Claims.ts", {
+    const measured = yield* answerOf<ClaimsResult>(new URL("./Claims.ts", import.meta.url), {
       databaseUrls: cases.map(({ url }) => url),
       batch,
       claims,

@@ -67,7 +67,7 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, sample: Sample) {
-  const started = yield* startScript("./BareServer.ts", {
+  const started = yield* startScript(new URL("./BareServer.ts", import.meta.url), {
     args: [JSON.stringify(sample)],
     env: { DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: String(poolSize) }
   })

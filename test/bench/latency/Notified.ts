@@ -24,7 +24,7 @@ export const notified = Effect.fnUntraced(function* (database: Database, fanOut:
   const to = { url, webhookSecret, accountId: String(account?.["id"]), port, fanOut }
   const load = (options: Pick<LatencyOptions, "rate" | "warmUpMillis" | "millis">) =>
     Effect.filterOrFail(
-      answerOf<LatencyResult>("./Load.ts", { ...to, ...options } satisfies LatencyOptions),
+      answerOf<LatencyResult>(new URL("./Load.ts", import.meta.url), { ...to, ...options } satisfies LatencyOptions),
       ({ missing, refused }) => refused + missing === 0,
       ({ missing, refused, sent }) =>
         new BenchFailed({

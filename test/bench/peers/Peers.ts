@@ -113,7 +113,9 @@ export const peersBench: Bench = {
         name,
         Effect.gen(function* () {
           const options = { peer, tuned, jobs, databaseUrl: database.url, ports: receiver.ports, payload }
-          yield* firstLine(yield* startScript("./Peer.mjs", { args: [JSON.stringify(options)] }))
+          yield* firstLine(
+            yield* startScript(new URL("./Peer.mjs", import.meta.url), { args: [JSON.stringify(options)] })
+          )
         }),
         "SELECT count(*)::int AS count FROM peer_attempts"
       )

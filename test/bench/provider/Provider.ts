@@ -29,7 +29,7 @@ const Account = Schema.Struct({ id: Schema.String })
 
 const startEmulator = Effect.gen(function* () {
   const url = yield* Effect.flatMap(
-    startScript("../../../src/emulator/main.ts", {
+    startScript(new URL("../../../src/emulator/main.ts", import.meta.url), {
       env: { EMULATOR_SECRET_KEY: secretKey, EMULATOR_WEBHOOK_SECRET: webhookSecret }
     }),
     firstLine

@@ -59,7 +59,7 @@ onService(settings)("a process with streams of events", (it) => {
     })
   )
 
-  it.effect("ends them when it stops, and does not wait for its time-out", () =>
+  it.effect("ends them when it stops, and does not wait for its timeout", () =>
     Effect.gen(function* () {
       const { options } = yield* TestService
       const tenant = yield* makeTenant

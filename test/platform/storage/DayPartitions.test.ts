@@ -373,7 +373,7 @@ describe("retention", () => {
       const { end } = yield* readOn(sql, "payments.deliveries, payments.events")
       const cleaning = yield* Effect.fork(clean)
       yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
-      // Meanwhile all goes on, within the time-out of a second
+      // Meanwhile all goes on, within the timeout of a second
       const { id } = yield* publishAt(impatient, new Date())
       const [delivery] = yield* claimFrom(queue, idle)
       expect(delivery?.eventId).toBe(id)
