@@ -6,25 +6,15 @@ import type { HandOff, LeasedRow } from "../engine/queue/LocalHandOff.ts"
 import type { EventType } from "../events/Catalog.ts"
 import { recordDisconnection } from "../payments/Disconnection.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
-import type { ReceiptOutcome } from "./Receipt.ts"
+import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { clockAhead, type ReceiptPartition, tableOf } from "./ReceiptPartition.ts"
 import type { Unreadable } from "./UnreadableReports.ts"
 
 /** A notification to be stored with its events and deliveries. */
-export interface NewReceipt {
-  readonly environment: Environment
-  readonly providerEventId: string
-  readonly organizationId: OrganizationId | null
-  readonly accountId: string | null
-  readonly type: string
-  readonly livemode: boolean
-  readonly outcome: ReceiptOutcome
+export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
   readonly unreadable: Unreadable | null
-  readonly providerCreatedAt: Date
-  readonly receivedAt: Date
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean

@@ -101,6 +101,76 @@ const makeFindLostEvents = Effect.gen(function* () {
 /** The default author of a replay. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
+const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: Duration.Duration }) {
+  const records = yield* makeReceiptRecordsRepo
+  const session = yield* sessionClient
+  const wakeUp = yield* WakeUp
+  const replays = yield* makeReplay
+  const findMissing = yield* makeFindLostEvents
+  const onReplica = yield* preferReplica
+
+  const find = Effect.fnUntraced(function* (key: ReceiptKey) {
+    const receipt = yield* records.find(key)
+    return receipt === undefined
+      ? yield* new ReceiptNotFound({
+          ...key,
+          message: `There is no receipt of ${key.providerEventId} in ${key.environment}.`
+        })
+      : receipt
+  })
+
+  const list = Effect.fn("Receipts.list")(
+    function* (query: ListReceipts) {
+      const { before, environment } = query
+      if (before !== undefined) {
+        yield* find({ environment, providerEventId: before })
+      }
+      return yield* records.list(query)
+    },
+    onReplica,
+    orUnavailable
+  )
+
+  const get = Effect.fn("Receipts.get")(
+    function* (key: ReceiptKey) {
+      const receipt = yield* find(key)
+      return { ...receipt, events: yield* records.eventsOf(receipt) }
+    },
+    onReplica,
+    orUnavailable
+  )
+
+  const replay = Effect.fn("Receipts.replay")(function* (
+    { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
+    author: Author = localOperator
+  ) {
+    const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
+    const owner = receipt?.organizationId ?? organizationId
+    if (organizationId !== undefined && owner !== organizationId) {
+      return yield* new ReplayRefused({
+        reason: "another_organization",
+        message: `The receipt of ${key.providerEventId} belongs to organization ${owner}`
+      })
+    }
+    const replayed =
+      receipt === undefined && organizationId !== undefined
+        ? yield* replays.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
+        : yield* replays.replay(receipt ?? (yield* find(key)), author)
+    if (replayed.deliveriesMade > 0) {
+      yield* wakeUp.announce
+    }
+    return replayed
+  }, orUnavailable)
+
+  return {
+    list,
+    get,
+    missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
+    replay,
+    clean: orUnavailable(records.clean(options.receiptRetention, session))
+  }
+})
+
 /** Receipts of the provider's notifications, for operators. */
 export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
   Receipts,
@@ -150,76 +220,5 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
   static readonly layer = (options: {
     readonly receiptRetention: Duration.Duration
   }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | KeyedHash> =>
-    Layer.scoped(
-      Receipts,
-      Effect.gen(function* () {
-        const records = yield* makeReceiptRecordsRepo
-        const session = yield* sessionClient
-        const wakeUp = yield* WakeUp
-        const replays = yield* makeReplay
-        const findMissing = yield* makeFindLostEvents
-        const onReplica = yield* preferReplica
-
-        const find = Effect.fnUntraced(function* (key: ReceiptKey) {
-          const receipt = yield* records.find(key)
-          return receipt === undefined
-            ? yield* new ReceiptNotFound({
-                ...key,
-                message: `There is no receipt of ${key.providerEventId} in ${key.environment}.`
-              })
-            : receipt
-        })
-
-        const list = Effect.fn("Receipts.list")(
-          function* (query: ListReceipts) {
-            const { before, environment } = query
-            if (before !== undefined) {
-              yield* find({ environment, providerEventId: before })
-            }
-            return yield* records.list(query)
-          },
-          onReplica,
-          orUnavailable
-        )
-
-        const get = Effect.fn("Receipts.get")(
-          function* (key: ReceiptKey) {
-            const receipt = yield* find(key)
-            return { ...receipt, events: yield* records.eventsOf(receipt) }
-          },
-          onReplica,
-          orUnavailable
-        )
-
-        const replay = Effect.fn("Receipts.replay")(function* (
-          { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
-          author: Author = localOperator
-        ) {
-          const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
-          const owner = receipt?.organizationId ?? organizationId
-          if (organizationId !== undefined && owner !== organizationId) {
-            return yield* new ReplayRefused({
-              reason: "another_organization",
-              message: `The receipt of ${key.providerEventId} belongs to organization ${owner}`
-            })
-          }
-          const replayed =
-            receipt === undefined && organizationId !== undefined
-              ? yield* replays.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
-              : yield* replays.replay(receipt ?? (yield* find(key)), author)
-          if (replayed.deliveriesMade > 0) {
-            yield* wakeUp.announce
-          }
-          return replayed
-        }, orUnavailable)
-
-        return {
-          list,
-          get,
-          missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
-          replay,
-          clean: orUnavailable(records.clean(options.receiptRetention, session))
-        }
-      })
-    )
+    Layer.scoped(Receipts, make(options))
 }

@@ -89,28 +89,24 @@ export type DeliveryDetail = typeof DeliveryDetail.Type
 export const DeliveryList = listOf("DeliveryList", Delivery)
 export type DeliveryList = typeof DeliveryList.Type
 
+const searchFields = {
+  limit: pageFields.limit,
+  starting_after: optional(DeliveryId, "The last id of the previous page"),
+  state: optional(DeliveryState),
+  type: optional(EventType),
+  ...createdFields
+}
+
 /** The query of an endpoint's history. */
-export const ListDeliveries = strict(
-  Schema.Struct({
-    limit: pageFields.limit,
-    starting_after: optional(DeliveryId, "The last id of the previous page"),
-    state: optional(DeliveryState),
-    type: optional(EventType),
-    ...createdFields
-  })
-)
+export const ListDeliveries = strict(Schema.Struct(searchFields))
 export type ListDeliveries = typeof ListDeliveries.Type
 
 /** The query of the history of all endpoints. */
 export const ListAllDeliveries = strict(
   Schema.Struct({
-    limit: pageFields.limit,
-    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    ...searchFields,
     endpoint_id: optional(EndpointId, "Only deliveries to this endpoint (UUID)"),
-    event_id: optional(EventIdText, "Only deliveries of this event"),
-    state: optional(DeliveryState),
-    type: optional(EventType),
-    ...createdFields
+    event_id: optional(EventIdText, "Only deliveries of this event")
   })
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type

@@ -116,6 +116,34 @@ export const deliveryTables = `
 /** The age, in milliseconds, below which all of a delivery's secrets still sign it. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
 
+/** The conditions of a search on the delivery `d` alone, without those on its state and event. */
+export const searchConditions = (
+  sql: SqlClient.SqlClient,
+  tenant: Tenant,
+  { created_gte: from, created_lte: until, starting_after: after }: ListDeliveries
+): ReadonlyArray<Statement.Fragment> => [
+  ofTenant(sql, tenant, "d"),
+  ...(after === undefined ? [] : [sql`d.id < ${after}`]),
+  ...(from === undefined ? [] : [sql`d.created_at >= to_timestamp(${from})`]),
+  // Includes the whole second, as if times were stored in seconds
+  ...(until === undefined
+    ? []
+    : [
+        sql`d.created_at < to_timestamp(${until}::bigint + 1)`,
+        // Ids begin with a time from a process's clock, so the index skips newer deliveries
+        sql`d.id < ${firstIdAt((until + clockDifference) * 1000)}::uuid`
+      ])
+]
+
+/** The conditions of a search on the delivery `d` and its event `e`. */
+export const ofStateAndType = (
+  sql: SqlClient.SqlClient,
+  { state, type }: ListDeliveries
+): ReadonlyArray<Statement.Fragment> => [
+  ...(state === undefined ? [] : [sql`d.state = ${state}`]),
+  ...(type === undefined ? [] : [sql`e.type = ${type}`])
+]
+
 /**
  * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
  * `keepFor` are not found.
@@ -178,21 +206,10 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
-        ofTenant(sql, tenant, "d"),
+        ...searchConditions(sql, tenant, query),
         sql`d.endpoint_id = ${endpointId}`,
         readable,
-        ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
-        ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
-        ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
-        ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
-        // Includes the whole second, as if times were stored in seconds
-        ...(query.created_lte === undefined
-          ? []
-          : [
-              sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-              // Ids begin with a time from a process's clock, so the index skips newer deliveries
-              sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
-            ])
+        ...ofStateAndType(sql, query)
       ]
       return timedRead(sql)(sql<Delivery>`
         SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)

@@ -10,26 +10,12 @@ import {
 } from "../../engine/attempts/SecretLifetime.ts"
 import type { Filters } from "../../events/Filters.ts"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
-import type { Environment } from "../../platform/kit/Environment.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { batchSize } from "../../platform/storage/Batches.ts"
 import { alongIndex, boundedRead } from "../../platform/storage/BoundedReads.ts"
-
-/** A row of `payments.endpoints`, as the API shows it. */
-export interface EndpointRow {
-  readonly id: EndpointId
-  readonly name: string
-  readonly url: string
-  readonly environment: Environment
-  readonly events: ReadonlyArray<string>
-  readonly filters: Filters
-  readonly active: boolean
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly previousSecretExpiresAt: Date | null
-}
+import type { Endpoint, SkippedEvent } from "./Api.ts"
 
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
@@ -38,12 +24,7 @@ const mostDeliveriesLookedThrough = 1000
 const mostReplacedSecrets = 64
 
 /** A skipped event with the exact text that would have been sent. */
-export interface SkippedRow {
-  readonly eventId: string
-  readonly type: string
-  readonly createdAt: Date
-  readonly payload: string
-}
+type SkippedRow = Omit<SkippedEvent, "event"> & { readonly payload: string }
 
 /** The state that decides whether something may be sent to an endpoint. */
 export interface LockedEndpoint {
@@ -70,12 +51,12 @@ const rowStatements = (sql: Sql) => {
   return {
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+        sql<Endpoint>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
         ([row]) => Option.fromNullable(row)
       ),
 
     list: (tenant: Tenant) =>
-      sql<EndpointRow>`
+      sql<Endpoint>`
         SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
 
     /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
@@ -105,7 +86,7 @@ const rowStatements = (sql: Sql) => {
       }
     ) =>
       Effect.map(
-        sql<EndpointRow>`
+        sql<Endpoint>`
           UPDATE payments.endpoints e SET
             active = COALESCE(${change.active}::boolean, e.active),
             name = COALESCE(${change.name}::text, e.name),

@@ -64,30 +64,19 @@ export interface ReplayStep {
   readonly state: EventReplay["state"]
 }
 
-interface Row extends Omit<EventReplay, "reachedAt" | "queued" | "skipped"> {
+interface Row extends Omit<EventReplay, "reachedAt"> {
   readonly reached: string
-  readonly queued: string
-  readonly skipped: string
 }
 
-const toReplay = ({ queued, reached, skipped, ...row }: Row): EventReplay => ({
-  id: row.id,
-  endpointId: row.endpointId,
-  since: row.since,
-  until: row.until,
-  types: row.types,
-  state: row.state,
-  queued: Number(queued),
-  skipped: Number(skipped),
-  reachedAt: row.state === "finished" ? row.until : new Date(millisOf(reached)),
-  createdAt: row.createdAt,
-  finishedAt: row.finishedAt
+const toReplay = ({ reached, ...row }: Row): EventReplay => ({
+  ...row,
+  reachedAt: row.state === "finished" ? row.until : new Date(millisOf(reached))
 })
 
 /** The SQL of replays, private to this slice. */
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
-    r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued, r.skipped, r.reached,
+    r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued::float8, r.skipped::float8, r.reached,
     r.created_at AS "createdAt", r.finished_at AS "finishedAt"`)
 
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>

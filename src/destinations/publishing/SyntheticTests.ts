@@ -32,6 +32,53 @@ export type SendTestError =
   | TestRateLimitExceeded
   | ServiceUnavailable
 
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeSyntheticTestsRepo
+  const endpoints = yield* makeEndpointsRepo
+  const audit = yield* makeAudit
+  const { announce } = yield* WakeUp
+
+  /** Concurrent tests in any process are counted one after another. */
+  const lock = (tenant: Tenant, id: EndpointId) =>
+    Effect.zipRight(
+      endpoints.lock(tenant, id),
+      // A separate statement: the first would still see the rows as they were before it waited for the lock
+      Effect.flatMap(
+        repo.find(tenant, id),
+        Effect.mapError(() => new ResourceNotFound({ message: "There is no such endpoint here." }))
+      )
+    )
+
+  const queue = Effect.fn("SyntheticTests.queue")(function* (
+    principal: PrincipalShape,
+    id: EndpointId,
+    type: EventType
+  ) {
+    const testId = yield* newId
+    const createdAt = new Date(yield* Clock.currentTimeMillis)
+    const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
+    const traceparent = yield* currentTraceparent
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const candidate = yield* lock(principal, id)
+        yield* judge(principal, candidate, type)
+        const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
+        const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
+        const deliveryId = yield* repo.insert(principal, id, {
+          events: [event],
+          receivedAt: createdAt,
+          traceparent
+        })
+        yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
+        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
+      })
+    )
+  }, orUnavailable)
+
+  return { queue, announce }
+})
+
 /** Synthetic test events (contract 10). */
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
@@ -51,48 +98,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
 >() {
   static readonly layer: Layer.Layer<SyntheticTests, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
     SyntheticTests,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const repo = yield* makeSyntheticTestsRepo
-      const endpoints = yield* makeEndpointsRepo
-      const audit = yield* makeAudit
-      const { announce } = yield* WakeUp
-
-      /** Concurrent tests in any process are counted one after another. */
-      const lock = (tenant: Tenant, id: EndpointId) =>
-        Effect.zipRight(
-          endpoints.lock(tenant, id),
-          // A separate statement: the first would still see the rows as they were before it waited for the lock
-          Effect.flatMap(
-            repo.find(tenant, id),
-            Effect.mapError(() => new ResourceNotFound({ message: "There is no such endpoint here." }))
-          )
-        )
-
-      const queue = Effect.fn("SyntheticTests.queue")(function* (
-        principal: PrincipalShape,
-        id: EndpointId,
-        type: EventType
-      ) {
-        const testId = yield* newId
-        const createdAt = new Date(yield* Clock.currentTimeMillis)
-        const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
-        const traceparent = yield* currentTraceparent
-        return yield* transaction(sql)(
-          Effect.gen(function* () {
-            const candidate = yield* lock(principal, id)
-            yield* judge(principal, candidate, type)
-            const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
-            const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
-            const deliveryId = yield* repo.insert(principal, id, { event, receivedAt: createdAt, traceparent })
-            yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
-            return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
-          })
-        )
-      }, orUnavailable)
-
-      return { queue, announce }
-    })
+    make
   )
 }
 

@@ -5,7 +5,7 @@ import type { EventType } from "../../events/Catalog.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { NewEvent } from "./Publication.ts"
-import { publicationParts } from "./PublicationStatement.ts"
+import { publicationParts, type TenantPublication } from "./PublicationStatement.ts"
 
 /** The most new synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
@@ -21,13 +21,6 @@ export interface TestCandidate {
   readonly testsInLastMinute: number
   /** Seconds until the oldest of those is a minute old; 0 if there are none. */
   readonly secondsToNextTest: number
-}
-
-/** A synthetic event that goes only to the tested endpoint. */
-export interface NewTest {
-  readonly event: NewEvent
-  readonly receivedAt: Date
-  readonly traceparent: string | null
 }
 
 /** The SQL of synthetic tests, private to this slice. */
@@ -58,19 +51,17 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     sql`WITH ${publicationParts(sql, tenant, { events: [event], receivedAt })} SELECT id FROM event`,
 
   /** Stores an event with its delivery to the endpoint, and counts the test. Returns the delivery's id. */
-  insert: (tenant: Tenant, endpointId: EndpointId, { event, receivedAt, traceparent }: NewTest) => {
-    const parts = publicationParts(sql, tenant, { events: [event], receivedAt, traceparent }, { test: true })
-    return Effect.flatMap(
+  insert: (tenant: Tenant, endpointId: EndpointId, publication: TenantPublication) =>
+    Effect.flatMap(
       sql<{ readonly id: DeliveryId }>`
         WITH counted AS (
           UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
           WHERE ${ofTenant(sql, tenant)} AND id = ${endpointId}
-        ), ${parts}
+        ), ${publicationParts(sql, tenant, publication, { test: true })}
         SELECT id FROM delivery`,
       ([stored]) =>
         stored === undefined
           ? Effect.dieMessage("A test of a locked, active endpoint has one delivery")
           : Effect.succeed(stored.id)
     )
-  }
 }))

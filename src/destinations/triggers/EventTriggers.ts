@@ -34,6 +34,62 @@ interface Outcome {
   readonly synthetic: Envelope | null
 }
 
+const make = Effect.gen(function* () {
+  const repo = yield* makeSyntheticTestsRepo
+  const accounts = yield* Accounts
+  const idempotency = yield* Idempotency
+  const triggerAtProvider = yield* ProviderTriggers
+  const audit = yield* makeAudit
+
+  const record = Effect.fnUntraced(function* (principal: PrincipalShape, { synthetic, type }: Outcome) {
+    if (synthetic !== null) {
+      const event = { id: synthetic.id, type, payload: encodeEnvelope(synthetic), matching: [] }
+      yield* repo.insertUndelivered(principal, event, new Date(yield* Clock.currentTimeMillis))
+    }
+    yield* audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
+  })
+
+  const perform = Effect.fnUntraced(function* (principal: PrincipalShape, type: EventType) {
+    const account = yield* accounts.show(principal)
+    if (Option.isNone(account) || account.value.status !== "connected") {
+      return yield* new ProviderAccountNotConnected()
+    }
+    if (yield* triggerAtProvider(account.value.accountId, type)) {
+      return { type, synthetic: null }
+    }
+    const synthetic = syntheticEvent({
+      organizationId: principal.organizationId,
+      testId: yield* newId,
+      createdAt: new Date(yield* Clock.currentTimeMillis),
+      type
+    })
+    return { type, synthetic }
+  })
+
+  return {
+    trigger: Effect.fn("EventTriggers.trigger")(function* (principal: PrincipalShape, key: string, type: EventType) {
+      if (principal.environment !== "sandbox") {
+        return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
+      }
+      return yield* idempotency.run(
+        {
+          tenant: principal,
+          key,
+          operation: "event_triggers.create",
+          parameters: { type },
+          encode: ({ synthetic, type }: Outcome): TriggeredEvent => ({
+            type,
+            origin: synthetic === null ? "provider" : "synthetic",
+            eventId: synthetic?.id ?? null
+          }),
+          onSuccess: (outcome) => record(principal, outcome)
+        },
+        () => perform(principal, type)
+      )
+    })
+  }
+})
+
 /** Makes events happen in the sandbox (contract 15.4). */
 export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
   EventTriggers,
@@ -48,64 +104,6 @@ export class EventTriggers extends Context.Tag("connected-payments/destinations/
 >() {
   static readonly layer: Layer.Layer<EventTriggers, never, SqlClient.SqlClient | Accounts | Idempotency> = Layer.effect(
     EventTriggers,
-    Effect.gen(function* () {
-      const repo = yield* makeSyntheticTestsRepo
-      const accounts = yield* Accounts
-      const idempotency = yield* Idempotency
-      const triggerAtProvider = yield* ProviderTriggers
-      const audit = yield* makeAudit
-
-      const record = Effect.fnUntraced(function* (principal: PrincipalShape, { synthetic, type }: Outcome) {
-        if (synthetic !== null) {
-          const event = { id: synthetic.id, type, payload: encodeEnvelope(synthetic), matching: [] }
-          yield* repo.insertUndelivered(principal, event, new Date(yield* Clock.currentTimeMillis))
-        }
-        yield* audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
-      })
-
-      const perform = Effect.fnUntraced(function* (principal: PrincipalShape, type: EventType) {
-        const account = yield* accounts.show(principal)
-        if (Option.isNone(account) || account.value.status !== "connected") {
-          return yield* new ProviderAccountNotConnected()
-        }
-        if (yield* triggerAtProvider(account.value.accountId, type)) {
-          return { type, synthetic: null }
-        }
-        const synthetic = syntheticEvent({
-          organizationId: principal.organizationId,
-          testId: yield* newId,
-          createdAt: new Date(yield* Clock.currentTimeMillis),
-          type
-        })
-        return { type, synthetic }
-      })
-
-      return {
-        trigger: Effect.fn("EventTriggers.trigger")(function* (
-          principal: PrincipalShape,
-          key: string,
-          type: EventType
-        ) {
-          if (principal.environment !== "sandbox") {
-            return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
-          }
-          return yield* idempotency.run(
-            {
-              tenant: principal,
-              key,
-              operation: "event_triggers.create",
-              parameters: { type },
-              encode: ({ synthetic, type }: Outcome): TriggeredEvent => ({
-                type,
-                origin: synthetic === null ? "provider" : "synthetic",
-                eventId: synthetic?.id ?? null
-              }),
-              onSuccess: (outcome) => record(principal, outcome)
-            },
-            () => perform(principal, type)
-          )
-        })
-      }
-    })
+    make
   )
 }
