@@ -21,15 +21,18 @@ import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, nothing, unreadable } from "./Decision.ts"
 import {
+  classify,
+  type Decision,
   type DecisionStep,
   type EnrichmentFailure,
   type Fetched,
   makeEnrichment,
+  nothing,
   nothingFetched,
+  unreadable,
   untilDecided
-} from "./Enrichment.ts"
+} from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
@@ -377,7 +380,7 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
   if (error._tag === "LiveUnderSandboxSecret") {
     return Effect.zipRight(
       Effect.logError(
-        "A live event came under a signing secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS, and was not stored: correct the secrets"
+        "A live event was signed with a secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS and was not stored: correct the secrets"
       ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
       unavailable
     )

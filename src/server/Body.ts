@@ -41,7 +41,7 @@ export type UnreadableRequest =
  * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not arrive:
  * it took too long, or could not be read. The connection ends after the answer.
  */
-export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
+export const bodyRefused = Symbol("connected-payments/server/bodyRefused")
 
 const incomplete = "The body is incomplete"
 

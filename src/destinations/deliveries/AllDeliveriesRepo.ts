@@ -5,9 +5,8 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { boundedRead } from "../../platform/storage/BoundedReads.ts"
 import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery, ListAllDeliveries } from "./Api.ts"
-import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
+import { clockDifference, deliveryColumns, deliveryTables, isReadable } from "./DeliveriesRepo.ts"
 import { makeEventDeliveries } from "./EventDeliveries.ts"
-import { isReadable } from "./Readable.ts"
 
 /** Up to this many failures are sorted in memory; beyond it, scanning in order finds them quickly. */
 const fewFailures = 5000
@@ -30,8 +29,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     Effect.map(
       sql<{ readonly id: string }>`
         SELECT r.id FROM payments.event_replays r
-        WHERE r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
-          AND (r.finished_at IS NULL OR r.finished_at >= to_timestamp(${seconds}))
+        WHERE ${ofTenant(sql, tenant, "r")} AND (r.finished_at IS NULL OR r.finished_at >= to_timestamp(${seconds}))
         ORDER BY r.id LIMIT 1`,
       ([replay]) => {
         const since = (seconds - clockDifference) * 1000

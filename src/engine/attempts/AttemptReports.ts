@@ -2,8 +2,7 @@ import { Context, Effect, Exit, Option, type Tracer } from "effect"
 import { serverAttributes } from "../../platform/kit/UrlServer.ts"
 import { LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
-import { discardingTracer, failedWith, KeptSpan } from "../../platform/telemetry/Spans.ts"
-import { spanOfTraceparent } from "../../platform/telemetry/TraceContext.ts"
+import { discardingTracer, failedWith, KeptSpan, spanOfTraceparent } from "../../platform/telemetry/Spans.ts"
 import type { FinishedAttempt } from "../queue/RecordStatements.ts"
 
 /**

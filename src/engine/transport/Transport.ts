@@ -50,7 +50,7 @@ export interface TransportOptions {
 }
 
 /** Sends attempts. */
-export class Transport extends Context.Tag("connected-payments/deliveries/Transport")<
+export class Transport extends Context.Tag("connected-payments/engine/Transport")<
   Transport,
   {
     /**

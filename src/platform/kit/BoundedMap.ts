@@ -28,6 +28,15 @@ export class BoundedMap<A> {
     this.entries.set(key, value)
   }
 
+  /** The value of a key, which is made if it is missing. */
+  getOrSet(key: string, make: () => A): A {
+    const known = this.entries.get(key)
+    if (known !== undefined) return known
+    const made = make()
+    this.set(key, made)
+    return made
+  }
+
   delete(key: string): void {
     this.entries.delete(key)
   }

@@ -360,7 +360,7 @@ describe("a database failure", () => {
     "53300": "too many connections",
     "55000": "the database takes no connections",
     "55P03": "lock not available",
-    "57014": "statement time-out",
+    "57014": "statement timeout",
     "57P01": "shutting down",
     "57P03": "starting up",
     "58030": "I/O error"

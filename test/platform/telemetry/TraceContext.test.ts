@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Option } from "effect"
-import { spanOfTraceparent } from "../../../src/platform/telemetry/TraceContext.ts"
+import { spanOfTraceparent } from "../../../src/platform/telemetry/Spans.ts"
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const spanId = "00f067aa0ba902b7"

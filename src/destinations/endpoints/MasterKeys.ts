@@ -1,5 +1,5 @@
-import { SqlClient, type SqlError } from "@effect/sql"
-import { Array as Arr, Effect } from "effect"
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Array as Arr, Data, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { secretContext } from "../../engine/attempts/Secrets.ts"
 import { Cipher } from "../../platform/kit/Cipher.ts"
@@ -7,6 +7,7 @@ import { answerContext } from "../../platform/kit/Idempotency.ts"
 import { installationKeyContext } from "../../platform/kit/KeyedHash.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import type { MasterKey } from "../../platform/settings/Settings.ts"
+import { type EncryptedKind, type EncryptedRow, type EncryptedTable, makeMasterKeysRepo } from "./MasterKeysRepo.ts"
 
 /**
  * Moves everything that is encrypted at rest from older master keys to the current one, while the service runs.
@@ -15,62 +16,12 @@ import type { MasterKey } from "../../platform/settings/Settings.ts"
  * Progress is in the rows themselves: a stopped rotation is simply run again.
  */
 
-/** The kinds of data that are encrypted at rest. A new table with ciphertexts belongs here. */
-export type EncryptedKind = "signing secrets" | "stored answers" | "installation keys"
-
 /** The context that a row's ciphertext is bound to. */
-export const contextOf: Readonly<Record<EncryptedKind, (tenant: Tenant, id: string) => string>> = {
+const contextOf: Readonly<Record<EncryptedKind, (tenant: Tenant, id: string) => string>> = {
   "signing secrets": secretContext,
   "stored answers": answerContext,
   "installation keys": (_, name) => installationKeyContext(name)
 }
-
-interface EncryptedTable {
-  readonly kind: EncryptedKind
-  readonly table: string
-  /** Whether its primary key begins with organization and environment. */
-  readonly ofTenants: boolean
-  /** The last column of the primary key. */
-  readonly id: string
-  readonly idType: "uuid" | "text"
-  /** A value that sorts before every id. */
-  readonly beforeAll: string
-  readonly ciphertext: string
-}
-
-/** The placeholder for rows without an organization; sorts before every id. */
-export const noUuid = "00000000-0000-0000-0000-000000000000"
-
-/** The tables with ciphertexts; each has a column `master_key_id`. */
-export const encryptedTables: ReadonlyArray<EncryptedTable> = [
-  {
-    kind: "signing secrets",
-    table: "payments.endpoint_secrets",
-    ofTenants: true,
-    id: "id",
-    idType: "uuid",
-    beforeAll: noUuid,
-    ciphertext: "ciphertext"
-  },
-  {
-    kind: "stored answers",
-    table: "payments.idempotency_keys",
-    ofTenants: true,
-    id: "key",
-    idType: "text",
-    beforeAll: "",
-    ciphertext: "answer"
-  },
-  {
-    kind: "installation keys",
-    table: "payments.installation_keys",
-    ofTenants: false,
-    id: "name",
-    idType: "text",
-    beforeAll: "",
-    ciphertext: "ciphertext"
-  }
-]
 
 export interface RotationProgress {
   readonly kind: EncryptedKind
@@ -107,57 +58,11 @@ export interface RotationReport {
   readonly unused: ReadonlyArray<string>
 }
 
-interface Row extends Tenant {
-  readonly id: string
-  readonly masterKeyId: string
-  readonly ciphertext: Buffer
-}
-
 /** Rows per statement: few enough that a request for one of them waits only milliseconds. */
 const defaultBatchSize = 200
 
 /** The maximum number of passes. Another pass finds rows that were meanwhile written under an older key. */
 const maxPasses = 3
-
-const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
-  const table = sql.literal(of.table)
-  const id = sql.literal(of.id)
-  const idType = sql.literal(of.idType)
-  const ciphertext = sql.literal(of.ciphertext)
-  const organization = sql.literal(of.ofTenants ? "t.organization_id" : `'${noUuid}'::uuid`)
-  const environment = sql.literal(of.ofTenants ? "t.environment" : "''")
-  return {
-    countByKey: sql<{ masterKeyId: string; count: number }>`
-      SELECT master_key_id AS "masterKeyId", count(*)::int AS count FROM ${table}
-      WHERE ${ciphertext} IS NOT NULL GROUP BY master_key_id`,
-
-    page: (keyIds: ReadonlyArray<string>, after: readonly [string, string, string], limit: number) =>
-      sql<Row>`
-        SELECT ${organization} AS "organizationId", ${environment} AS environment, ${id}::text AS id, master_key_id AS "masterKeyId",
-          ${ciphertext} AS ciphertext
-        FROM ${table} t
-        WHERE master_key_id = ANY(${keyIds}::text[])
-          AND (${organization}, ${environment}, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
-        ORDER BY 1, 2, t.${id} LIMIT ${limit}`,
-
-    /** Returns how many rows were replaced: those unchanged since they were read. */
-    replace: (masterKeyId: string, changes: ReadonlyArray<{ readonly row: Row; readonly fresh: Uint8Array }>) =>
-      Effect.map(
-        sql`
-          UPDATE ${table} t SET master_key_id = ${masterKeyId}, ${ciphertext} = decode(n.fresh, 'base64')
-          FROM unnest(
-            ${changes.map(({ row }) => row.organizationId)}::uuid[], ${changes.map(({ row }) => row.environment)}::text[],
-            ${changes.map(({ row }) => row.id)}::${idType}[],
-            ${changes.map(({ row }) => row.ciphertext.toString("base64"))}::text[],
-            ${changes.map(({ fresh }) => Buffer.from(fresh).toString("base64"))}::text[]
-          ) AS n (organization_id, environment, id, stale, fresh)
-          WHERE ${organization} = n.organization_id AND ${environment} = n.environment AND t.${id} = n.id
-            AND t.${ciphertext} = decode(n.stale, 'base64')
-          RETURNING 1`,
-        (rows) => rows.length
-      )
-  }
-}
 
 export interface RotationOptions {
   /** The first is the key to move to; the others are those to move from. */
@@ -169,14 +74,13 @@ export interface RotationOptions {
 }
 
 const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
-  const sql = yield* SqlClient.SqlClient
+  const { tables } = yield* makeMasterKeysRepo
   const cipher = yield* Cipher
   const [{ id: current }, ...others] = options.masterKeys
   const olderIds = others.map(({ id }) => id)
   const batchSize = options.batchSize ?? defaultBatchSize
-  const tables = encryptedTables.map((of) => ({ ...of, ...statementsOf(sql, of) }))
 
-  const reencrypt = (of: EncryptedTable, row: Row) =>
+  const reencrypt = (of: EncryptedTable, row: EncryptedRow) =>
     Effect.gen(function* () {
       const context = contextOf[of.kind](row, row.id)
       const { ciphertext } = yield* cipher.encrypt(yield* cipher.decrypt(row, context), context)
@@ -193,17 +97,16 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
   const movePass = Effect.fnUntraced(function* (of: (typeof tables)[number], total: number) {
     const unreadable: Array<Unreadable> = []
     let reencrypted = 0
-    let after: readonly [string, string, string] = [noUuid, "", of.beforeAll]
+    let after: EncryptedRow | undefined
     while (true) {
-      const rows: ReadonlyArray<Row> = yield* of.page(olderIds, after, batchSize)
-      const last = rows.at(-1)
-      if (last === undefined) {
+      const rows: ReadonlyArray<EncryptedRow> = yield* of.page(olderIds, after, batchSize)
+      if (rows.length === 0) {
         return { reencrypted, unreadable }
       }
       const [refused, changes] = Arr.separate(yield* Effect.forEach(rows, (row) => reencrypt(of, row)))
       unreadable.push(...refused)
       reencrypted += changes.length === 0 ? 0 : yield* of.replace(current, changes)
-      after = [last.organizationId, last.environment, last.id]
+      after = rows.at(-1)
       yield* options.onProgress?.({ kind: of.kind, reencrypted, total }) ?? Effect.void
       yield* Effect.yieldNow()
     }
@@ -256,3 +159,49 @@ export const rotateMasterKeys = (
     Effect.provide(Cipher.layer(options.masterKeys)),
     Effect.withSpan("MasterKeyRotation.rotate")
   )
+
+/** The master keys are not those of the database. The message is for operators: it names the key's id, not the key. */
+export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
+  readonly message: string
+  /** The key that is missing, or whose bytes are not those that encrypted the stored data. */
+  readonly masterKeyId: string
+}> {}
+
+/** How to get the key back; a local start without the setting has its key in its data directory. */
+const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
+  secretsFile === undefined
+    ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/docs/guides/operating.md, or /docs/operating on any other process.`
+    : `MASTER_KEYS is not set, so the key is the one in ${secretsFile}. Start with the DATA_DIR that was first used with ` +
+      "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
+
+/**
+ * Tries the master keys on stored data, a row of each kind. A process with wrong keys fails at startup, not at the
+ * first delivery.
+ *
+ * @param options.secretsFile the file that the key comes from, if `MASTER_KEYS` is not set
+ */
+export const checkMasterKeys = (options: {
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  readonly secretsFile?: string
+}): Effect.Effect<void, WrongMasterKeys | SqlError.SqlError, SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const repo = yield* makeMasterKeysRepo
+    const cipher = yield* Cipher
+    const known = options.masterKeys.map(({ id }) => id)
+    yield* Effect.forEach(
+      yield* repo.samples(known),
+      ({ kind, masterKeyId, ...row }) =>
+        cipher.decrypt({ masterKeyId, ciphertext: row.ciphertext }, contextOf[kind](row, row.id)).pipe(
+          Effect.mapError(() => {
+            const problem = known.includes(masterKeyId)
+              ? `the key "${masterKeyId}" is not the one that encrypted the database's ${kind}, though its id is the same.`
+              : `the key "${masterKeyId}" is missing: ${kind} in the database are encrypted under it.`
+            return new WrongMasterKeys({
+              masterKeyId,
+              message: `MASTER_KEYS: ${problem} ${remedy(masterKeyId, options.secretsFile)}`
+            })
+          })
+        ),
+      { discard: true }
+    )
+  }).pipe(Effect.provide(Cipher.layer(options.masterKeys)), Effect.withSpan("MasterKeyCheck.check"))
