@@ -25,6 +25,8 @@ import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
 import type { AccountAccessRevoked, AccountFailure, ProviderCallFailure } from "./ProviderErrors.ts"
 
+export type { LinkedAccount }
+
 /** The account can't be linked; nothing was changed. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
   /** Another organization has the account, or the organization has another connected account. */
@@ -217,7 +219,7 @@ const make = Effect.map(parts, (parts): Accounts["Type"] => ({
 }))
 
 /** Connected provider accounts: one per organization and environment (contract 1.5). */
-export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
+export class Accounts extends Context.Tag("connected-payments/payments/Accounts")<
   Accounts,
   {
     /**

@@ -6,18 +6,12 @@ import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { violates } from "../../platform/storage/Database.ts"
 import type { Role } from "../Principal.ts"
+import type { Member as MemberShown } from "./Api.ts"
 
 /** The statements on people and memberships that several services of this slice share. */
 
 /** A member of an organization, as the API shows it. */
-export interface Member {
-  readonly personId: string
-  readonly email: string
-  readonly role: Role
-  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
-  readonly environments: ReadonlyArray<Environment>
-  readonly joinedAt: Date
-}
+export type Member = typeof MemberShown.Type
 
 /** Whether a role has access to every workspace, so that none can be granted to it. */
 export const entersEverything = (role: Role): boolean => role === "owner" || role === "admin"
@@ -26,27 +20,30 @@ export const entersEverything = (role: Role): boolean => role === "owner" || rol
 export const manages = (actor: Role, other: Role): boolean =>
   actor === "owner" || (actor === "admin" && !entersEverything(other))
 
+/** The environments of the workspaces that the membership `m` has access to, in SQL. */
+export const enteredEnvironments = `
+  CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
+    SELECT a.environment FROM payments.workspace_access a
+    WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
+  ) END`
+
 export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
-  const columns = sql.literal(`
-    m.person_id AS "personId", p.email, m.role, m.created_at AS "joinedAt",
-    CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
-      SELECT a.environment FROM payments.workspace_access a
-      WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
-    ) END AS environments`)
+  const members = sql.literal(`
+    SELECT m.person_id AS "personId", p.email, m.role, m.created_at AS "joinedAt",
+      ${enteredEnvironments} AS environments
+    FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id`)
 
   /** Serializes changes of an organization's members, since the rules apply to all of them together. */
   const lock = (organizationId: OrganizationId) =>
-    sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
+    sql<{ readonly name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
 
-  const list = (organizationId: OrganizationId) => sql<Member>`
-    SELECT ${columns} FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
-    WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`
+  const list = (organizationId: OrganizationId) =>
+    sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`
 
   const find = (organizationId: OrganizationId, personId: string) =>
     Effect.map(
-      sql<Member>`
-        SELECT ${columns} FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
-        WHERE m.organization_id = ${organizationId} AND m.person_id = ${personId}`,
+      sql<Member>`${members} WHERE m.organization_id = ${organizationId} AND m.person_id = ${personId}`,
       ([member]) => member
     )
 
@@ -101,5 +98,17 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.asVoid
     )
 
-  return { lock, list, find, roleOf, ensurePerson, grant, insert }
+  const ofPerson = (organizationId: OrganizationId, personId: string) =>
+    sql`organization_id = ${organizationId} AND person_id = ${personId}`
+
+  const setRole = (organizationId: OrganizationId, personId: string, role: Role) =>
+    sql`UPDATE payments.memberships SET role = ${role} WHERE ${ofPerson(organizationId, personId)}`
+
+  const remove = (organizationId: OrganizationId, personId: string) =>
+    sql`DELETE FROM payments.memberships WHERE ${ofPerson(organizationId, personId)}`
+
+  const owners = (organizationId: OrganizationId) =>
+    sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`
+
+  return { lock, list, find, roleOf, ensurePerson, grant, insert, setRole, remove, owners }
 })

@@ -177,7 +177,7 @@ interface SenderQueue {
 const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
   const sending = yield* FiberSet.make<void>()
   yield* Effect.addFinalizer(() =>
-    // Finalizers can't be interrupted, and so would outlast any time-out
+    // Finalizers can't be interrupted, and so would outlast any timeout
     FiberSet.awaitEmpty(sending).pipe(
       Effect.interruptible,
       Effect.timeoutOption(drainTimeout),

@@ -1,9 +1,10 @@
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Console, Context, Effect } from "effect"
+import { Console, Context, Duration, Effect } from "effect"
 import type { Services } from "../../../src/app/Service.ts"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { DailyCounts } from "../../../src/destinations/statistics/DailyCounts.ts"
-import { AuditRetention } from "../../../src/identity/audit/AuditRetention.ts"
+import { makeAuditCleaning } from "../../../src/identity/audit/AuditRepo.ts"
 import { Invitations } from "../../../src/identity/invitations/Invitations.ts"
 import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { SignIn } from "../../../src/identity/sign-in/SignIn.ts"
@@ -24,7 +25,7 @@ interface Removed {
   /** The ages of rows that go, and of rows that stay. */
   readonly old: string
   readonly young: string
-  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown>
+  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown, SqlClient.SqlClient>
 }
 
 const tenant = { organization_id: "$1::uuid", environment: "'sandbox'" }
@@ -182,7 +183,7 @@ const tables: ReadonlyArray<Removed> = [
     },
     old: "731 days",
     young: "729 days",
-    clean: (services) => Context.get(services, AuditRetention).clean
+    clean: () => Effect.flatten(makeAuditCleaning(Duration.days(730)))
   },
   {
     table: "skipped_events",
@@ -309,7 +310,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
           }
           yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
           const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
-          yield* clean(services)
+          yield* Effect.provideService(clean(services), SqlClient.SqlClient, sql)
           const [after] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
           expect((before?.count ?? 0) - (after?.count ?? 0)).toBe(oldRows)
           const batches = yield* sql.unsafe<{ count: number; millis: number }>(
