@@ -383,9 +383,10 @@ describe("the deadline", () => {
       expect(yield* postTo(healthy)).toMatchObject({ errorCode: null })
       const outcomes = yield* Fiber.join(stuck)
       expect(outcomes.filter(({ errorCode }) => errorCode === "timeout")).toHaveLength(500)
-      expect(Math.min(...outcomes.map(({ durationMs }) => durationMs))).toBeGreaterThanOrEqual(2000)
+      expect(Math.min(...outcomes.map(({ durationMs }) => durationMs))).toBeGreaterThanOrEqual(5000)
       yield* until(() => hanging.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(transport({ timeout: "2 seconds" })))
+      // As long as all of them take to connect on a machine that does much else
+    }).pipe(Effect.provide(transport({ timeout: "5 seconds" })))
   )
 })
 

@@ -8,14 +8,13 @@
  * moment.
  */
 import { performance } from "node:perf_hooks"
-import { Cause, type Context, Effect, Exit } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import type { DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import type { FinishedAttempt } from "../queue/RecordStatements.ts"
 import { Deadlines } from "../transport/Deadlines.ts"
 import type { DestinationSettings } from "../transport/DestinationUrl.ts"
-import type { Transport } from "../transport/Transport.ts"
 import { AttemptPool } from "../worker/AttemptPool.ts"
 import {
   EndpointPace,
@@ -27,8 +26,7 @@ import {
   type WorkerOptions
 } from "../worker/Limits.ts"
 import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
-import type { Destinations } from "./Destinations.ts"
-import { type AttemptEnd, AttemptInFlight, makeAttempt } from "./MakeAttempt.ts"
+import { type AttemptEnd, AttemptInFlight, type AttemptsServices, makeAttempt } from "./MakeAttempt.ts"
 
 /** Attempts beyond the two limits wait here for their turn. */
 export interface AttemptsOptions
@@ -49,11 +47,6 @@ export interface AttemptsListener {
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
   /** An endpoint is no longer slow. */
   readonly onQuickAgain: () => void
-}
-
-export interface AttemptsServices {
-  readonly transport: Context.Tag.Service<Transport>
-  readonly destinations: Destinations
 }
 
 /** One endpoint's attempts, in flight and waiting. */
@@ -128,7 +121,7 @@ export class Attempts {
     yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#young.clear()))
     const pool = yield* AttemptPool.make<AttemptInFlight, AttemptEnd>({
       keep: options.concurrency,
-      make: makeAttempt({ ...services, settings: options, clock }, (attempt) => attempts.#young.add(attempt)),
+      make: makeAttempt({ ...services, settings: options, clock }),
       onEnd: (attempt, exit) => attempts.#finish(attempt, exit)
     })
     const attempts = new Attempts(options, listener, report, pool)
@@ -259,6 +252,7 @@ export class Attempts {
     lane.inFlight += 1
     if (!waiting.aside) this.#inFlight += 1
     waiting.begunAt = performance.now()
+    this.#young.add(waiting)
     this.#pool.run(waiting)
   }
 

@@ -16,9 +16,6 @@ import { secretContext } from "./Secrets.ts"
 /** How long cached data is used, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
 
-/** The most endpoints kept in memory. */
-const maxKnown = 10_000
-
 /** The most erased secrets remembered per endpoint. */
 const maxErased = 1000
 
@@ -41,11 +38,11 @@ export interface SigningDestination {
   readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
-/** A worker's cache of destinations; at most 10,000. */
+/** A worker's cache of destinations. */
 export class Destinations {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #cipher: Context.Tag.Service<Cipher>
-  readonly #known = new BoundedMap<Known>(maxKnown)
+  readonly #known = new BoundedMap<Known>()
 
   constructor(queue: Context.Tag.Service<Queue>, cipher: Context.Tag.Service<Cipher>) {
     this.#queue = queue

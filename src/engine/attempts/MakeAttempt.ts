@@ -44,9 +44,12 @@ export class AttemptInFlight extends Expiring {
   }
 }
 
-export interface AttemptParts {
+export interface AttemptsServices {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
+}
+
+interface AttemptParts extends AttemptsServices {
   readonly settings: DestinationSettings & { readonly userAgent: string }
   /** The fiber's clock, read without an effect. */
   readonly clock: Clock.Clock
@@ -66,12 +69,11 @@ const delivered: NextStep = { state: "delivered" }
 
 /**
  * Makes one attempt: signs, sends, and asks the retry policy's `Schedule` for the next step. Its destination must have
- * been loaded. `onSent` is called as the request goes out.
+ * been loaded.
  */
 export const makeAttempt =
-  ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
-  (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
-    const { delivery, startBefore } = attempt
+  ({ clock, destinations, settings, transport }: AttemptParts) =>
+  ({ delivery, startBefore }: AttemptInFlight): Effect.Effect<AttemptEnd> => {
     // After a pause of the machine, the lease may be about to expire: another worker's attempt could then overlap with
     // this one
     if (performance.now() > startBefore) return Effect.succeed(tooLate)
@@ -91,7 +93,6 @@ export const makeAttempt =
       },
       ...destinationRules(settings, delivery)
     }
-    onSent(attempt)
     return Effect.flatMap(transport.send(request), (outcome): Effect.Effect<AttemptEnd> => {
       const made = (next: NextStep): AttemptEnd => ({ _tag: "Made", delivery, url, startedAt, outcome, next })
       return outcome.errorCode === null

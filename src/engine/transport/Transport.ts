@@ -108,9 +108,6 @@ interface Route {
   readonly start: string
 }
 
-/** The most routes that are cached, per set of rules. */
-const maxRoutes = 10_000
-
 /**
  * Cache of routes by destination and rules, so that each URL is checked only once; `null` for those that are refused.
  */
@@ -133,7 +130,7 @@ class Routes {
     const { allowLocal, networks, url } = request
     let known = this.#known.find((one) => one.allowLocal === allowLocal && one.networks === networks)
     if (known === undefined) {
-      known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new BoundedMap(maxRoutes) }
+      known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new BoundedMap() }
       this.#known.push(known)
     }
     let route = known.routes.get(url)

@@ -295,14 +295,11 @@ const tlsOptions = (url: URL, secureContext: SecureContext) => {
  */
 const sooner = 2000
 
-/** The most origins that are cached. */
-const maxOrigins = 10_000
-
 /** Connections under one address policy; they are never shared with those of another policy. */
 export class Connections {
   readonly settings: ConnectionSettings
   readonly policy: AddressPolicy
-  readonly #origins = new BoundedMap<Origin>(maxOrigins)
+  readonly #origins = new BoundedMap<Origin>()
   readonly #open = new Set<Connection>()
   /** Idle connections, the longest idle first. */
   readonly #unused: Deadlines
