@@ -5,7 +5,7 @@ import { isAmong, matchingPart, storingParts } from "../destinations/publishing/
 import { leasedRows } from "../engine/queue/Enqueue.ts"
 import type { HandOff, LeasedRow } from "../engine/queue/LocalHandOff.ts"
 import type { EventType } from "../events/Catalog.ts"
-import { recordDisconnection } from "../payments/Disconnection.ts"
+import { recordDisconnection } from "../payments/DisconnectionStatement.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { receiptMonths } from "../platform/storage/ReceiptMonths.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"

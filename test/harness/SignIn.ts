@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
@@ -7,6 +7,7 @@ import type { Environment } from "../../src/platform/kit/Environment.ts"
 import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { type ReceivedMail, sharedMailbox, TestMailbox } from "./Mailbox.ts"
 import { type Answer, type RunningService, startForWorker, TestService, testPublicUrl } from "./TestService.ts"
+import { layer } from "./Tests.ts"
 
 /** `onService` with a real mail server behind it. */
 export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0] = {}) =>
@@ -14,7 +15,7 @@ export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer
     Layer.unwrapEffect(
       Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...overrides, smtpUrl: Option.some(url) }))
     ).pipe(Layer.provideMerge(TestMailbox.layer)),
-    { excludeTestServices: true, timeout: "60 seconds" }
+    { timeout: "60 seconds" }
   )
 
 /** `onOneService` with a real mail server behind it, for suites that look at addresses of their own alone. */
@@ -26,10 +27,7 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
       return running
     })
   )
-  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), {
-    excludeTestServices: true,
-    timeout: "60 seconds"
-  })
+  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), { timeout: "60 seconds" })
 }
 
 /** `onSharedService` with a real mail server behind it. */
