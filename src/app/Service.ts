@@ -59,31 +59,19 @@ import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
 /** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
-  readonly settings: Pick<
+  /** Those of the environment, apart from the parts below and those that local defaults complete. */
+  readonly settings: Omit<
     SettingsShape,
-    | "host"
-    | "port"
-    | "roles"
-    | "http"
-    | "databasePoolSize"
-    | "allowLocalDestinations"
-    | "destinationNetworks"
-    | "endpointLimit"
-    | "eventStreamLimit"
-    | "imageMegabytesPerHour"
-    | "delivery"
-    | "shutdownTimeout"
-    | "rateLimitPerMinute"
-    | "failedAuthenticationsPerMinute"
-    | "trustedProxies"
-    | "trustedTraceParents"
-    | "trustedOrigins"
-    | "mode"
-    | "console"
-    | "smtpUrl"
-    | "mailFrom"
-    | "receiptRetention"
-    | "auditRetention"
+    | "publicUrl"
+    | "databaseUrl"
+    | "databaseDirectUrl"
+    | "databaseReadUrl"
+    | "dataDirectory"
+    | "masterKeys"
+    | "provider"
+    | "checkoutSuccessUrl"
+    | "checkoutCancelUrl"
+    | "imageStore"
   >
   /** The URL at which integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
