@@ -187,13 +187,30 @@ describe("the service's modules", () => {
 
   it("store events, deliveries and places in the queue through one door", () => {
     expect(modulesWith(/INSERT INTO payments\.(events|deliveries|skipped_events)\b/)).toEqual([
-      "destinations/publishing/Publication.ts"
+      "destinations/publishing/PublicationStatement.ts"
     ])
     expect(modulesWith(/INSERT INTO payments\.delivery_queue\b/)).toEqual(["engine/queue/Enqueue.ts"])
   })
 
+  it("hold SQL in repos and statements only, and in the rooms of the database and the queue", () => {
+    // In the kit, the condition that every tenant's query has
+    const allowed = /(Repo|Statements?)\.ts$|^(platform\/storage|engine\/queue)\/|^platform\/kit\/Tenant\.ts$/
+    const holding = modulesWith(/(?<![`\w.])sql(?:<[^`;]*>)?`/)
+    expect(holding.length).toBeGreaterThan(20)
+    expect(holding.filter((path) => !allowed.test(path))).toEqual([])
+  })
+
   it("say in one place how long a replaced secret signs", () => {
     expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/SecretLifetime.ts"])
+  })
+
+  it("name a service by a folder that it is in: so says the error of whoever lacks it", () => {
+    const strayed = modules.flatMap(({ path }) =>
+      [...textOf(path).matchAll(/"connected-payments\/([a-z-]+)\/[A-Z]\w+"/g)]
+        .filter(([, folder = ""]) => !dirname(path).split("/").includes(folder))
+        .map(([key]) => `${path}: ${key}`)
+    )
+    expect(strayed).toEqual([])
   })
 
   it("are at most 600 lines long", () => {
@@ -212,7 +229,7 @@ describe("files that modules, tests and benches name by a relative address", () 
           [...readFileSync(path, "utf8").matchAll(/new URL\("(\.[^"]*)", import\.meta\.url\)/g)]
             .map(([, address = ""]) => new URL(address, pathToFileURL(path)))
             // Built when they are needed
-            .filter((url) => !/\/(?:dist|console-pictures)\//.test(url.pathname) && !existsSync(url))
+            .filter((url) => !/\/(?:dist|console-pictures|node_modules)\//.test(url.pathname) && !existsSync(url))
             .map((url) => `${path}: ${url.pathname}`)
         )
     )

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { serviceHousekeepingLayer } from "../src/app/Service.ts"
 import { Sessions } from "../src/identity/sign-in/Sessions.ts"
 import { eventually } from "./harness/Eventually.ts"
@@ -30,7 +30,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
         INSERT INTO payments.rate_limits (bucket, tokens, allowed, refilled_at)
         VALUES ('old', 1, true, now() - interval '61 minutes'), ('new', 1, true, now())`
       yield* Layer.build(
-        Layer.provide(serviceHousekeepingLayer, [
+        Layer.provide(serviceHousekeepingLayer({ settings: { auditRetention: Duration.days(730) } }), [
           Layer.succeedContext(services),
           Layer.succeed(SqlClient.SqlClient, sql)
         ])

@@ -22,7 +22,7 @@ import { Transport } from "../engine/transport/Transport.ts"
 import { leaseTimes } from "../engine/worker/Limits.ts"
 import { workerLayer } from "../engine/worker/Worker.ts"
 import { WorkerLife } from "../engine/worker/WorkerLife.ts"
-import { AuditRetention } from "../identity/audit/AuditRetention.ts"
+import { makeAuditCleaning } from "../identity/audit/AuditRepo.ts"
 import { Invitations } from "../identity/invitations/Invitations.ts"
 import { Keys } from "../identity/keys/Keys.ts"
 import { Members } from "../identity/members/Members.ts"
@@ -32,7 +32,7 @@ import { SignIn } from "../identity/sign-in/SignIn.ts"
 import { FailedRefunds, failedRefundsLayer } from "../inbound/FailedRefunds.ts"
 import { Inbound } from "../inbound/Inbound.ts"
 import { Receipts } from "../inbound/Receipts.ts"
-import { SoldItemsRetention } from "../payments/checkout/SoldItemsRetention.ts"
+import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
 import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
@@ -41,9 +41,9 @@ import type { S3ImageStoreOptions } from "../payments/images/S3ImageStore.ts"
 import { makePlatforms } from "../payments/Platforms.ts"
 import type { Provider } from "../payments/Provider.ts"
 import { ProviderTriggers } from "../payments/ProviderTriggers.ts"
-import { type ProviderServices, providerServicesLayer } from "../payments/Services.ts"
+import { providerServicesLayer } from "../payments/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
-import { Cipher, type DecryptionFailed } from "../platform/kit/Cipher.ts"
+import { Cipher } from "../platform/kit/Cipher.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { KeyedHash } from "../platform/kit/KeyedHash.ts"
@@ -59,31 +59,19 @@ import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
 /** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
-  readonly settings: Pick<
+  /** Those of the environment, apart from the parts below and those that local defaults complete. */
+  readonly settings: Omit<
     SettingsShape,
-    | "host"
-    | "port"
-    | "roles"
-    | "http"
-    | "databasePoolSize"
-    | "allowLocalDestinations"
-    | "destinationNetworks"
-    | "endpointLimit"
-    | "eventStreamLimit"
-    | "imageMegabytesPerHour"
-    | "delivery"
-    | "shutdownTimeout"
-    | "rateLimitPerMinute"
-    | "failedAuthenticationsPerMinute"
-    | "trustedProxies"
-    | "trustedTraceParents"
-    | "trustedOrigins"
-    | "mode"
-    | "console"
-    | "smtpUrl"
-    | "mailFrom"
-    | "receiptRetention"
-    | "auditRetention"
+    | "publicUrl"
+    | "databaseUrl"
+    | "databaseDirectUrl"
+    | "databaseReadUrl"
+    | "dataDirectory"
+    | "masterKeys"
+    | "provider"
+    | "checkoutSuccessUrl"
+    | "checkoutCancelUrl"
+    | "imageStore"
   >
   /** The URL at which integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
@@ -102,47 +90,7 @@ export interface ServiceOptions {
 export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
 
 /** The services behind the HTTP surface and the worker. */
-export type Services =
-  | Keys
-  | Sessions
-  | SignIn
-  | Members
-  | Invitations
-  | Mailer
-  | RateLimits
-  | Idempotency
-  | Organizations
-  | Provider
-  | ProviderServices
-  | CheckoutPages
-  | AccountConnection
-  | Images
-  | Endpoints
-  | SyntheticTests
-  | Deliveries
-  | DailyCounts
-  | Recoveries
-  | EventStreams
-  | EventTriggers
-  | Events
-  | EventReplays
-  | Warnings
-  | Retention
-  | FailedRefunds
-  | Inbound
-  | Receipts
-  | AuditRetention
-  | SoldItemsRetention
-  | Queue
-  | WakeUp
-  | LocalHandOff
-  | SlowReads
-  | Cipher
-  | KeyedHash
-  | DnsResolver
-
-/** Why services can't start on a database. `DecryptionFailed`: its data was encrypted under other master keys. */
-type ServicesFailed = MigrationFailed | SqlError.SqlError | DecryptionFailed
+export type Services = Layer.Layer.Success<ReturnType<typeof servicesLayer>>
 
 /** The database with its schema up to date. */
 export const storageLayer = (
@@ -158,9 +106,7 @@ export const storageLayer = (
     )
   )
 
-export const servicesLayer = (
-  options: ServiceOptions
-): Layer.Layer<Services, ServicesFailed, PgClient.PgClient | SqlClient.SqlClient> =>
+export const servicesLayer = (options: ServiceOptions) =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
@@ -183,10 +129,7 @@ export const foundationsLayer = ({
   )
 
 /** All services, on a database and a given provider. */
-export const servicesWithProviderLayer = <E, R>(
-  options: EmbeddedOptions,
-  provider: Layer.Layer<Provider, E, R>
-): Layer.Layer<Services, E | ServicesFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
+export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provider: Layer.Layer<Provider, E, R>) => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const { retention: keepFor } = options.settings.delivery
@@ -219,9 +162,7 @@ export const servicesWithProviderLayer = <E, R>(
     EventReplays.layer({ keepFor }),
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor }),
-    AuditRetention.layer(options.settings),
     Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
-    SoldItemsRetention.layer,
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -290,52 +231,35 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
  * authorizations, rotated signing secrets, daily counts, and receipts, audit records, deliveries and payloads after
  * their retention.
  */
-export const serviceHousekeepingLayer: Layer.Layer<
-  never,
-  never,
-  | Sessions
-  | SignIn
-  | Invitations
-  | Idempotency
-  | RateLimits
-  | Receipts
-  | AuditRetention
-  | CheckoutPages
-  | SoldItemsRetention
-  | AccountConnection
-  | Endpoints
-  | Deliveries
-  | DailyCounts
-  | Retention
-  | SqlClient.SqlClient
-> = housekeepingLayer(
-  "service",
-  Effect.gen(function* () {
-    return {
-      sessions: (yield* Sessions).clean,
-      "sign-in tokens": (yield* SignIn).clean,
-      invitations: (yield* Invitations).clean,
-      "idempotency keys": (yield* Idempotency).clean,
-      "rate limits": (yield* RateLimits).clean,
-      receipts: (yield* Receipts).clean,
-      "audit records": (yield* AuditRetention).clean,
-      "deleted checkout pages": (yield* CheckoutPages).clean,
-      "items that sessions sell": (yield* SoldItemsRetention).clean,
-      "authorizations of accounts": (yield* AccountConnection).clean,
-      "rotated secrets": (yield* Endpoints).clean,
-      "bindings to ended secrets": (yield* Deliveries).rebind,
-      "daily counts": (yield* DailyCounts).clean,
-      // Last, since it may take long
-      deliveries: (yield* Retention).clean,
-      "references of deliveries": (yield* Retention).checkReferences
-    }
-  })
-)
+export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick<SettingsShape, "auditRetention"> }) =>
+  housekeepingLayer(
+    "service",
+    Effect.gen(function* () {
+      return {
+        sessions: (yield* Sessions).clean,
+        "sign-in tokens": (yield* SignIn).clean,
+        invitations: (yield* Invitations).clean,
+        "idempotency keys": (yield* Idempotency).clean,
+        "rate limits": (yield* RateLimits).clean,
+        receipts: (yield* Receipts).clean,
+        "audit records": yield* makeAuditCleaning(settings.auditRetention),
+        "deleted checkout pages": (yield* CheckoutPages).clean,
+        "items that sessions sell": (yield* CheckoutSessions).clean,
+        "authorizations of accounts": (yield* AccountConnection).clean,
+        "rotated secrets": (yield* Endpoints).clean,
+        "bindings to ended secrets": (yield* Deliveries).rebind,
+        "daily counts": (yield* DailyCounts).clean,
+        // Last, since it may take long
+        deliveries: (yield* Retention).clean,
+        "references of deliveries": (yield* Retention).checkReferences
+      }
+    })
+  )
 
 /** The layers that a process with these roles runs, on top of the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
-    serviceHousekeepingLayer,
+    serviceHousekeepingLayer(options),
     deletedEndpointsLayer,
     dailyCountsLayer,
     recoveriesLayer,

@@ -1,13 +1,12 @@
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
-import { Schema } from "effect"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../platform/errors/Errors.ts"
+import { errorSchemas, RateLimitExceeded, ServiceUnavailable } from "../platform/errors/Errors.ts"
 
 /**
  * Limits per client address on requests without a credential: a request beyond them is refused before its body is read.
  * Declared on endpoints; implemented by `addressLimitsLayer`.
  */
 
-const failure = Schema.Union(errorSchema(RateLimitExceeded), errorSchema(ServiceUnavailable))
+const failure = errorSchemas(RateLimitExceeded, ServiceUnavailable)
 
 /** The limit on requests for sign-in links: the same number as failed authentications per address. */
 export class SignInLinkLimit extends HttpApiMiddleware.Tag<SignInLinkLimit>()(

@@ -1,10 +1,10 @@
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
-import { Context, Schema } from "effect"
+import { Context } from "effect"
 import {
   ApiKeyInvalid,
   AuthenticationRequired,
   EndpointManagementForbidden,
-  errorSchema,
+  errorSchemas,
   OrganizationAccessDenied,
   OriginNotTrusted,
   PermissionDenied,
@@ -14,8 +14,7 @@ import {
   ValidationFailed,
   WorkspaceAccessRequired
 } from "../platform/errors/Errors.ts"
-import type { Session } from "./Principal.ts"
-import { Principal } from "./Principal.ts"
+import { Principal, type Session } from "./Principal.ts"
 
 /**
  * Authentication and authorization (contract 2): the API key in `x-api-key`, or else the session in the cookie; its
@@ -27,18 +26,18 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   "connected-payments/identity/Authentication",
   {
     provides: Principal,
-    failure: Schema.Union(
-      errorSchema(AuthenticationRequired),
-      errorSchema(ApiKeyInvalid),
-      errorSchema(SessionInvalid),
-      errorSchema(OrganizationAccessDenied),
-      errorSchema(WorkspaceAccessRequired),
-      errorSchema(OriginNotTrusted),
-      errorSchema(PermissionDenied),
-      errorSchema(EndpointManagementForbidden),
-      errorSchema(RateLimitExceeded),
-      errorSchema(ValidationFailed),
-      errorSchema(ServiceUnavailable)
+    failure: errorSchemas(
+      AuthenticationRequired,
+      ApiKeyInvalid,
+      SessionInvalid,
+      OrganizationAccessDenied,
+      WorkspaceAccessRequired,
+      OriginNotTrusted,
+      PermissionDenied,
+      EndpointManagementForbidden,
+      RateLimitExceeded,
+      ValidationFailed,
+      ServiceUnavailable
     )
   }
 ) {}
@@ -66,13 +65,13 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
   "connected-payments/identity/SessionAuthentication",
   {
     provides: CurrentSession,
-    failure: Schema.Union(
-      errorSchema(AuthenticationRequired),
-      errorSchema(SessionInvalid),
-      errorSchema(OriginNotTrusted),
-      errorSchema(RateLimitExceeded),
-      errorSchema(ValidationFailed),
-      errorSchema(ServiceUnavailable)
+    failure: errorSchemas(
+      AuthenticationRequired,
+      SessionInvalid,
+      OriginNotTrusted,
+      RateLimitExceeded,
+      ValidationFailed,
+      ServiceUnavailable
     )
   }
 ) {}
@@ -85,12 +84,12 @@ export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>(
   "connected-payments/identity/KeyAuthentication",
   {
     provides: Principal,
-    failure: Schema.Union(
-      errorSchema(AuthenticationRequired),
-      errorSchema(ApiKeyInvalid),
-      errorSchema(RateLimitExceeded),
-      errorSchema(ValidationFailed),
-      errorSchema(ServiceUnavailable)
+    failure: errorSchemas(
+      AuthenticationRequired,
+      ApiKeyInvalid,
+      RateLimitExceeded,
+      ValidationFailed,
+      ServiceUnavailable
     )
   }
 ) {}
@@ -98,11 +97,7 @@ export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>(
 /** What a caller proves itself with. */
 export type Credential = "apiKey" | "session"
 
-/** The credentials that each middleware accepts, either of them. */
-export const credentialsOf: ReadonlyMap<unknown, ReadonlyArray<Credential>> = new Map<
-  unknown,
-  ReadonlyArray<Credential>
->([
+export const credentialsOf = new Map<unknown, ReadonlyArray<Credential>>([
   [Authentication, ["apiKey", "session"]],
   [SessionAuthentication, ["session"]],
   [KeyAuthentication, ["apiKey"]]

@@ -25,9 +25,7 @@ import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 
 export interface AuthenticationOptions {
-  /** The permission of the operation that a request was routed to. */
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
-  /** Whether that operation has a body. */
   readonly takesBody: (method: string, routePath: string) => boolean
   /** Origins whose pages may make changes for a signed-in person. */
   readonly trustedOrigins: ReadonlySet<string>
@@ -50,7 +48,6 @@ const checkOrganization = (
   return organizationId.toLowerCase() === principal.organizationId ? Effect.void : new OrganizationAccessDenied()
 }
 
-/** How often the times of keys' last use are written. */
 const touchInterval = "30 seconds"
 
 /** Collects used keys and records them periodically, outside the requests. */
@@ -176,7 +173,6 @@ export const authenticationLayer = (
 ): Layer.Layer<Authentication, never, Keys | Sessions | RequestAdmission> =>
   Layer.scoped(Authentication, makeAuthentication(options))
 
-/** `KeyAuthentication` by `x-api-key`. */
 export const keyAuthenticationLayer = (
   options: AuthenticationOptions
 ): Layer.Layer<KeyAuthentication, never, Keys | RequestAdmission> =>
@@ -196,7 +192,6 @@ export const keyAuthenticationLayer = (
     )
   )
 
-/** `SignInLinkLimit` and `RedemptionLimit`. */
 export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, never, RequestAdmission> = Layer.merge(
   Layer.effect(
     SignInLinkLimit,
@@ -208,7 +203,6 @@ export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, 
   )
 )
 
-/** `SessionAuthentication` by the session cookie. */
 export const sessionAuthenticationLayer = (
   options: AuthenticationOptions
 ): Layer.Layer<SessionAuthentication, never, Sessions | RequestAdmission> =>

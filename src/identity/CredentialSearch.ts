@@ -11,7 +11,6 @@ import { orUnavailable } from "../platform/storage/Database.ts"
  * made-up ones would queue ahead of the real ones.
  */
 
-/** The maximum number of hashes per statement. */
 const maxHashes = 500
 
 /**

@@ -9,7 +9,6 @@ export type { Author, Tenant } from "../platform/kit/Tenant.ts"
 /** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"
 
-/** A person's membership of their organization. */
 export interface Membership {
   readonly organizationId: OrganizationId
   readonly role: Role
@@ -17,12 +16,10 @@ export interface Membership {
   readonly environments: ReadonlyArray<Environment>
 }
 
-/** A signed-in person's session. */
 export interface Session {
   readonly id: string
   readonly personId: string
   readonly email: string
-  /** The selected workspace's environment. */
   readonly environment: Environment
   readonly expiresAt: Date
   /** Null for a person without an organization yet. */

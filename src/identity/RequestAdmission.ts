@@ -6,14 +6,8 @@ import { monotonicMillis } from "../platform/fibers/Monotonic.ts"
 import { BoundedMap } from "../platform/kit/BoundedMap.ts"
 import { BoundedSemaphore } from "../platform/kit/BoundedSemaphore.ts"
 import { clientNetwork } from "../platform/kit/ClientAddress.ts"
-import {
-  enforce,
-  RateLimits,
-  rateLimitExceeded,
-  refuseBy,
-  type ScopedState,
-  type Taken
-} from "../platform/kit/RateLimit.ts"
+import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState } from "../platform/kit/RateLimit.ts"
+import type { Taken } from "../platform/kit/RateLimitStatements.ts"
 import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../platform/kit/TokenBucket.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import { bodyShareOf } from "../server/BodyBudget.ts"
@@ -143,7 +137,6 @@ const useAhead = (share: Share, now: number): boolean => {
   return there
 }
 
-/** Updates a share with the database's answer. */
 const keepAnswer = (share: Share, { granted, tokens }: Taken, now: number): void => {
   share.ahead = aheadIn(share, now) + Math.max(0, granted - 1)
   share.aheadAt = now
@@ -195,7 +188,6 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
     Layer.effect(RequestAdmission, make(options))
 }
 
-/** The limits per client address. */
 const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits["Type"]) => {
   const failures = perMinute(options.failedAuthenticationsPerMinute)
   const redemptions = perMinute(redemptionsPerFailure * options.failedAuthenticationsPerMinute)
@@ -214,21 +206,52 @@ const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits[
   }
 }
 
-const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
-  const limits = yield* RateLimits
-  const policies = credentialPolicies(options.rateLimitPerMinute)
-  const addresses = makeAddressLimits(options, limits)
-  /** Until when a credential is known to be invalid, in monotonic milliseconds. */
-  const unknown = new BoundedMap<number>(maxRemembered)
+/**
+ * How many tokens of a share a request takes: none if it can use a prefetched one. Prefetched tokens that were not used
+ * in time are returned, so that a few requests don't use up the limit.
+ */
+const takenOf = (
+  share: Share | null | undefined,
+  now: number,
+  wanted: (share: Share) => number
+): { readonly taken: number; readonly returned: number } => {
+  if (share === null || share === undefined) return { taken: 1, returned: 0 }
+  if (useAhead(share, now)) return { taken: 0, returned: 0 }
+  if (share.asking) return { taken: 1, returned: 0 }
+  const taken = wanted(share)
+  const returned = share.ahead
+  share.ahead = 0
+  return { taken, returned }
+}
+
+/** The buckets of a credential that had no token left. */
+const emptied = ({ organization, own }: Credential, now: number): ReadonlyArray<BucketView> =>
+  [organization, own].flatMap((share) =>
+    share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
+  )
+
+/** Lets one request at a time check whether an empty bucket has tokens again; if so, the others continue together. */
+const inTurns = <A, E, R>(
+  credential: Credential,
+  effect: Effect.Effect<A, E, R>,
+  now: number
+): Effect.Effect<A, E | ServiceUnavailable, R> => {
+  const views = emptied(credential, now)
+  if (views.length === 0) {
+    return effect
+  }
+  const first: Effect.Effect<Option.Option<A>, E | ServiceUnavailable, R> = Effect.flatMap(monotonicMillis, (then) =>
+    emptied(credential, then).length === 0 ? Effect.succeedNone : Effect.asSome(effect)
+  )
+  return views
+    .reduce((waiting, { line }) => line.turn(waiting), first)
+    .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
+}
+
+/** What this process knows of credentials' limits: nothing here asks the database. */
+const makeKnownLimits = (policies: CredentialPolicies) => {
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)
-  const lookUps = new BoundedSemaphore(lookUpsAtOnce)
-  const paused = makeRefusalPause()
-
-  const isKnownInvalid = (credential: string, now: number): boolean => now < (unknown.get(credential) ?? 0)
-
-  const isEmpty = (view: BucketView, policy: RateLimitPolicy, now: number): boolean =>
-    view.tokens < 1 && now - view.at < trustedMillis && tokensAtMost(view, policy, now) < 1
 
   const stateOf = (scope: "credential" | "organization", share: Share, allowed: boolean, now: number): ScopedState => {
     const policy = scope === "credential" ? policies.own : policies.organization
@@ -237,29 +260,28 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   }
 
   const isUsedUp = (share: Share, policy: RateLimitPolicy, now: number): boolean =>
-    aheadIn(share, now) < 1 && isEmpty(share.bucket, policy, now)
+    aheadIn(share, now) < 1 &&
+    share.bucket.tokens < 1 &&
+    now - share.bucket.at < trustedMillis &&
+    tokensAtMost(share.bucket, policy, now) < 1
 
   /** The exhausted limit that refuses a credential without a query; undefined if there is none. */
-  const refusalOf = ({ organization, own }: Credential, now: number): ScopedState | undefined => {
+  const refusalOf = (name: string, now: number): ScopedState | undefined => {
+    const credential = credentials.get(name)
+    if (credential === undefined) return undefined
+    const { organization, own } = credential
     if (isUsedUp(own, policies.own, now)) return stateOf("credential", own, false, now)
     return organization !== null && isUsedUp(organization, policies.organization, now)
       ? stateOf("organization", organization, false, now)
       : undefined
   }
 
-  const organizationOf = (id: string, now: number): Share => {
-    const known = organizations.get(id)
-    if (known !== undefined) {
-      return known
-    }
-    const made = unknownShare(policies.organization, now)
-    organizations.set(id, made)
-    return made
-  }
-
   const credentialOf = (name: string, organizationId: string | null, now: number): Credential => {
     const known = credentials.get(name)
-    const organization = organizationId === null ? null : organizationOf(organizationId, now)
+    const organization =
+      organizationId === null
+        ? null
+        : organizations.getOrSet(organizationId, () => unknownShare(policies.organization, now))
     // A person may join or leave an organization during their session
     if (known !== undefined && known.organization === organization) {
       return known
@@ -269,35 +291,25 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     return made
   }
 
-  /**
-   * How many of its organization's tokens a request takes: none if it can use a prefetched one. Prefetched tokens that
-   * were not used in time are returned, so that a few requests don't use up the limit.
-   */
-  const askOrganization = (
-    share: Share | null | undefined,
-    now: number
-  ): Pick<TokensToTake, "organization" | "organizationReturned"> => {
-    if (share === null || share === undefined) return { organization: 1, organizationReturned: 0 }
-    if (useAhead(share, now)) return { organization: 0, organizationReturned: 0 }
-    if (share.asking) return { organization: 1, organizationReturned: 0 }
-    const organizationReturned = share.ahead
-    share.ahead = 0
-    return { organization: modestly(share, organizationTokens(policies.organization)), organizationReturned }
+  /** A credential's own tokens: more than one only if the last ones were used up in time, and then twice as many. */
+  const wantedOwn = (share: Share, now: number): number => {
+    const isBusy = now - share.aheadAt < trustedMillis
+    share.taken = isBusy ? modestly(share, Math.min(ownTokens(policies.own), 2 * share.taken)) : 1
+    return share.taken
   }
 
-  /**
-   * How many of its own tokens a request takes: as `askOrganization`, but more than one only if the last ones were used
-   * up in time, and then twice as many.
-   */
-  const askOwn = (share: Share | undefined, now: number): Pick<TokensToTake, "own" | "returned"> => {
-    if (share === undefined) return { own: 1, returned: 0 }
-    if (useAhead(share, now)) return { own: 0, returned: 0 }
-    if (share.asking) return { own: 1, returned: 0 }
-    const isBusy = now - share.aheadAt < trustedMillis
-    const returned = share.ahead
-    share.ahead = 0
-    share.taken = isBusy ? modestly(share, Math.min(ownTokens(policies.own), 2 * share.taken)) : 1
-    return { own: share.taken, returned }
+  /** How many tokens a request takes from the database's buckets. */
+  const tokensToTake = (credential: Credential | undefined, now: number): TokensToTake => {
+    const own = takenOf(credential?.own, now, (share) => wantedOwn(share, now))
+    const organization = takenOf(credential?.organization, now, (share) =>
+      modestly(share, organizationTokens(policies.organization))
+    )
+    return {
+      own: own.taken,
+      returned: own.returned,
+      organization: organization.taken,
+      organizationReturned: organization.returned
+    }
   }
 
   /** Stores the database's answer, and returns the state of the tightest limit. */
@@ -318,17 +330,33 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     return isAllowed && shared.state.tokens >= ownState.state.tokens ? ownState : shared
   }
 
+  return {
+    get: (name: string): Credential | undefined => credentials.get(name),
+    delete: (name: string): void => credentials.delete(name),
+    refusalOf,
+    tokensToTake,
+    learn
+  }
+}
+
+const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
+  const limits = yield* RateLimits
+  const policies = credentialPolicies(options.rateLimitPerMinute)
+  const addresses = makeAddressLimits(options, limits)
+  const known = makeKnownLimits(policies)
+  /** Until when a credential is known to be invalid, in monotonic milliseconds. */
+  const unknown = new BoundedMap<number>(maxRemembered)
+  const lookUps = new BoundedSemaphore(lookUpsAtOnce)
+  const paused = makeRefusalPause()
+
   const lookUp = <A extends CredentialLimits, E extends Invalid, R>(
     name: string,
     ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>
   ) =>
     Effect.gen(function* () {
       const startedAt = yield* monotonicMillis
-      const credential = credentials.get(name)
-      const asked: TokensToTake = {
-        ...askOwn(credential?.own, startedAt),
-        ...askOrganization(credential?.organization, startedAt)
-      }
+      const credential = known.get(name)
+      const asked = known.tokensToTake(credential, startedAt)
       const taking = [
         asked.own > 1 ? credential?.own : undefined,
         asked.organization > 1 ? credential?.organization : undefined
@@ -347,7 +375,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
         credential.organization.ahead += asked.organizationReturned
       }
       const now = yield* monotonicMillis
-      yield* enforce(learn(name, answer, asked, now))
+      yield* enforce(known.learn(name, answer, asked, now))
       const request = yield* HttpServerRequest.HttpServerRequest
       bodyShareOf(NodeHttpServerRequest.toIncomingMessage(request))?.recognize()
       return answer
@@ -356,46 +384,22 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   /** Caches that a credential is unknown or no longer valid, and counts the failure. */
   const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
     if (error._tag !== "ServiceUnavailable") {
-      credentials.delete(name)
+      known.delete(name)
       unknown.set(name, (yield* monotonicMillis) + trustedMillis)
       yield* addresses.failure
     }
     return yield* Effect.fail(error)
   })
 
-  const emptied = ({ organization, own }: Credential, now: number): ReadonlyArray<BucketView> =>
-    [organization, own].flatMap((share) =>
-      share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
-    )
-
-  /** Lets one request at a time check whether an empty bucket has tokens again; if so, the others continue together. */
-  const inTurns = <A, E, R>(
-    credential: Credential,
-    effect: Effect.Effect<A, E, R>,
-    now: number
-  ): Effect.Effect<A, E | ServiceUnavailable, R> => {
-    const views = emptied(credential, now)
-    if (views.length === 0) {
-      return effect
-    }
-    const first: Effect.Effect<Option.Option<A>, E | ServiceUnavailable, R> = Effect.flatMap(monotonicMillis, (then) =>
-      emptied(credential, then).length === 0 ? Effect.succeedNone : Effect.asSome(effect)
-    )
-    return views
-      .reduce((waiting, { line }) => line.turn(waiting), first)
-      .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
-  }
-
   /** The cached refusal; undefined if the database must be asked. */
   const knownRefusal = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
-    if (isKnownInvalid(name, now)) {
+    if (now < (unknown.get(name) ?? 0)) {
       return Effect.zipRight(
         addresses.failureHere,
         Effect.suspend(() => Effect.fail(invalid()))
       )
     }
-    const credential = credentials.get(name)
-    const refusal = credential === undefined ? undefined : refusalOf(credential, now)
+    const refusal = known.refusalOf(name, now)
     return refusal === undefined ? undefined : refuseBy(refusal)
   }
 
@@ -407,7 +411,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       if (refusal !== undefined) {
         return paused(name, refusal)
       }
-      const credential = credentials.get(name)
+      const credential = known.get(name)
       if (credential !== undefined) return inTurns(credential, judged, now)
       return Effect.flatMap(exists, (isOne) => (isOne ? lookUps.turn(judged) : refuseAnswer(name, invalid())))
     })

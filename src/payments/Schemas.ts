@@ -24,7 +24,6 @@ export interface BrokenRule {
   readonly message: string
 }
 
-/** Lowercase ISO 4217 code. */
 export const Currency = CurrencyCode.annotations({
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
@@ -63,7 +62,6 @@ export const MetadataValue = text({ max: 500 })
 /** A value in a change of metadata: null or an empty text removes its key. */
 export const MetadataChange = Schema.NullOr(MetadataValue)
 
-/** At most `max` pairs. */
 export const pairsOf = <V, I>(key: Schema.Schema<string>, value: Schema.Schema<V, I>, max: number) =>
   Schema.Record({ key, value }).pipe(
     Schema.filter((pairs) => Object.keys(pairs).length <= max || `must have at most ${max} pairs`, {
@@ -105,7 +103,7 @@ export const StatementDescriptor = text({
   rule: "must be 1 to 22 characters with at least one Latin letter, without < > \\ ' \" *"
 })
   .pipe(Schema.pattern(/[A-Za-z]/))
-  .annotations({ description: "What a payer's bank statement shows" })
+  .annotations({ description: "The text on a payer's bank statement" })
 
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified").annotations({
@@ -120,10 +118,10 @@ export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999)).annotations(
 
 /** Query fields of lists that can be filtered by payment; if both are given, both must match. */
 export const ofPaymentFields = {
-  charge: optional(Reference, "Only those of this charge"),
-  payment_intent: optional(Reference, "Only those of this payment")
+  charge: optional(Reference, "Only objects of this charge"),
+  payment_intent: optional(Reference, "Only objects of this payment")
 }
 
 /** The sentence in an operation's description about fields that identify the payer (contract 4.14). */
 export const payerOf = (fields: string): string =>
-  `What says who paid, such as ${fields}, is null unless the credential also has the permission \`customers:read\`.`
+  `Fields that say who paid, such as ${fields}, are null unless the credential also has the permission \`customers:read\`.`

@@ -14,7 +14,6 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
-import { suspend } from "../platform/fibers/Suspend.ts"
 import { bodyLimits, bodyShareOf } from "./BodyBudget.ts"
 
 /**
@@ -42,7 +41,7 @@ export type UnreadableRequest =
  * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not arrive:
  * it took too long, or could not be read. The connection ends after the answer.
  */
-export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
+export const bodyRefused = Symbol("connected-payments/server/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
@@ -151,7 +150,7 @@ export const readMessage = (
   Effect.zipRight(requirePlain(source), readPlain(source, limit))
 
 const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
-  suspend((resume) => {
+  Effect.async((resume) => {
     const share = bodyShareOf(source)
     let gathered: Gathered | undefined = new Gathered()
     let length = 0
@@ -265,21 +264,11 @@ const boundReasons: Record<BoundBroken["bound"], string> = {
   values: `is one too many: a request body has at most ${jsonBounds.values} values`
 }
 
-const boundMessages: Record<BoundBroken["bound"], string> = {
-  depth: `The request body is nested deeper than ${jsonBounds.depth} levels.`,
-  members: `The request body has more than ${jsonBounds.members} items or keys.`,
-  values: `The request body has more than ${jsonBounds.values} values.`
-}
-
-const tooMuch = ({ bound, path }: BoundBroken): ValidationFailed =>
-  new ValidationFailed(
-    path.length === 0 ? { message: boundMessages[bound] } : refusal(new Map([[nameOf(path), boundReasons[bound]]]))
-  )
-
 const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
   Effect.suspend((): Effect.Effect<unknown, ValidationFailed> => {
     const broken = brokenBound(bytes)
-    if (broken !== null) return tooMuch(broken)
+    if (broken !== null)
+      return new ValidationFailed(refusal(new Map([[nameOf(broken.path), boundReasons[broken.bound]]])))
     return Effect.flatMap(decode(bytes), (text) =>
       Effect.try({
         try: (): unknown => (text === "" ? null : JSON.parse(text)),

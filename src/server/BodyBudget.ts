@@ -19,13 +19,12 @@ export const bodyLimits = { known: 96 * MiB, strangers: 32 * MiB } as const
 export class BodyDropped extends ServiceUnavailable {
   constructor() {
     super({
-      message: "The bodies of requests take all the memory that they may take; try again, on a new connection.",
+      message: "Request bodies fill the memory available to them; try again, on a new connection.",
       retryAfter: "1 second"
     })
   }
 }
 
-/** A memory budget that bodies share. */
 class Room {
   held = 0
   /** The bodies that hold something and have not arrived completely, the oldest first: only these are dropped. */
@@ -53,7 +52,6 @@ class Kind {
     return [own, this.#all]
   }
 
-  /** Forgets an address without bodies. */
   tidy(address: string): void {
     const own = this.#byAddress.get(address)
     if (own?.held === 0 && own.arriving.size === 0) this.#byAddress.delete(address)
@@ -73,7 +71,6 @@ const shares = new WeakMap<IncomingMessage, BodyShare>()
 /** The share of a request's body; none if it has no body, or did not come through a server of ours. */
 export const bodyShareOf = (message: IncomingMessage): BodyShare | undefined => shares.get(message)
 
-/** The memory budget of a server's bodies. */
 export class BodyBudget {
   readonly known = new Kind(bodyLimits.known)
   readonly strangers = new Kind(bodyLimits.strangers)
@@ -152,7 +149,6 @@ export class BodyShare {
     this.#onDrop()
   }
 
-  /** Gives all of its memory back. */
   release(): void {
     this.complete()
     for (const room of this.#rooms) room.held -= this.#bytes

@@ -18,7 +18,6 @@ export interface Connection {
   waiting: Array<Exchange>
   /** When its current answer was first seen to have begun; 0 before. */
   answeringSince: number
-  /** Takes no further requests. */
   ending: boolean
   /** When it is closed, even with a request under way. */
   endsAt: number

@@ -117,9 +117,7 @@ export interface Connections {
    * @param target the target of the request line, if known, otherwise empty
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
-  /** How many connections are open. */
   readonly open: () => number
-  /** How many requests are being answered. */
   readonly underWay: () => number
   /**
    * Ends every connection, without a reset if possible: idle ones when `grace` ends, the others with their answer,
@@ -243,7 +241,6 @@ const beginNext = (connection: Connection, listener: RequestListener): void => {
   begin(connection, next, listener)
 }
 
-/** Lets a request wait behind the connection's current one. */
 const wait = (connection: Connection, current: Exchange, exchange: Exchange, listener: RequestListener): void => {
   const waiting = connection.waiting.push(exchange)
   if (waiting === 1) current.response.once("close", () => beginNext(connection, listener))
@@ -257,7 +254,6 @@ const wait = (connection: Connection, current: Exchange, exchange: Exchange, lis
 interface Drain {
   /** Whether each answer is the last of its connection. */
   ending: boolean
-  /** Whether every further request is refused. */
   late: boolean
 }
 
@@ -309,7 +305,6 @@ const serve =
     }
   }
 
-/** Makes the last answer of each connection announce its end. */
 const announceEnd = (table: ConnectionTable): void => {
   for (const { current, waiting } of table.busy()) {
     // Waiting requests are answered as well: the last one ends the connection
@@ -327,7 +322,6 @@ const refuseAll = (table: ConnectionTable): number => {
   return left.length
 }
 
-/** Ends every connection; see `Connections.drain`. */
 const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: DrainOptions): Promise<number> =>
   new Promise((resolve) => {
     drain.ending = true

@@ -2,13 +2,11 @@ import { type ApiError, type ErrorBody, errorBody, ResourceNotFound, retrySecond
 import { pathOf } from "../platform/kit/RequestPath.ts"
 import { MalformedJson } from "./Body.ts"
 
-/** The path of the tool server. */
 export const mcpPath = "/mcp"
 
 /** Whether a request line's target is the tool server, whose failures are answered in its protocol. */
 export const isToolServer = (target: string): boolean => pathOf(target).replace(/\/$/, "") === mcpPath
 
-/** A message's own id, which its answer carries. */
 export type MessageId = string | number
 
 /** A refusal of the tool server as JSON-RPC 2.0's error object. */
@@ -55,10 +53,8 @@ const refusal = (error: ApiError, requestId: string, id: MessageId | null, code:
 /** A documented error in the protocol's form: the error's `data` is the body that every operation returns. */
 export const rpcError = (error: ApiError, requestId: string): RpcError => refusal(error, requestId, null, codeOf(error))
 
-/** The protocol's own code for a resource that does not exist. */
 const noSuchResource = -32_002
 
-/** The answer to a message that asks for a resource that does not exist. */
 export const resourceNotFound = (requestId: string, id: MessageId): RpcError =>
   refusal(
     new ResourceNotFound({ message: "There is no such resource; resources/list lists the existing ones." }),

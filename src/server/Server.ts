@@ -20,7 +20,6 @@ import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 const headersTimeout = Duration.seconds(15)
 const maxHeadBytes = 16 * 1024
 
-/** How often a full server logs that it is full. */
 const fullLogInterval = Duration.minutes(1)
 
 /** The address that the server listens on, and its bounds. */
@@ -33,7 +32,6 @@ export interface ServerOptions extends ConnectionBounds {
   readonly keepAliveTimeout: Duration.Duration
   /** How long a shutdown keeps serving, no longer ready, before it stops accepting connections. */
   readonly shutdownDelay: Duration.Duration
-  /** How long a shutdown then waits for requests under way. */
   readonly shutdownTimeout: Duration.Duration
 }
 
@@ -84,8 +82,8 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
 
 /** The log messages for refusals for lack of room. */
 const fullLines = {
-  connection: "The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT)",
-  body: "The bodies of requests take all the memory that they may take, or those of one address half of it"
+  connection: "The process has its maximum of connections, or one address has half of it (CONNECTION_LIMIT)",
+  body: "Request bodies fill the memory available to them, or those of one address half of it"
 }
 
 /** Logs that connections or bodies were refused, each at most once a minute. */
@@ -129,7 +127,6 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
 /** A server that listens, within its bounds. */
 export interface BoundServer {
   readonly address: HttpServer.Address
-  /** How many connections are open. */
   readonly connections: () => number
   /** Serves requests until the scope closes; then drains the server. */
   readonly serve: (listener: RequestListener) => Effect.Effect<void, never, Scope.Scope>

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import { EventType } from "../../src/events/Catalog.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
-import { filterSubjects } from "../../src/events/stripe/FilterSubjects.ts"
+import { filterSubjects } from "../../src/events/stripe/ProviderEvent.ts"
 import { parseProviderEvent, translate } from "../../src/events/stripe/Translate.ts"
 import { snapshot } from "./ProviderEvents.ts"
 
@@ -269,8 +269,8 @@ describe("filters that are refused", () => {
     expect(refusal({ products: [], metadata: {} })).toEqual({
       reason: "invalid",
       reasons: new Map([
-        ["filters.products", "must not be an empty list: leave it out if the endpoint is not to be filtered by it"],
-        ["filters.metadata", "must not be empty: leave it out if the endpoint is not to be filtered by it"]
+        ["filters.products", "must not be an empty list: leave it out if the endpoint should not filter by it"],
+        ["filters.metadata", "must not be empty: leave it out if the endpoint should not filter by it"]
       ])
     })
   })

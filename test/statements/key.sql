@@ -38,6 +38,6 @@ ON CONFLICT (bucket) DO UPDATE SET
 * GREATEST(0, extract(epoch FROM clock_timestamp() - b.refilled_at))) - 0::float8))) ELSE 0 END,
   refilled_at = clock_timestamp()
 RETURNING b.tokens, b.granted)
-  SELECT caller.*, own.tokens AS "ownTokens", own.granted AS "ownGranted",
+      SELECT caller.*, own.tokens AS "ownTokens", own.granted AS "ownGranted",
 shared.tokens AS "sharedTokens", shared.granted AS "sharedGranted"
-  FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true
+      FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true

@@ -1,6 +1,7 @@
 import { Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
-import { Accounts, type LinkedAccount } from "../../payments/Accounts.ts"
+import { Accounts } from "../../payments/Accounts.ts"
+import type { LinkedAccount } from "../../payments/AccountsRepo.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { type Command, command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
@@ -66,22 +67,21 @@ export const accountCommands: ReadonlyArray<Command> = [
     services: Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, provider)).pipe(
       Layer.provide(database)
     ),
-    run: ({ account, ...options }) =>
-      Effect.gen(function* () {
-        const accounts = yield* Accounts
-        const tenant = yield* tenantOf(options)
-        const linked = yield* accounts.link(tenant, account, yield* operator).pipe(
-          Effect.catchTag(
-            "AccountAccessRevoked",
-            (cause) =>
-              new CommandFailed({
-                message: `The provider knows no account ${account} that this platform has access to in ${tenant.environment}. Nothing was changed.`,
-                cause
-              })
-          )
+    run: Effect.fnUntraced(function* ({ account, ...options }) {
+      const accounts = yield* Accounts
+      const tenant = yield* tenantOf(options)
+      const linked = yield* accounts.link(tenant, account, yield* operator).pipe(
+        Effect.catchTag(
+          "AccountAccessRevoked",
+          (cause) =>
+            new CommandFailed({
+              message: `The provider knows no account ${account} that this platform has access to in ${tenant.environment}. Nothing was changed.`,
+              cause
+            })
         )
-        return { json: { ...tenant, ...linked }, text: accountText(tenant, linked) }
-      })
+      )
+      return { json: { ...tenant, ...linked }, text: accountText(tenant, linked) }
+    })
   }),
   command({
     name: "accounts unlink",
@@ -90,16 +90,15 @@ export const accountCommands: ReadonlyArray<Command> = [
     example: exampleTenant,
     input: Schema.Struct(tenantOptions),
     services,
-    run: (options) =>
-      Effect.gen(function* () {
-        const tenant = yield* tenantOf(options)
-        const accounts = yield* Accounts
-        const unlinked = yield* found(tenant, accounts.unlink(tenant, yield* operator))
-        return {
-          json: { ...tenant, accountId: unlinked.accountId, unlinked: true },
-          text: `${unlinked.accountId} is no longer linked to organization ${tenant.organizationId} in ${tenant.environment}.`
-        }
-      })
+    run: Effect.fnUntraced(function* (options) {
+      const tenant = yield* tenantOf(options)
+      const accounts = yield* Accounts
+      const unlinked = yield* found(tenant, accounts.unlink(tenant, yield* operator))
+      return {
+        json: { ...tenant, accountId: unlinked.accountId, unlinked: true },
+        text: `${unlinked.accountId} is no longer linked to organization ${tenant.organizationId} in ${tenant.environment}.`
+      }
+    })
   }),
   command({
     name: "accounts show",
@@ -107,11 +106,10 @@ export const accountCommands: ReadonlyArray<Command> = [
     example: exampleTenant,
     input: Schema.Struct(tenantOptions),
     services,
-    run: (options) =>
-      Effect.gen(function* () {
-        const tenant = yield* tenantOf(options)
-        const known = yield* found(tenant, (yield* Accounts).show(tenant))
-        return { json: { ...tenant, ...known }, text: accountText(tenant, known) }
-      })
+    run: Effect.fnUntraced(function* (options) {
+      const tenant = yield* tenantOf(options)
+      const known = yield* found(tenant, (yield* Accounts).show(tenant))
+      return { json: { ...tenant, ...known }, text: accountText(tenant, known) }
+    })
   })
 ]

@@ -52,7 +52,6 @@ const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
 
 const tell = (text: string, exitCode: number): Effect.Effect<number> => Effect.as(Console.error(text), exitCode)
 
-/** Reports the failure of a command. */
 const report = (cause: Cause.Cause<unknown>): Effect.Effect<number> =>
   Cause.isInterruptedOnly(cause)
     ? Effect.interrupt

@@ -15,7 +15,6 @@ export interface Parameter {
   readonly choices: ReadonlyArray<string>
 }
 
-/** Whether it is positional. */
 export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
 
 /** Its name, and the form of its value. */
@@ -101,7 +100,6 @@ const parameterOf = (key: string, field: Schema.Struct.Field, argument: string |
   }
 }
 
-/** The input of a command. */
 interface Taking<A, I> {
   /** The key of the positional argument. */
   readonly argument?: string

@@ -95,7 +95,6 @@ const zsh = (steps: ReadonlyArray<Step>, choices: ReadonlyMap<string, string>): 
 
 const scripts = { sh: bash, bash, fish, zsh } satisfies Record<Shell, unknown>
 
-/** The script for a shell. */
 export const completionScript = (commands: ReadonlyArray<Command>, shell: Shell): string => {
   const parameters = [...programOptions, ...commands.flatMap(({ parameters }) => parameters)]
   const choices = new Map(

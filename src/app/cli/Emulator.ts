@@ -2,6 +2,7 @@ import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { isTriggerType, type TriggerDescription, triggers } from "../../emulator/triggers/TriggerList.ts"
 import { readSettings, type SettingsError } from "../../platform/settings/Settings.ts"
 import type { LocalDefaultsFailed } from "../local/Local.ts"
+import { ask } from "./Ask.ts"
 import { type Command, command, form, optional } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { accountOption, PlainHttpUrl } from "./Fields.ts"
@@ -45,51 +46,8 @@ const findEmulator = (
     return { url: url.value, secretKey: credentials.value.secretKey }
   })
 
-/** The time limit for an answer of the emulator, which answers at once or not at all. */
-const answerTimeoutMillis = 10_000
-
+/** The message of a refusal. */
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
-
-/** Sends a request to the emulator's control interface; returns the decoded JSON. */
-const askEmulator = <A, I>(
-  named: URL | undefined,
-  path: string,
-  body: unknown,
-  answer: Schema.Schema<A, I>
-): Effect.Effect<A, SettingsError | LocalDefaultsFailed | CommandFailed> =>
-  Effect.gen(function* () {
-    const { secretKey, url } = yield* findEmulator(named)
-    const { ok, text } = yield* Effect.tryPromise({
-      try: async (signal) => {
-        const response = await fetch(new URL(path, url), {
-          method: "POST",
-          body: JSON.stringify(body),
-          headers: { authorization: `Bearer ${Redacted.value(secretKey)}`, "content-type": "application/json" },
-          signal: AbortSignal.any([signal, AbortSignal.timeout(answerTimeoutMillis)])
-        })
-        return { ok: response.ok, text: await response.text() }
-      },
-      catch: (cause) => new CommandFailed({ message: `The emulator at ${url.origin} can't be reached.`, cause })
-    })
-    if (!ok) {
-      const refusal = Schema.decodeOption(Refusal)(text)
-      return yield* new CommandFailed({
-        message: Option.match(refusal, {
-          onNone: () => `The server at ${url.origin} is not a provider emulator.`,
-          onSome: ({ error }) => error.message
-        })
-      })
-    }
-    return yield* Schema.decode(Schema.parseJson(answer))(text).pipe(
-      Effect.mapError(
-        (cause) =>
-          new CommandFailed({
-            message: `The server at ${url.origin} is not a provider emulator of this version.`,
-            cause
-          })
-      )
-    )
-  })
 
 const known: ReadonlyArray<TriggerDescription> = triggers
 
@@ -140,8 +98,21 @@ export const emulatorCommands: ReadonlyArray<Command> = [
       )
     }),
     services: Layer.empty,
-    run: ({ options, url, ...named }) =>
-      Effect.map(askEmulator(url, "/_emulator/trigger", { ...options, ...named }, Triggered), (happened) => ({
+    run: Effect.fnUntraced(function* ({ options, url, ...named }) {
+      const emulator = yield* findEmulator(url)
+      const happened = yield* ask({
+        url: new URL("/_emulator/trigger", emulator.url),
+        server: "provider emulator",
+        headers: { authorization: `Bearer ${Redacted.value(emulator.secretKey)}` },
+        body: { ...options, ...named },
+        answer: Triggered,
+        refused: (_, text) =>
+          Option.match(Schema.decodeOption(Refusal)(text), {
+            onNone: () => `The server at ${emulator.url.origin} is not a provider emulator.`,
+            onSome: ({ error }) => error.message
+          })
+      })
+      return {
         json: happened,
         text: fields([
           ["Account", happened.account],
@@ -149,7 +120,8 @@ export const emulatorCommands: ReadonlyArray<Command> = [
           ...linesOf("Events", happened.events),
           ...linesOf("Thin events", happened.thin_events)
         ])
-      }))
+      }
+    })
   }),
   command({
     name: "emulator triggers",

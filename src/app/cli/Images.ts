@@ -41,25 +41,24 @@ export const imageCommands: ReadonlyArray<Command> = [
       )
     }),
     services: Layer.provide(images, database),
-    run: ({ image }) =>
-      Effect.gen(function* () {
-        const images = yield* Images
-        const file = fileIn(image)
-        const author = yield* operator
-        const removed = yield* Effect.transposeMapOption(nameOf(file), (name) => images.remove(name, author))
-        const uploads = Option.flatten(removed)
-        if (Option.isNone(uploads)) {
-          return yield* new CommandFailed({ message: `There is no image ${file}.` })
-        }
-        const { uploadedBy } = uploads.value
-        const owners = uploadedBy.map(({ environment, organizationId }) => `${organizationId} (${environment})`)
-        return {
-          json: { image: file, removed: true, uploadedBy },
-          text: [
-            `${file} is removed: its URL answers 404 from now on. Caches may still hold it; purge them by its URL.`,
-            owners.length === 0 ? "No upload of this image is on record." : `It was uploaded by ${owners.join(", ")}.`
-          ].join("\n")
-        }
-      })
+    run: Effect.fnUntraced(function* ({ image }) {
+      const images = yield* Images
+      const file = fileIn(image)
+      const author = yield* operator
+      const removed = yield* Effect.transposeMapOption(nameOf(file), (name) => images.remove(name, author))
+      const uploads = Option.flatten(removed)
+      if (Option.isNone(uploads)) {
+        return yield* new CommandFailed({ message: `There is no image ${file}.` })
+      }
+      const { uploadedBy } = uploads.value
+      const owners = uploadedBy.map(({ environment, organizationId }) => `${organizationId} (${environment})`)
+      return {
+        json: { image: file, removed: true, uploadedBy },
+        text: [
+          `${file} is removed: its URL answers 404 from now on. Caches may still hold it; purge them by its URL.`,
+          owners.length === 0 ? "No upload of this image is on record." : `It was uploaded by ${owners.join(", ")}.`
+        ].join("\n")
+      }
+    })
   })
 ]

@@ -1,5 +1,5 @@
 import { userInfo } from "node:os"
-import { SqlClient, type SqlError } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
 import type { Provider } from "../../payments/Provider.ts"
@@ -8,7 +8,7 @@ import { Cipher } from "../../platform/kit/Cipher.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { readSettings, type SettingsError, type SettingsShape } from "../../platform/settings/Settings.ts"
 import { databaseLayer } from "../../platform/storage/Database.ts"
-import { type MigrationFailed, migrate, migrations } from "../../platform/storage/Migrations.ts"
+import { appliedMigrations, type MigrationFailed, migrate, migrations } from "../../platform/storage/Migrations.ts"
 import { replicaOf } from "../../platform/storage/ReadReplica.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { ServiceOptions } from "../Service.ts"
@@ -77,29 +77,16 @@ const withEmulatorOf = (local: Option.Option<LocalService>, settings: SettingsSh
 /** Connections per command, which runs one statement after another. */
 const poolSize = 2
 
-/** The names of the migrations that the database has, in order, such as `0001_initial`. */
-const appliedMigrations: Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(
-  function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [known] = yield* sql<{ exists: boolean }>`SELECT to_regclass('payments.migrations') IS NOT NULL AS exists`
-    if (known?.exists !== true) {
-      return []
-    }
-    const rows = yield* sql<{ name: string }>`
-      SELECT lpad(migration_id::text, 4, '0') || '_' || name AS name FROM payments.migrations ORDER BY migration_id`
-    return rows.map(({ name }) => name)
-  }
-)
-
 /** Brings the schema up to date; returns which migrations it lacked, even if another process has run them. */
 export const applyMigrations: Effect.Effect<
   ReadonlyArray<string>,
   SqlError.SqlError | MigrationFailed,
   SqlClient.SqlClient
 > = Effect.gen(function* () {
-  const before = new Set(yield* appliedMigrations)
+  const before = (yield* appliedMigrations) ?? []
   yield* migrate
-  return (yield* appliedMigrations).filter((name) => !before.has(name))
+  const after = (yield* appliedMigrations) ?? []
+  return after.filter((name) => !before.includes(name))
 })
 
 /**
@@ -108,8 +95,8 @@ export const applyMigrations: Effect.Effect<
  */
 const withCurrentSchema = Effect.gen(function* () {
   if ((yield* Installation).startedDatabase) return yield* Effect.asVoid(applyMigrations)
-  const applied = new Set(yield* appliedMigrations)
-  const missing = Object.keys(migrations).filter((name) => !applied.has(name))
+  const applied = (yield* appliedMigrations) ?? []
+  const missing = Object.keys(migrations).filter((name) => !applied.includes(name))
   if (missing.length > 0) {
     return yield* new CommandFailed({
       message: `The database lacks ${missing.length === 1 ? "a migration" : `${missing.length} migrations`} (${missing.join(", ")}). Run: connected-payments migrate`

@@ -1,5 +1,6 @@
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { type KeyRecord, Keys } from "../../identity/keys/Keys.ts"
+import { Keys } from "../../identity/keys/Keys.ts"
+import type { KeyRecord } from "../../identity/keys/KeysRepo.ts"
 import { Grant, grants } from "../../identity/keys/Permissions.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { PrintableText } from "../../platform/bounds/Text.ts"
@@ -64,24 +65,23 @@ export const keyCommands: ReadonlyArray<Command> = [
       )
     }),
     services,
-    run: ({ expires, mode, name, organization, permission }) =>
-      Effect.gen(function* () {
-        const keys = yield* Keys
-        yield* requireOrganization(organization)
-        const { key, record } = yield* keys.create({
-          organizationId: organization,
-          name,
-          permissions: permission,
-          mode,
-          ...(expires === undefined ? {} : { expiresAt: expires }),
-          author: yield* operator
-        })
-        const secret = Redacted.value(key)
-        return {
-          json: { ...record, key: secret },
-          text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown only this once: save it now.`
-        }
+    run: Effect.fnUntraced(function* ({ expires, mode, name, organization, permission }) {
+      const keys = yield* Keys
+      yield* requireOrganization(organization)
+      const { key, record } = yield* keys.create({
+        organizationId: organization,
+        name,
+        permissions: permission,
+        mode,
+        ...(expires === undefined ? {} : { expiresAt: expires }),
+        author: yield* operator
       })
+      const secret = Redacted.value(key)
+      return {
+        json: { ...record, key: secret },
+        text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown only this once: save it now.`
+      }
+    })
   }),
   command({
     name: "keys list",
@@ -89,31 +89,30 @@ export const keyCommands: ReadonlyArray<Command> = [
     example: `--organization ${exampleOrganization}`,
     input: Schema.Struct({ organization: organizationOption, environment: optional(environmentOption) }),
     services,
-    run: ({ environment, organization }) =>
-      Effect.gen(function* () {
-        const keys = yield* Keys
-        yield* requireOrganization(organization)
-        const found = (yield* Effect.forEach(environment === undefined ? environments : [environment], (one) =>
-          keys.list({ organizationId: organization, environment: one })
-        )).flat()
-        return {
-          json: found,
-          text: table(
-            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED", "CREATED BY"],
-            found.map((key) => [
-              key.id,
-              key.name,
-              key.environment,
-              `${key.prefix}…${key.lastFour}`,
-              key.permissions.join(","),
-              time(key.expiresAt),
-              time(key.lastUsedAt),
-              key.createdBy === null ? "-" : `${key.createdBy.kind} ${key.createdBy.id}`
-            ]),
-            "There are no keys."
-          )
-        }
-      })
+    run: Effect.fnUntraced(function* ({ environment, organization }) {
+      const keys = yield* Keys
+      yield* requireOrganization(organization)
+      const found = (yield* Effect.forEach(environment === undefined ? environments : [environment], (one) =>
+        keys.list({ organizationId: organization, environment: one })
+      )).flat()
+      return {
+        json: found,
+        text: table(
+          ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED", "CREATED BY"],
+          found.map((key) => [
+            key.id,
+            key.name,
+            key.environment,
+            `${key.prefix}…${key.lastFour}`,
+            key.permissions.join(","),
+            time(key.expiresAt),
+            time(key.lastUsedAt),
+            key.createdBy === null ? "-" : `${key.createdBy.kind} ${key.createdBy.id}`
+          ]),
+          "There are no keys."
+        )
+      }
+    })
   }),
   command({
     name: "keys revoke",
@@ -125,22 +124,21 @@ export const keyCommands: ReadonlyArray<Command> = [
       id: idArgument(Schema.UUID, "The key's id, as `keys list` shows it.")
     }),
     services,
-    run: ({ id, organization }) =>
-      Effect.gen(function* () {
-        const keys = yield* Keys
-        const author = yield* operator
-        yield* requireOrganization(organization)
-        // A key belongs to one environment only
-        const revoked = yield* Effect.forEach(environments, (environment) =>
-          keys.revoke({ organizationId: organization, environment }, id, author)
-        )
-        if (!revoked.includes(true)) {
-          return yield* new CommandFailed({
-            message: `Organization ${organization} has no key ${id}, or it was revoked already.`
-          })
-        }
-        return { json: { id, revoked: true }, text: `Key ${id} is revoked and no longer works.` }
-      })
+    run: Effect.fnUntraced(function* ({ id, organization }) {
+      const keys = yield* Keys
+      const author = yield* operator
+      yield* requireOrganization(organization)
+      // A key belongs to one environment only
+      const revoked = yield* Effect.forEach(environments, (environment) =>
+        keys.revoke({ organizationId: organization, environment }, id, author)
+      )
+      if (!revoked.includes(true)) {
+        return yield* new CommandFailed({
+          message: `Organization ${organization} has no key ${id}, or it was revoked already.`
+        })
+      }
+      return { json: { id, revoked: true }, text: `Key ${id} is revoked and no longer works.` }
+    })
   }),
   rotateMaster
 ]

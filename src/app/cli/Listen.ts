@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { FetchHttpClient } from "@effect/platform"
-import { Console, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
+import { Console, Duration, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
 import { type EventStreamItem, eventStream } from "../../client/EventStream.ts"
 import { refusedCode } from "../../engine/attempts/Attempt.ts"
 import { newSigningSecret, standardWebhooksSecretOf } from "../../engine/attempts/Secrets.ts"
@@ -9,11 +9,11 @@ import { EventType } from "../../events/Catalog.ts"
 import { deliveryIdHeaderName, refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
 import { version } from "../../platform/settings/Version.ts"
+import { ask } from "./Ask.ts"
 import { type Command, command, flag, form, optional, process as running } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { PlainHttpUrl, variableOption } from "./Fields.ts"
 import { fields, printable } from "./Output.ts"
-import { sandboxService, triggerAt } from "./SandboxService.ts"
 import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
 
 /**
@@ -21,17 +21,82 @@ import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
  * them. Both need only the service's URL and a sandbox key.
  */
 
+/** A running service and a sandbox key of one of its organizations: all that a developer's commands need. */
+interface SandboxService {
+  readonly url: URL
+  readonly key: Redacted.Redacted
+  readonly organizationId: string
+}
+
+/** The message of a refusal. */
+const Refusal = Schema.parseJson(Schema.pluck(Schema.Struct({ error: Schema.String }), "error"))
+
+const askService = <A, I>(
+  { key, url }: Pick<SandboxService, "url" | "key">,
+  path: string,
+  {
+    notFound,
+    ...question
+  }: {
+    readonly answer: Schema.Schema<A, I>
+    readonly body?: unknown
+    /** The message if there is no such path. */
+    readonly notFound?: string
+  }
+) =>
+  ask({
+    ...question,
+    url: new URL(path, url.href.endsWith("/") ? url : `${url.href}/`),
+    server: "service",
+    headers: { "x-api-key": Redacted.value(key), "idempotency-key": crypto.randomUUID() },
+    refused: (status, text) =>
+      (status === 404 ? notFound : undefined) ??
+      Option.getOrElse(
+        Schema.decodeOption(Refusal)(text),
+        () => `The server at ${url.origin} answered ${status}: it is not the service, or not of this version.`
+      )
+  })
+
+/** Whether a key looks like a production key. Only the service knows the prefixes of keys that it did not issue. */
+const looksLive = (key: string): boolean => !key.startsWith("pk_test_") && key.includes("_live_")
+
+const CurrentKey = Schema.Struct({ organizationId: Schema.String, environment: Schema.String })
+
+/** The service at a URL, with the key's organization. A live key is refused, before it is sent anywhere. */
+const sandboxService = (url: URL, key: Redacted.Redacted): Effect.Effect<SandboxService, CommandFailed> =>
+  Effect.gen(function* () {
+    const refused = new CommandFailed({
+      message: "This is a live key. The command works in the sandbox only: use a key that begins with pk_test_."
+    })
+    if (looksLive(Redacted.value(key))) return yield* refused
+    const { environment, organizationId } = yield* askService({ url, key }, "identity/api-key", {
+      answer: CurrentKey,
+      notFound: `The service is not at ${url.href}: --url has to be the service's PUBLIC_URL.`
+    })
+    return environment === "sandbox" ? { url, key, organizationId } : yield* refused
+  })
+
+const Triggered = Schema.Struct({
+  type: Schema.String,
+  origin: Schema.Literal("provider", "synthetic"),
+  eventId: Schema.NullOr(Schema.String)
+})
+
+const triggerAt = (service: SandboxService, type: string) =>
+  askService(service, `v2/organizations/${service.organizationId}/integrations/event-triggers`, {
+    answer: Triggered,
+    body: { type }
+  })
+
 /** How long the local program may take to answer: as long as an endpoint. */
 const timeoutMillis = 10_000
 
 /** The target of events on the developer's machine. */
 interface ForwardTo {
   readonly url: URL
-  /** The signing secret. */
   readonly secret: Redacted.Redacted
 }
 
-/** The local program's answer. */
 interface Forwarded {
   /** Null if there was no answer. */
   readonly status: number | null
@@ -103,7 +168,7 @@ const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.E
     case "Connected":
       return item.lookBackExceeded
         ? Console.error(
-            `${clockTime()}  Connected again. EVENTS ARE MISSING: those before ${item.from.toISOString()} are too long ago to be streamed.`
+            `${clockTime()}  Connected again. EVENTS ARE MISSING: those before ${item.from.toISOString()} are too old to be streamed.`
           )
         : Console.error(`${clockTime()}  Connected: waiting for events.`)
     case "Interrupted":
@@ -124,7 +189,7 @@ const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.E
 export const listenCommands: ReadonlyArray<Command> = [
   running({
     name: "listen",
-    summary: "Post the sandbox's events to a program on this machine, signed, as they come.",
+    summary: "Post the sandbox's events to a program on this machine, signed, as they occur.",
     example: "--forward-to http://localhost:3000/webhooks",
     input: Schema.Struct({
       forwardTo: form(
@@ -147,30 +212,29 @@ export const listenCommands: ReadonlyArray<Command> = [
       ),
       json: flag("Print JSON for machines.")
     }),
-    run: ({ apiKeyEnv, events, forwardTo, json, secretEnv, url }) =>
-      Effect.gen(function* () {
-        const apiKey = yield* readApiKey(apiKeyEnv)
-        const secret = secretEnv === undefined ? newSigningSecret() : yield* readSecret("signing secret", secretEnv)
-        const { organizationId } = yield* sandboxService(url, apiKey)
-        const shown = Redacted.value(secret)
-        yield* Console.error(
-          fields([
-            ["Organization", `${organizationId}, sandbox`],
-            ["Forwarding to", forwardTo.href],
-            ["Signing secret", shown],
-            ["For Standard Webhooks", standardWebhooksSecretOf(shown)],
-            ["To stop", "Ctrl-C"]
-          ])
-        )
-        const to = { url: forwardTo, secret }
-        yield* eventStream({ baseUrl: url, organizationId, apiKey, types: events }).pipe(
-          // One at a time, in stream order, so that a developer can read the output
-          Stream.runForEach((item) => handle(to, json, item)),
-          Effect.mapError(({ message }) => new CommandFailed({ message })),
-          Effect.provide(FetchHttpClient.layer),
-          Effect.onInterrupt(() => Console.error("Stopped."))
-        )
-      })
+    run: Effect.fnUntraced(function* ({ apiKeyEnv, events, forwardTo, json, secretEnv, url }) {
+      const apiKey = yield* readApiKey(apiKeyEnv)
+      const secret = secretEnv === undefined ? newSigningSecret() : yield* readSecret("signing secret", secretEnv)
+      const { organizationId } = yield* sandboxService(url, apiKey)
+      const shown = Redacted.value(secret)
+      yield* Console.error(
+        fields([
+          ["Organization", `${organizationId}, sandbox`],
+          ["Forwarding to", forwardTo.href],
+          ["Signing secret", shown],
+          ["For Standard Webhooks", standardWebhooksSecretOf(shown)],
+          ["To stop", "Ctrl-C"]
+        ])
+      )
+      const to = { url: forwardTo, secret }
+      yield* eventStream({ baseUrl: url, organizationId, apiKey, types: events }).pipe(
+        // One at a time, in stream order, so that a developer can read the output
+        Stream.runForEach((item) => handle(to, json, item)),
+        Effect.mapError(({ message }) => new CommandFailed({ message })),
+        Effect.provide(FetchHttpClient.layer),
+        Effect.onInterrupt(() => Console.error("Stopped."))
+      )
+    })
   }),
   command({
     name: "trigger",
@@ -187,17 +251,16 @@ export const listenCommands: ReadonlyArray<Command> = [
       ...serviceOptions
     }),
     services: Layer.empty,
-    run: ({ apiKeyEnv, type, url }) =>
-      Effect.gen(function* () {
-        const service = yield* sandboxService(url, yield* readApiKey(apiKeyEnv))
-        const triggered = yield* triggerAt(service, type)
-        return {
-          json: triggered,
-          text:
-            triggered.origin === "provider"
-              ? `The local provider makes ${type} happen: the event comes like any other.`
-              : `A synthetic ${type} is on its way to those who listen: ${triggered.eventId}`
-        }
-      })
+    run: Effect.fnUntraced(function* ({ apiKeyEnv, type, url }) {
+      const service = yield* sandboxService(url, yield* readApiKey(apiKeyEnv))
+      const triggered = yield* triggerAt(service, type)
+      return {
+        json: triggered,
+        text:
+          triggered.origin === "provider"
+            ? `The local provider triggers ${type}: the event follows like any other.`
+            : `A synthetic ${type} is on its way to all listeners: ${triggered.eventId}`
+      }
+    })
   })
 ]

@@ -24,17 +24,16 @@ export const mcpCommands: ReadonlyArray<Command> = [
           toolsForm,
           "<name,name>",
           "Only these tools, such as list_products,get_product. Default: all that the key may call.",
-          "must be 1 to 100 names of tools with commas between"
+          "must be 1 to 100 tool names, separated by commas"
         )
       )
     }),
-    run: ({ apiKeyEnv, tools, url }) =>
-      Effect.gen(function* () {
-        const key = yield* readApiKey(apiKeyEnv)
-        // Other commands should not wait for the protocol's package to load
-        const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
-        const chosen = tools === undefined ? {} : { tools: tools.split(",") }
-        yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
-      })
+    run: Effect.fnUntraced(function* ({ apiKeyEnv, tools, url }) {
+      const key = yield* readApiKey(apiKeyEnv)
+      // Other commands should not wait for the protocol's package to load
+      const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
+      const chosen = tools === undefined ? {} : { tools: tools.split(",") }
+      yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
+    })
   })
 ]

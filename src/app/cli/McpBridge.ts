@@ -14,9 +14,7 @@ import {
 import { Effect, Option, Redacted } from "effect"
 import { CommandFailed, explain } from "./Failure.ts"
 
-/** The two sides of a bridge. */
 export interface BridgeOptions {
-  /** The service. */
   readonly url: URL
   readonly key: Redacted.Redacted
   /** The names of the tools to offer to the client. Default: all that the key may call. */

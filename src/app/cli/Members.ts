@@ -59,13 +59,12 @@ export const memberCommands: ReadonlyArray<Command> = [
     example: `--organization ${exampleOrganization}`,
     input: Schema.Struct({ organization: organizationOption }),
     services,
-    run: ({ organization }) =>
-      Effect.gen(function* () {
-        const members = yield* Members
-        yield* requireOrganization(organization)
-        const found = yield* members.list(organization)
-        return { json: found, text: membersTable(found) }
-      })
+    run: Effect.fnUntraced(function* ({ organization }) {
+      const members = yield* Members
+      yield* requireOrganization(organization)
+      const found = yield* members.list(organization)
+      return { json: found, text: membersTable(found) }
+    })
   }),
   command({
     name: "members add",
@@ -73,19 +72,18 @@ export const memberCommands: ReadonlyArray<Command> = [
     example: `${exampleMember} --role developer --environment sandbox`,
     input: Schema.Struct({ ...memberOptions, role: roleOption, environment: environmentsOption }),
     services,
-    run: ({ email, environment, organization, role }) =>
-      Effect.gen(function* () {
-        const members = yield* Members
-        yield* requireOrganization(organization)
-        const added = yield* members.add({
-          organizationId: organization,
-          email,
-          role,
-          environments: environment,
-          author: yield* operator
-        })
-        return { json: added, text: membersTable([added]) }
+    run: Effect.fnUntraced(function* ({ email, environment, organization, role }) {
+      const members = yield* Members
+      yield* requireOrganization(organization)
+      const added = yield* members.add({
+        organizationId: organization,
+        email,
+        role,
+        environments: environment,
+        author: yield* operator
       })
+      return { json: added, text: membersTable([added]) }
+    })
   }),
   command({
     name: "members set-role",
@@ -98,20 +96,19 @@ export const memberCommands: ReadonlyArray<Command> = [
       keepKeys: keepKeysOption
     }),
     services,
-    run: ({ email, environment, keepKeys, organization, role }) =>
-      Effect.gen(function* () {
-        const members = yield* Members
-        const { personId } = yield* findMember(organization, email)
-        const changed = yield* members.update({
-          organizationId: organization,
-          personId,
-          // Without environments, those granted are unchanged
-          change: environment.length === 0 ? { role } : { role, environments: environment },
-          keepKeys,
-          author: yield* operator
-        })
-        return { json: changed, text: membersTable([changed]) }
+    run: Effect.fnUntraced(function* ({ email, environment, keepKeys, organization, role }) {
+      const members = yield* Members
+      const { personId } = yield* findMember(organization, email)
+      const changed = yield* members.update({
+        organizationId: organization,
+        personId,
+        // Without environments, those granted are unchanged
+        change: environment.length === 0 ? { role } : { role, environments: environment },
+        keepKeys,
+        author: yield* operator
       })
+      return { json: changed, text: membersTable([changed]) }
+    })
   }),
   command({
     name: "members remove",
@@ -119,15 +116,14 @@ export const memberCommands: ReadonlyArray<Command> = [
     example: exampleMember,
     input: Schema.Struct({ ...memberOptions, keepKeys: keepKeysOption }),
     services,
-    run: ({ email, keepKeys, organization }) =>
-      Effect.gen(function* () {
-        const members = yield* Members
-        const { personId } = yield* findMember(organization, email)
-        yield* members.remove({ organizationId: organization, personId, keepKeys, author: yield* operator })
-        return {
-          json: { organizationId: organization, personId, email, removed: true },
-          text: `${email} is no longer a member of organization ${organization}.`
-        }
-      })
+    run: Effect.fnUntraced(function* ({ email, keepKeys, organization }) {
+      const members = yield* Members
+      const { personId } = yield* findMember(organization, email)
+      yield* members.remove({ organizationId: organization, personId, keepKeys, author: yield* operator })
+      return {
+        json: { organizationId: organization, personId, email, removed: true },
+        text: `${email} is no longer a member of organization ${organization}.`
+      }
+    })
   })
 ]

@@ -33,15 +33,14 @@ export const organizationCommands: ReadonlyArray<Command> = [
       ownerEmail: emailOption("The e-mail address that the owner signs in with.")
     }),
     services,
-    run: ({ name, ownerEmail }) =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        const { id } = yield* organizations.create({ name, ownerEmail, author: yield* operator })
-        return {
-          json: { id, name, ownerEmail },
-          text: `Organization ${id} was created: "${name}", owned by ${ownerEmail}.`
-        }
-      })
+    run: Effect.fnUntraced(function* ({ name, ownerEmail }) {
+      const organizations = yield* Organizations
+      const { id } = yield* organizations.create({ name, ownerEmail, author: yield* operator })
+      return {
+        json: { id, name, ownerEmail },
+        text: `Organization ${id} was created: "${name}", owned by ${ownerEmail}.`
+      }
+    })
   }),
   command({
     name: "organizations list",
@@ -69,30 +68,29 @@ export const organizationCommands: ReadonlyArray<Command> = [
     argument: "id",
     input: Schema.Struct({ id: idArgument(OrganizationId, "The organization's id.") }),
     services,
-    run: ({ id }) =>
-      Effect.gen(function* () {
-        const [organizations, members, accounts] = yield* Effect.all([Organizations, Members, Accounts])
-        yield* requireOrganization(id)
-        const { name } = yield* organizations.get(id)
-        const owners = (yield* members.list(id)).filter(({ role }) => role === "owner").map(({ email }) => email)
-        const sandbox = yield* accounts.show({ organizationId: id, environment: "sandbox" })
-        const production = yield* accounts.show({ organizationId: id, environment: "production" })
-        return {
-          json: {
-            id,
-            name,
-            owners,
-            accounts: { sandbox: Option.getOrNull(sandbox), production: Option.getOrNull(production) }
-          },
-          text: fields([
-            ["ID", id],
-            ["Name", name],
-            ["Owners", owners.join(", ")],
-            ["Sandbox account", accountLine(sandbox)],
-            ["Production account", accountLine(production)]
-          ])
-        }
-      })
+    run: Effect.fnUntraced(function* ({ id }) {
+      const [organizations, members, accounts] = yield* Effect.all([Organizations, Members, Accounts])
+      yield* requireOrganization(id)
+      const { name } = yield* organizations.get(id)
+      const owners = (yield* members.list(id)).filter(({ role }) => role === "owner").map(({ email }) => email)
+      const sandbox = yield* accounts.show({ organizationId: id, environment: "sandbox" })
+      const production = yield* accounts.show({ organizationId: id, environment: "production" })
+      return {
+        json: {
+          id,
+          name,
+          owners,
+          accounts: { sandbox: Option.getOrNull(sandbox), production: Option.getOrNull(production) }
+        },
+        text: fields([
+          ["ID", id],
+          ["Name", name],
+          ["Owners", owners.join(", ")],
+          ["Sandbox account", accountLine(sandbox)],
+          ["Production account", accountLine(production)]
+        ])
+      }
+    })
   }),
   command({
     name: "organizations rename",
@@ -101,13 +99,12 @@ export const organizationCommands: ReadonlyArray<Command> = [
     argument: "id",
     input: Schema.Struct({ name: nameOption, id: idArgument(OrganizationId, "The organization's id.") }),
     services,
-    run: ({ id, name }) =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        yield* requireOrganization(id)
-        yield* organizations.rename({ id, name, author: yield* operator })
-        return { json: { id, name }, text: `Organization ${id} is called "${name}" now.` }
-      })
+    run: Effect.fnUntraced(function* ({ id, name }) {
+      const organizations = yield* Organizations
+      yield* requireOrganization(id)
+      yield* organizations.rename({ id, name, author: yield* operator })
+      return { json: { id, name }, text: `Organization ${id} is called "${name}" now.` }
+    })
   }),
   command({
     name: "organizations close",
@@ -116,12 +113,11 @@ export const organizationCommands: ReadonlyArray<Command> = [
     argument: "id",
     input: Schema.Struct({ id: idArgument(OrganizationId, "The organization's id.") }),
     services,
-    run: ({ id }) =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        yield* requireOrganization(id)
-        yield* organizations.close(id, yield* operator)
-        return { json: { id, closed: true }, text: `Organization ${id} is closed.` }
-      })
+    run: Effect.fnUntraced(function* ({ id }) {
+      const organizations = yield* Organizations
+      yield* requireOrganization(id)
+      yield* organizations.close(id, yield* operator)
+      return { json: { id, closed: true }, text: `Organization ${id} is closed.` }
+    })
   })
 ]

@@ -14,7 +14,6 @@ const repository = fileURLToPath(packageRoot)
 
 /** What to bundle, and where to write it. Paths are relative to the repository, except `directory`. */
 export interface ProgramBundles {
-  /** The sources of the programs, such as `src/app/main.ts`. */
   readonly programs: ReadonlyArray<string>
   /** The folder whose structure the output keeps. */
   readonly base: string

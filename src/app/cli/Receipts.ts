@@ -2,7 +2,8 @@ import { Duration, Effect, Layer, Schema } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
-import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../../inbound/Receipts.ts"
+import { type Receipt, type ReceiptDetail, type Replay, receiptOutcomes } from "../../inbound/Receipt.ts"
+import { Receipts } from "../../inbound/Receipts.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { CheckoutSessions } from "../../payments/checkout/CheckoutSessions.ts"
 import type { Provider } from "../../payments/Provider.ts"
@@ -165,20 +166,19 @@ export const receiptCommands: ReadonlyArray<Command> = [
       )
     }),
     services,
-    run: ({ organization, ...query }) =>
-      Effect.gen(function* () {
-        const receipts = yield* Receipts
-        const { data, has_more, next } = yield* receipts.list({ ...query, ...(yield* organizationIn(organization)) })
-        return {
-          json: { data, has_more, next },
-          text: table(
-            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
-            data.map(receiptRow),
-            has_more ? "There are no such receipts among those that one page reads." : "There are no such receipts."
-          ),
-          hints: next === null ? [] : [`There ${data.length < query.limit ? "may be" : "are"} more: --before ${next}`]
-        }
-      })
+    run: Effect.fnUntraced(function* ({ organization, ...query }) {
+      const receipts = yield* Receipts
+      const { data, has_more, next } = yield* receipts.list({ ...query, ...(yield* organizationIn(organization)) })
+      return {
+        json: { data, has_more, next },
+        text: table(
+          ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
+          data.map(receiptRow),
+          has_more ? "There are no such receipts among those that one page reads." : "There are no such receipts."
+        ),
+        hints: next === null ? [] : [`There ${data.length < query.limit ? "may be" : "are"} more: --before ${next}`]
+      }
+    })
   }),
   command({
     name: "receipts show",
@@ -204,28 +204,27 @@ export const receiptCommands: ReadonlyArray<Command> = [
       until: optional(agoOption("Only events that the provider created before then"))
     }),
     services: servicesWithProvider,
-    run: ({ organization, ...query }) =>
-      Effect.gen(function* () {
-        const receipts = yield* Receipts
-        const { events, notAsked } = yield* receipts.missing({ ...query, ...(yield* organizationIn(organization)) })
-        return {
-          json: { data: events, notAsked },
-          text: table(
-            ["CREATED AT", "EVENT", "TYPE", "ORGANIZATION"],
-            events.map(({ organizationId, providerCreatedAt, providerEventId, type }) => [
-              time(providerCreatedAt),
-              providerEventId,
-              type,
-              organizationId
-            ]),
-            notAsked.length === 0
-              ? "Every event of that time has its receipt."
-              : "Every event of that time has its receipt, of the accounts that could be asked."
-          ),
-          notes: notAsked.map(({ message, organizationId }) => `Not asked: organization ${organizationId}. ${message}`),
-          ...(notAsked.some(({ reason }) => reason === "failed") ? { failure: notAllAsked } : {})
-        }
-      })
+    run: Effect.fnUntraced(function* ({ organization, ...query }) {
+      const receipts = yield* Receipts
+      const { events, notAsked } = yield* receipts.missing({ ...query, ...(yield* organizationIn(organization)) })
+      return {
+        json: { data: events, notAsked },
+        text: table(
+          ["CREATED AT", "EVENT", "TYPE", "ORGANIZATION"],
+          events.map(({ organizationId, providerCreatedAt, providerEventId, type }) => [
+            time(providerCreatedAt),
+            providerEventId,
+            type,
+            organizationId
+          ]),
+          notAsked.length === 0
+            ? "Every event of that time has its receipt."
+            : "Every event of that time has its receipt, of the accounts that could be asked."
+        ),
+        notes: notAsked.map(({ message, organizationId }) => `Not asked: organization ${organizationId}. ${message}`),
+        ...(notAsked.some(({ reason }) => reason === "failed") ? { failure: notAllAsked } : {})
+      }
+    })
   }),
   command({
     name: "receipts replay",
@@ -236,19 +235,18 @@ export const receiptCommands: ReadonlyArray<Command> = [
       environment: environmentOption,
       organization: optional(
         organizationOption.annotations({
-          description: "Whose event it is. If it has no receipt, it is stored as if it were reported now."
+          description: "The organization of the event. An event without a receipt is stored as if it were reported now."
         })
       ),
       event: eventArgument
     }),
     services: servicesForReplays,
-    run: ({ environment, event, organization }) =>
-      Effect.gen(function* () {
-        const receipts = yield* Receipts
-        const named = { environment, providerEventId: event }
-        const replayed = yield* receipts.replay({ ...named, ...(yield* organizationIn(organization)) }, yield* operator)
-        return { json: { ...named, ...replayed }, text: replayText(replayed) }
-      })
+    run: Effect.fnUntraced(function* ({ environment, event, organization }) {
+      const receipts = yield* Receipts
+      const named = { environment, providerEventId: event }
+      const replayed = yield* receipts.replay({ ...named, ...(yield* organizationIn(organization)) }, yield* operator)
+      return { json: { ...named, ...replayed }, text: replayText(replayed) }
+    })
   })
 ]
 

@@ -4,14 +4,13 @@ import {
   type RotationProgress,
   type RotationReport,
   rotateMasterKeys
-} from "../../destinations/endpoints/MasterKeyRotation.ts"
+} from "../../destinations/endpoints/MasterKeys.ts"
 import { command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation } from "./Installation.ts"
 
 /** `keys rotate-master`: moves everything that is encrypted at rest to the first of `MASTER_KEYS`. */
 
-/** How often progress is printed to standard error. */
 const progressEveryMillis = 1000
 
 const makeProgress = () => {
@@ -61,18 +60,17 @@ export const rotateMaster = command({
   example: "--json",
   input: Schema.Struct({}),
   services: database,
-  run: () =>
-    Effect.gen(function* () {
-      const report = yield* rotateMasterKeys({ masterKeys: yield* masterKeys, onProgress: makeProgress() })
-      return {
-        json: report,
-        text: reportText(report),
-        ...(report.left.length > 0 ? { failure: notAll } : {})
-      }
-    })
+  run: Effect.fnUntraced(function* () {
+    const report = yield* rotateMasterKeys({ masterKeys: yield* masterKeys, onProgress: makeProgress() })
+    return {
+      json: report,
+      text: reportText(report),
+      ...(report.left.length > 0 ? { failure: notAll } : {})
+    }
+  })
 })
 
 const notAll = new CommandFailed({
   message:
-    "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
+    "Not everything is encrypted under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
 })

@@ -37,6 +37,5 @@ export const readSecret = (
     )
   )
 
-/** The key in the variable that `--api-key-env` names. */
 export const readApiKey = (variable: string): Effect.Effect<Redacted.Redacted, CommandFailed> =>
   readSecret("API key", variable, (key) => key.trim())

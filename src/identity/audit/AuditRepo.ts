@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { unknownCursor } from "../../platform/errors/Errors.ts"
 import { auditedId } from "../../platform/kit/Audit.ts"
 import { firstIdAt } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
 import { boundedRead } from "../../platform/storage/BoundedReads.ts"
 import type { AuditRecord, ListAudit } from "./AuditApi.ts"
 
@@ -67,3 +68,14 @@ export const makeAuditList = Effect.map(SqlClient.SqlClient, (sql) =>
     return pageOf(yield* isSearch(query) ? boundedRead(sql)(page) : page, limit)
   })
 )
+
+/** Removes the records older than the retention (contract 9.6), in small batches. */
+export const makeAuditCleaning = (retention: Duration.Duration) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    removeOld(sql, {
+      table: "audit_log",
+      key: ["organization_id", "id"],
+      old: sql`r.at < now() - ${Duration.toSeconds(retention)} * interval '1 second'`,
+      by: "at"
+    })
+  )

@@ -23,17 +23,14 @@ export const ApiKey = Schema.Struct({
   name: described(Schema.String, "The name that its creator chose"),
   environment: WorkspaceEnvironment,
   prefix: Schema.String.annotations({
-    description: "How the key starts, which says its environment: `pk_test_` or `pk_live_`",
+    description: "The beginning of the key, which says its environment: `pk_test_` or `pk_live_`",
     examples: ["pk_test_"]
   }),
   lastFour: described(Schema.String, "The last four characters of the key, to recognize it by"),
   permissions: described(Schema.Array(Grant), "What the key may do"),
   createdAt: CreatedAt,
   createdBy: CreatedBy,
-  expiresAt: described(
-    Schema.NullOr(Schema.Date),
-    "From when on it is refused, in ISO 8601; null if it does not expire"
-  ),
+  expiresAt: described(Schema.NullOr(Schema.Date), "When it expires, in ISO 8601; null if it does not"),
   lastUsedAt: described(Schema.NullOr(Schema.Date), "To the minute; null if it was never used")
 }).annotations({ identifier: "ApiKey" })
 
@@ -47,7 +44,6 @@ export const ApiKeyList = Schema.Struct({ data: described(Schema.Array(ApiKey), 
   identifier: "ApiKeyList"
 })
 
-/** Body of `POST /identity/api-keys`. */
 export const CreateApiKey = strict(
   Schema.Struct({
     name: described(PrintableText(100), "A name that you choose, 1 to 100 characters"),
@@ -59,7 +55,6 @@ export const CreateApiKey = strict(
     expiresAt: optional(Instant, "In the future; if absent, the key does not expire")
   }).annotations({ identifier: "CreateApiKey" })
 )
-export type CreateApiKey = typeof CreateApiKey.Type
 
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 

@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { PermissionDenied, WorkspaceAccessRequired } from "../../platform/errors/Errors.ts"
 import { makeAuditAll } from "../../platform/kit/Audit.ts"
@@ -6,8 +5,9 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { permissionsOf } from "../Access.ts"
+import { makeInvitationsRepo } from "../invitations/InvitationsRepo.ts"
 import { type Member, manages } from "../members/MembershipsRepo.ts"
-import type { InvitedRole } from "../Schemas.ts"
+import { makeKeysRepo } from "./KeysRepo.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
 /**
@@ -50,12 +50,6 @@ export const requireMayGrant = (
     })
   )
 
-interface GivenKey {
-  readonly id: string
-  readonly environment: Environment
-  readonly permissions: ReadonlyArray<Grant>
-}
-
 /** A change of a membership that revokes keys and invitations. */
 export interface MembershipChange {
   readonly organizationId: OrganizationId
@@ -72,20 +66,17 @@ export interface MembershipChange {
  * record. Runs in the transaction that changes the membership, under the lock of the organization's members.
  */
 export const makeRevokeGranted = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+  const keys = yield* makeKeysRepo
+  const invitations = yield* makeInvitationsRepo
   const auditAll = yield* makeAuditAll
 
   const endInvitations = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: MembershipChange) {
-    const open = yield* sql<{ readonly id: string; readonly role: InvitedRole }>`
-      SELECT id, role FROM payments.invitations
-      WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
-        AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`
+    const open = (yield* invitations.list(organizationId)).filter(
+      ({ createdBy }) => createdBy?.kind === "person" && createdBy.id === personId
+    )
     const lost = open.filter(({ role }) => place === undefined || !manages(place.role, role)).map(({ id }) => id)
     // Skips those that were accepted while this waited
-    const revoked = yield* sql<{ readonly id: string }>`
-      UPDATE payments.invitations SET revoked_at = now()
-      WHERE organization_id = ${organizationId} AND id = ANY (${lost}::uuid[])
-        AND accepted_at IS NULL AND revoked_at IS NULL RETURNING id`
+    const revoked = yield* invitations.revoke(organizationId, lost)
     yield* auditAll(
       { organizationId, author, action: "invitation.revoked" },
       revoked.map(({ id }) => ({ environment: null, id }))
@@ -93,17 +84,18 @@ export const makeRevokeGranted = Effect.gen(function* () {
   })
 
   const endKeys = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: MembershipChange) {
-    const mayGive = ({ environment, permissions }: GivenKey) =>
-      place === undefined ? Effect.succeed(false) : Effect.isSuccess(requireMayGrant(place, environment, permissions))
-    const keys = yield* sql<GivenKey>`
-      SELECT id, environment, permissions FROM payments.api_keys
-      WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
-        AND revoked_at IS NULL`
-    const lost = yield* Effect.filter(keys, mayGive, { negate: true })
-    const revoked = yield* sql<{ readonly id: string; readonly environment: Environment }>`
-      UPDATE payments.api_keys SET revoked_at = now()
-      WHERE organization_id = ${organizationId} AND id = ANY (${lost.map(({ id }) => id)}::uuid[])
-        AND revoked_at IS NULL RETURNING id, environment`
+    const lost = yield* Effect.filter(
+      yield* keys.createdBy(organizationId, personId),
+      ({ environment, permissions }) =>
+        place === undefined
+          ? Effect.succeed(false)
+          : Effect.isSuccess(requireMayGrant(place, environment, permissions)),
+      { negate: true }
+    )
+    const revoked = yield* keys.revokeThese(
+      organizationId,
+      lost.map(({ id }) => id)
+    )
     yield* auditAll({ organizationId, author, action: "api_key.revoked" }, revoked)
   })
 

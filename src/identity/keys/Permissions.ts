@@ -12,27 +12,18 @@ export const PaymentPermission = Schema.Literal(
   "transactions:read",
   "subscriptions:write"
 )
-export type PaymentPermission = typeof PaymentPermission.Type
 
 /** A permission for webhook management by API key (contract 2.6). */
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
-export type WebhookPermission = typeof WebhookPermission.Type
 
-/** The permission to read the audit log: only owners and admins have it and can grant it to a key. */
-export const AuditPermission = Schema.Literal("audit-log:read")
-export type AuditPermission = typeof AuditPermission.Type
-
-/** The permission to read customers' personal data: only owners and admins have it and can grant it to a key. */
-export const CustomerPermission = Schema.Literal("customers:read")
-export type CustomerPermission = typeof CustomerPermission.Type
+/**
+ * Permissions to read the audit log and customers' personal data: only owners and admins have them and can grant them to
+ * a key. No wildcard includes them, so that a key has them only if named.
+ */
+const EntrustedPermission = Schema.Literal("audit-log:read", "customers:read")
 
 /** A permission of a caller: one that an operation needs, or `customers:read`, which adds fields to some answers. */
-export const Permission = Schema.Union(
-  PaymentPermission,
-  WebhookPermission,
-  AuditPermission,
-  CustomerPermission
-).annotations({
+export const Permission = Schema.Union(PaymentPermission, WebhookPermission, EntrustedPermission).annotations({
   identifier: "Permission"
 })
 export type Permission = typeof Permission.Type
@@ -46,8 +37,8 @@ export const Grant = Schema.Union(...Permission.members, Schema.Literal("*", "we
 })
 export type Grant = typeof Grant.Type
 
-/** Permissions that no wildcard includes, so that a key has them only if named: only owners and admins have them. */
-export const entrusted: ReadonlyArray<Permission> = [...AuditPermission.literals, ...CustomerPermission.literals]
+/** The entrusted permissions; others are in a wildcard. */
+export const entrusted: ReadonlyArray<Permission> = EntrustedPermission.literals
 
 /** Every permission, each once. */
 export const permissions: ReadonlyArray<Permission> = [

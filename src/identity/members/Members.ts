@@ -65,14 +65,13 @@ const make = Effect.gen(function* () {
    * transaction.
    */
   const requireOwner = (organizationId: OrganizationId) =>
-    Effect.flatMap(
-      sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`,
-      (owners) =>
-        owners.length > 0
-          ? Effect.void
-          : new PermissionDenied({
-              message: "An organization keeps at least one owner: name another one first, or close the organization."
-            })
+    Effect.filterOrFail(
+      memberships.owners(organizationId),
+      (owners) => owners.length > 0,
+      () =>
+        new PermissionDenied({
+          message: "An organization keeps at least one owner: name another one first, or close the organization."
+        })
     )
 
   /** Refuses to let people keep their own keys, since they would keep a right that they lose. */
@@ -81,84 +80,79 @@ const make = Effect.gen(function* () {
       ? new PermissionDenied({ message: "Only another owner or admin can decide to keep your keys." })
       : Effect.void
 
-  const list = Effect.fn("Members.list")(function* (organizationId: OrganizationId) {
-    return yield* memberships.list(organizationId)
-  }, orUnavailable)
+  const list = Effect.fn("Members.list")(memberships.list, orUnavailable)
 
-  const add: Members["Type"]["add"] = Effect.fn("Members.add")(function* ({ author, email, ...options }) {
-    const { environments, organizationId, role } = options
-    yield* requireGrantable(role, environments)
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        const [organization] = yield* memberships.lock(organizationId)
-        if (organization === undefined) {
-          return yield* new ResourceNotFound({ message: "There is no such organization." })
-        }
-        yield* requireManages(yield* memberships.roleOf(organizationId, author), role)
-        const personId = yield* memberships.ensurePerson(email)
-        yield* memberships.insert({ ...options, personId })
-        yield* record(organizationId, author, "member.added", personId)
-        return yield* find(organizationId, personId)
-      })
-    )
-  }, orUnavailable)
+  const add: Members["Type"]["add"] = Effect.fn("Members.add")(
+    function* ({ author, email, ...options }) {
+      const { environments, organizationId, role } = options
+      yield* requireGrantable(role, environments)
+      const [organization] = yield* memberships.lock(organizationId)
+      if (organization === undefined) {
+        return yield* new ResourceNotFound({ message: "There is no such organization." })
+      }
+      yield* requireManages(yield* memberships.roleOf(organizationId, author), role)
+      const personId = yield* memberships.ensurePerson(email)
+      yield* memberships.insert({ ...options, personId })
+      yield* record(organizationId, author, "member.added", personId)
+      return yield* find(organizationId, personId)
+    },
+    transaction(sql),
+    orUnavailable
+  )
 
-  const update: Members["Type"]["update"] = Effect.fn("Members.update")(function* (options) {
-    const { author, change, keepKeys = false, organizationId, personId } = options
-    yield* requireMayKeep(author, personId, keepKeys)
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* memberships.lock(organizationId)
-        const actor = yield* memberships.roleOf(organizationId, author)
-        if (!entersEverything(actor)) {
-          return yield* new PermissionDenied({ message: "Only owners and admins may change members." })
-        }
-        const member = yield* find(organizationId, personId)
-        const role = change.role ?? member.role
+  const update: Members["Type"]["update"] = Effect.fn("Members.update")(
+    function* (options) {
+      const { author, change, keepKeys = false, organizationId, personId } = options
+      yield* requireMayKeep(author, personId, keepKeys)
+      yield* memberships.lock(organizationId)
+      const actor = yield* memberships.roleOf(organizationId, author)
+      if (!entersEverything(actor)) {
+        return yield* new PermissionDenied({ message: "Only owners and admins may change members." })
+      }
+      const member = yield* find(organizationId, personId)
+      const role = change.role ?? member.role
+      yield* requireManages(actor, member.role)
+      yield* requireManages(actor, role)
+      yield* requireGrantable(role, change.environments ?? [])
+      const granted = entersEverything(member.role) ? [] : member.environments
+      const environments = entersEverything(role) ? [] : (change.environments ?? granted)
+      if (role === member.role && sameEnvironments(environments, granted)) {
+        return member
+      }
+      yield* memberships.setRole(organizationId, personId, role)
+      yield* memberships.grant(organizationId, personId, environments)
+      yield* requireOwner(organizationId)
+      yield* record(organizationId, author, "member.updated", personId)
+      const place = yield* find(organizationId, personId)
+      yield* revokeGranted({ organizationId, personId, place, keepKeys, author })
+      return place
+    },
+    transaction(sql),
+    orUnavailable
+  )
+
+  const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(
+    function* (options) {
+      const { author, keepKeys = false, organizationId, personId } = options
+      yield* requireMayKeep(author, personId, keepKeys)
+      yield* memberships.lock(organizationId)
+      const actor = yield* memberships.roleOf(organizationId, author)
+      const leaves = author.kind === "person" && author.id === personId
+      if (!leaves && !entersEverything(actor)) {
+        return yield* new PermissionDenied({ message: "Only owners and admins may remove other members." })
+      }
+      const member = yield* find(organizationId, personId)
+      if (!leaves) {
         yield* requireManages(actor, member.role)
-        yield* requireManages(actor, role)
-        yield* requireGrantable(role, change.environments ?? [])
-        const granted = entersEverything(member.role) ? [] : member.environments
-        const environments = entersEverything(role) ? [] : (change.environments ?? granted)
-        if (role === member.role && sameEnvironments(environments, granted)) {
-          return member
-        }
-        yield* sql`
-          UPDATE payments.memberships SET role = ${role}
-          WHERE organization_id = ${organizationId} AND person_id = ${personId}`
-        yield* memberships.grant(organizationId, personId, environments)
-        yield* requireOwner(organizationId)
-        yield* record(organizationId, author, "member.updated", personId)
-        const place = yield* find(organizationId, personId)
-        yield* revokeGranted({ organizationId, personId, place, keepKeys, author })
-        return place
-      })
-    )
-  }, orUnavailable)
-
-  const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(function* (options) {
-    const { author, keepKeys = false, organizationId, personId } = options
-    yield* requireMayKeep(author, personId, keepKeys)
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* memberships.lock(organizationId)
-        const actor = yield* memberships.roleOf(organizationId, author)
-        const leaves = author.kind === "person" && author.id === personId
-        if (!leaves && !entersEverything(actor)) {
-          return yield* new PermissionDenied({ message: "Only owners and admins may remove other members." })
-        }
-        const member = yield* find(organizationId, personId)
-        if (!leaves) {
-          yield* requireManages(actor, member.role)
-        }
-        yield* sql`
-          DELETE FROM payments.memberships WHERE organization_id = ${organizationId} AND person_id = ${personId}`
-        yield* requireOwner(organizationId)
-        yield* record(organizationId, author, "member.removed", personId)
-        yield* revokeGranted({ organizationId, personId, place: undefined, keepKeys, author })
-      })
-    )
-  }, orUnavailable)
+      }
+      yield* memberships.remove(organizationId, personId)
+      yield* requireOwner(organizationId)
+      yield* record(organizationId, author, "member.removed", personId)
+      yield* revokeGranted({ organizationId, personId, place: undefined, keepKeys, author })
+    },
+    transaction(sql),
+    orUnavailable
+  )
 
   return { list, add, update, remove }
 })

@@ -16,7 +16,6 @@ import { WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGroup, sessionPatch, sessionPost } from "../SessionEndpoints.ts"
 import { OrganizationName, OrganizationNameShown, organizationNameRule } from "./OrganizationName.ts"
 
-/** Body of `POST /identity/organizations`. */
 export const CreateOrganization = strict(
   Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "CreateOrganization"
@@ -32,7 +31,6 @@ export const CreatedOrganization = Schema.Struct({
   )
 }).annotations({ identifier: "CreatedOrganization" })
 
-/** Body of `PATCH /identity/organizations/:organizationId`. */
 export const RenameOrganization = strict(
   Schema.Struct({ name: described(OrganizationName, organizationNameRule) }).annotations({
     identifier: "RenameOrganization"
@@ -77,6 +75,6 @@ export class OrganizationsApi extends sessionGroup(
       .addError(errorSchemas(OrganizationAccessDenied, OrganizationNotEmpty, PermissionDenied))
       .annotate(
         OpenApi.Description,
-        "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person tries that at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
+        "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person may try this at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
       )
   ) {}

@@ -2,23 +2,21 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
 import {
   type OrganizationAlreadyExists,
-  type OrganizationNotEmpty,
+  OrganizationNotEmpty,
   PermissionDenied,
   ResourceNotFound,
   type ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
-import { makeAudit } from "../../platform/kit/Audit.ts"
+import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
 import { newId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
+import { makeInvitationsRepo } from "../invitations/InvitationsRepo.ts"
+import { makeKeysRepo } from "../keys/KeysRepo.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
-import { makeClosing } from "./Closing.ts"
+import { makeOrganizationsRepo, type Organization, type Remains } from "./OrganizationsRepo.ts"
 
-/** An organization: the tenant that owns all data. */
-export interface Organization {
-  readonly id: OrganizationId
-  readonly name: string
-}
+export type { Organization } from "./OrganizationsRepo.ts"
 
 export interface NewOrganization {
   /** 1 to 200 characters. */
@@ -33,11 +31,24 @@ export interface ChangedOrganization extends Organization {
   readonly author: Author
 }
 
+/** What an owner must still do before an organization can be closed. */
+const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains): ReadonlyArray<string> => [
+  ...accounts.map((environment) => `disconnect the account in ${environment}`),
+  ...(destinations ? ["delete its destinations"] : []),
+  ...(pages ? ["delete its checkout pages"] : []),
+  ...(members ? ["remove its other members"] : [])
+]
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const audit = yield* makeAudit
+  const repo = yield* makeOrganizationsRepo
+  const keys = yield* makeKeysRepo
+  const invitations = yield* makeInvitationsRepo
   const memberships = yield* makeMemberships
-  const closing = yield* makeClosing
+  const auditAll = yield* makeAuditAll
+
+  const record = (id: OrganizationId, author: Author, action: AuditAction) =>
+    auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
 
   /** Requires that the author is an owner. Locks the roles until the end of the transaction. */
   const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
@@ -47,94 +58,86 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const isThere = (id: OrganizationId) =>
-    Effect.map(sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`, (rows) => rows.length > 0)
-
-  const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
-    const id = OrganizationId.make(yield* newId)
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
-        yield* sql`
-          INSERT INTO payments.workspaces (organization_id, environment)
-          VALUES (${id}, 'sandbox'), (${id}, 'production')`
-        const personId = yield* memberships.ensurePerson(ownerEmail)
-        yield* memberships.insert({ organizationId: id, personId, role: "owner", environments: [] })
-        yield* audit({
-          organizationId: id,
-          environment: null,
-          author: author ?? { kind: "person", id: personId },
-          action: "organization.created",
-          targetId: id
-        })
-      })
-    )
-    return { id, name }
-  }, orUnavailable)
-
-  const adopt = Effect.fn("Organizations.adopt")(function* ({ author, id, name }: ChangedOrganization) {
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        const made = yield* sql`
-          INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
-          ON CONFLICT (id) DO NOTHING RETURNING 1`
-        if (made.length === 0) {
-          return
-        }
-        yield* sql`
-          INSERT INTO payments.workspaces (organization_id, environment)
-          VALUES (${id}, 'sandbox'), (${id}, 'production')`
-        yield* audit({ organizationId: id, environment: null, author, action: "organization.created", targetId: id })
-      })
-    )
-  }, orUnavailable)
-
-  const rename = Effect.fn("Organizations.rename")(function* ({ author, id, name }: ChangedOrganization) {
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* requireOwner(id, author)
-        const renamed = yield* sql`
-          UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`
-        if (renamed.length > 0) {
-          yield* audit({ organizationId: id, environment: null, author, action: "organization.updated", targetId: id })
-        }
-      })
-    )
-    return { id, name }
-  }, orUnavailable)
-
-  const close = Effect.fn("Organizations.close")(function* (id: OrganizationId, author: Author) {
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* requireOwner(id, author)
-        yield* closing.requireEmpty(id)
-        yield* closing.end(id, author)
-        yield* audit({ organizationId: id, environment: null, author, action: "organization.closed", targetId: id })
-      })
-    )
-  }, orUnavailable)
-
-  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
-    const [found] = yield* sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`
-    return found === undefined ? yield* new ResourceNotFound() : found
-  }, orUnavailable)
-
-  const list = sql<Organization>`SELECT id, name FROM payments.organizations ORDER BY created_at, id`.pipe(
+  const create = Effect.fn("Organizations.create")(
+    function* ({ author, name, ownerEmail }: NewOrganization) {
+      const id = OrganizationId.make(yield* newId)
+      yield* repo.insert({ id, name })
+      const personId = yield* memberships.ensurePerson(ownerEmail)
+      yield* memberships.insert({ organizationId: id, personId, role: "owner", environments: [] })
+      yield* record(id, author ?? { kind: "person", id: personId }, "organization.created")
+      return { id, name }
+    },
+    transaction(sql),
     orUnavailable
   )
 
+  const adopt = Effect.fn("Organizations.adopt")(
+    function* (organization: ChangedOrganization) {
+      if (yield* repo.insert(organization)) {
+        yield* record(organization.id, organization.author, "organization.created")
+      }
+    },
+    transaction(sql),
+    orUnavailable
+  )
+
+  const rename = Effect.fn("Organizations.rename")(
+    function* ({ author, id, name }: ChangedOrganization) {
+      yield* requireOwner(id, author)
+      if (yield* repo.rename({ id, name })) {
+        yield* record(id, author, "organization.updated")
+      }
+      return { id, name }
+    },
+    transaction(sql),
+    orUnavailable
+  )
+
+  /** It must be empty, since each deletion has its own consequences, which the owner should see one by one. */
+  const requireEmpty = Effect.fnUntraced(function* (id: OrganizationId) {
+    yield* repo.lockWorkspaces(id)
+    const steps = (yield* repo.remains(id)).flatMap(stepsBeforeClosing)
+    if (steps.length > 0) {
+      return yield* new OrganizationNotEmpty({
+        message: `Before the organization can be closed: ${steps.join("; ")}.`
+      })
+    }
+  })
+
+  const close = Effect.fn("Organizations.close")(
+    function* (id: OrganizationId, author: Author) {
+      yield* requireOwner(id, author)
+      yield* requireEmpty(id)
+      const by = { organizationId: id, author }
+      const invited = yield* invitations.revokeAll(id)
+      yield* auditAll(
+        { ...by, action: "invitation.revoked" },
+        invited.map(({ id }) => ({ environment: null, id }))
+      )
+      yield* auditAll({ ...by, action: "api_key.revoked" }, yield* keys.revokeAll(id))
+      yield* auditAll({ ...by, action: "account.unlinked" }, yield* repo.deleteAccounts(id))
+      yield* repo.deleteMemberships(id)
+      yield* record(id, author, "organization.closed")
+    },
+    transaction(sql),
+    orUnavailable
+  )
+
+  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
+    const [found] = yield* repo.find(id)
+    return found ?? (yield* new ResourceNotFound())
+  }, orUnavailable)
+
   const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
-    return yield* isThere(id)
+    return (yield* repo.find(id)).length > 0
   }, orUnavailable)
 
   const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
-    const [found] = yield* sql<{ id: OrganizationId }>`
-      SELECT m.organization_id AS id FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
-      WHERE p.email = ${email.toLowerCase()}`
+    const [found] = yield* repo.ofMember(email)
     return Option.map(Option.fromNullable(found), ({ id }) => id)
   }, orUnavailable)
 
-  return { create, adopt, rename, close, get, list, exists, ofMember }
+  return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
 })
 
 /** Organizations, each created with both of its workspaces (contract 14.3). */

@@ -12,19 +12,9 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeReturnUrlsRepo, type OwnReturnUrls, type ReturnUrlsShown } from "./ReturnUrlsRepo.ts"
 
-/** The organization's own pages that payers return to from checkout; null for the operator's. */
-export interface OwnReturnUrls {
-  readonly successUrl: string | null
-  readonly cancelUrl: string | null
-}
-
-/** The pages of an environment, as its members see them. */
-export interface ReturnUrlsShown extends OwnReturnUrls {
-  readonly environment: Environment
-  /** Null if they were never set. */
-  readonly updatedAt: Date | null
-}
+export type { OwnReturnUrls } from "./ReturnUrlsRepo.ts"
 
 const none: OwnReturnUrls = { successUrl: null, cancelUrl: null }
 
@@ -38,56 +28,43 @@ const requireHttps = (environment: Environment, urls: OwnReturnUrls): Effect.Eff
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeReturnUrlsRepo
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-  const columns = sql.literal(
-    `environment, success_url AS "successUrl", cancel_url AS "cancelUrl", return_urls_updated_at AS "updatedAt"`
-  )
-
-  const find = (tenant: Tenant) =>
-    Effect.map(
-      sql<ReturnUrlsShown>`
-        SELECT ${columns} FROM payments.workspaces
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`,
-      ([found]) => found
-    )
 
   const ownOf = Effect.fn("ReturnUrls.ownOf")(function* (tenant: Tenant) {
-    const { cancelUrl, successUrl } = (yield* find(tenant)) ?? none
+    const [{ cancelUrl, successUrl } = none] = yield* repo.find(tenant)
     return { successUrl, cancelUrl }
   }, orUnavailable)
 
   const get = Effect.fn("ReturnUrls.get")(function* (tenant: Tenant) {
-    return (yield* find(tenant)) ?? { ...none, environment: tenant.environment, updatedAt: null }
+    const [found] = yield* repo.find(tenant)
+    return found ?? { ...none, environment: tenant.environment, updatedAt: null }
   }, orUnavailable)
 
-  const set = Effect.fn("ReturnUrls.set")(function* (tenant: Tenant, urls: OwnReturnUrls, author: Author) {
-    const { environment, organizationId } = tenant
-    yield* requireHttps(environment, urls)
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* memberships.lock(organizationId)
-        const role = yield* memberships.roleOf(organizationId, author)
-        if (!entersEverything(role)) {
-          return yield* new PermissionDenied({ message: "Only owners and admins may set return URLs." })
-        }
-        const before = yield* find(tenant)
-        if (before === undefined) {
-          return yield* new ResourceNotFound({ message: "There is no such organization." })
-        }
-        if (before.successUrl === urls.successUrl && before.cancelUrl === urls.cancelUrl) {
-          return before
-        }
-        const [after] = yield* sql<ReturnUrlsShown>`
-          UPDATE payments.workspaces
-          SET success_url = ${urls.successUrl}, cancel_url = ${urls.cancelUrl}, return_urls_updated_at = now()
-          WHERE organization_id = ${organizationId} AND environment = ${environment}
-          RETURNING ${columns}`
-        yield* audit({ organizationId, environment, author, action: "return_urls.updated", targetId: organizationId })
-        return after ?? before
-      })
-    )
-  }, orUnavailable)
+  const set = Effect.fn("ReturnUrls.set")(
+    function* (tenant: Tenant, urls: OwnReturnUrls, author: Author) {
+      const { environment, organizationId } = tenant
+      yield* requireHttps(environment, urls)
+      yield* memberships.lock(organizationId)
+      const role = yield* memberships.roleOf(organizationId, author)
+      if (!entersEverything(role)) {
+        return yield* new PermissionDenied({ message: "Only owners and admins may set return URLs." })
+      }
+      const [before] = yield* repo.find(tenant)
+      if (before === undefined) {
+        return yield* new ResourceNotFound({ message: "There is no such organization." })
+      }
+      if (before.successUrl === urls.successUrl && before.cancelUrl === urls.cancelUrl) {
+        return before
+      }
+      const [after = before] = yield* repo.set(tenant, urls)
+      yield* audit({ organizationId, environment, author, action: "return_urls.updated", targetId: organizationId })
+      return after
+    },
+    transaction(sql),
+    orUnavailable
+  )
 
   return { ownOf, get, set }
 })

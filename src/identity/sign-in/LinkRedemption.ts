@@ -34,7 +34,6 @@ const systems: ReadonlyArray<readonly [name: string, form: RegExp]> = [
   ["Linux", /\bLinux\b/]
 ]
 
-/** How many characters of the User-Agent header are read. */
 const maxUserAgentLength = 512
 
 /**

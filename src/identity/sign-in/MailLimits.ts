@@ -4,7 +4,6 @@ import { RateLimitExceeded, type ServiceUnavailable } from "../../platform/error
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import type { RateLimits } from "../../platform/kit/RateLimit.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
-import type { RateLimitPolicy } from "../../platform/kit/TokenBucket.ts"
 
 /** Limits on mail that anybody can trigger: the service must neither fill a mailbox nor send mass mail for a tenant. */
 
@@ -36,8 +35,12 @@ export const invitationLimits = {
   perMailboxAndDay: 20
 } as const
 
-interface MailLimit extends RateLimitPolicy {
+const periods = { "15 minutes": Duration.minutes(15), "an hour": Duration.hours(1), "a day": Duration.days(1) }
+
+interface MailLimit {
   readonly bucket: string
+  readonly limit: number
+  readonly period: keyof typeof periods
   /** A sentence for the caller that describes the limit. */
   readonly message: string
 }
@@ -67,9 +70,9 @@ const takeFrom = (
 ): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> =>
   Effect.forEach(
     all,
-    ({ bucket, message, ...policy }) =>
+    ({ bucket, limit, message, period }) =>
       Effect.catchTag(
-        limits.take(bucket, policy),
+        limits.take(bucket, { limit, per: periods[period] }),
         "BucketEmpty",
         ({ retryAfter }) =>
           new RateLimitExceeded({ message: `${message}; wait as long as Retry-After says.`, retryAfter })
@@ -99,7 +102,7 @@ export const takeSignInLink = (
   const links = (limit: number, period: "15 minutes" | "a day", whose: string, message: string): MailLimit => ({
     bucket: `sign-in-links:${period}:${whose}`,
     limit,
-    per: period === "a day" ? Duration.days(1) : Duration.minutes(15),
+    period,
     message: `At most ${limit} sign-in links are sent to one mailbox in ${period}${message}`
   })
   const ofClient = ["of-client", mailbox, link.client].join(":")
@@ -139,43 +142,33 @@ export const takeInvitation = (
 ) => {
   const { author, email, organizationId, vouched } = invitation
   const mailbox = mailboxOf(email)
-  const ofOrganization = limitsOfOrganization(organizationId, mailbox)
-  const perInviter = {
+  const sends = (limit: Omit<MailLimit, "message">, who = "An organization", to = ""): MailLimit => ({
+    ...limit,
+    message: `${who} sends at most ${limit.limit} invitations${to} in ${limit.period}`
+  })
+  const { perInviterAndHour, perMailboxAndDay, perOrganizationAndDay, perOrganizationAndHour } = invitationLimits
+  const perInviter: Omit<MailLimit, "message"> = {
     bucket: `invitations-by:${organizationId}:${author.kind}:${author.id}`,
-    limit: invitationLimits.perInviterAndHour,
-    per: Duration.hours(1),
-    message: `One person sends at most ${invitationLimits.perInviterAndHour} invitations in an hour`
+    limit: perInviterAndHour,
+    period: "an hour"
   }
-  const shared = {
+  const perMailbox: Omit<MailLimit, "message"> = {
+    bucket: `invitations-of:${organizationId}:to:${mailbox}`,
+    limit: invitationLimits.perOrganizationAndMailboxAndDay,
+    period: "a day"
+  }
+  const shared: MailLimit = {
     bucket: `invitations-to:${mailbox}`,
-    limit: invitationLimits.perMailboxAndDay,
-    per: Duration.days(1),
-    message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations that neither have an account linked by the operator nor take real payments`
+    limit: perMailboxAndDay,
+    period: "a day",
+    message: `At most ${perMailboxAndDay} invitations are sent to one mailbox in a day by organizations that neither have an account linked by the operator nor take real payments`
   }
-  // The shared limit comes last: senders beyond their own limits take nothing from it
-  return takeFrom(limits, [perInviter, ...ofOrganization, ...(vouched ? [] : [shared])])
-}
-
-const limitsOfOrganization = (organizationId: OrganizationId, mailbox: string): ReadonlyArray<MailLimit> => {
-  const { perOrganizationAndDay, perOrganizationAndHour, perOrganizationAndMailboxAndDay } = invitationLimits
-  return [
-    {
-      bucket: `invitations-of:${organizationId}:to:${mailbox}`,
-      limit: perOrganizationAndMailboxAndDay,
-      per: Duration.days(1),
-      message: `An organization sends at most ${perOrganizationAndMailboxAndDay} invitations to one mailbox in a day`
-    },
-    {
-      bucket: `invitations:${organizationId}`,
-      limit: perOrganizationAndHour,
-      per: Duration.hours(1),
-      message: `An organization sends at most ${perOrganizationAndHour} invitations in an hour`
-    },
-    {
-      bucket: `invitations-of-day:${organizationId}`,
-      limit: perOrganizationAndDay,
-      per: Duration.days(1),
-      message: `An organization sends at most ${perOrganizationAndDay} invitations in a day`
-    }
-  ]
+  return takeFrom(limits, [
+    sends(perInviter, "One person"),
+    sends(perMailbox, undefined, " to one mailbox"),
+    sends({ bucket: `invitations:${organizationId}`, limit: perOrganizationAndHour, period: "an hour" }),
+    sends({ bucket: `invitations-of-day:${organizationId}`, limit: perOrganizationAndDay, period: "a day" }),
+    // The shared limit comes last: senders beyond their own limits take nothing from it
+    ...(vouched ? [] : [shared])
+  ])
 }

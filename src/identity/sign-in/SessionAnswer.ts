@@ -5,7 +5,6 @@ import { Organizations } from "../organizations/Organizations.ts"
 import type { Session } from "../Principal.ts"
 import type { SignedIn } from "./SessionApi.ts"
 
-/** The answer for a session: its person, organization and workspaces. */
 export const makeSessionAnswer = Effect.map(
   Organizations,
   (organizations) =>

@@ -1,7 +1,7 @@
 import { HttpApp, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Duration, Effect, Redacted } from "effect"
 import { sessionCookie } from "../Authentication.ts"
-import { sessionHours } from "./Sessions.ts"
+import { sessionHours } from "./SignInRepo.ts"
 
 /** The session's cookie: pages can't read it, and other sites' requests don't send it, except when following a link. */
 

@@ -3,24 +3,19 @@ import { Context, Effect, Layer, type Redacted } from "effect"
 import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../platform/errors/Errors.ts"
 import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
-import { removeOld } from "../../platform/storage/Batches.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Session } from "../Principal.ts"
 import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
 import { newToken, Sessions, tokenHash } from "./Sessions.ts"
+import type { SignInPreview } from "./SignInApi.ts"
+import { makeSignInRepo } from "./SignInRepo.ts"
 
 /** A new session with the token of its cookie, which is returned only here. */
 export interface BegunSession {
   readonly token: Redacted.Redacted
   readonly session: Session
-}
-
-/** The person and the expiry of a sign-in link. */
-export interface LinkPreview {
-  readonly email: string
-  readonly expiresAt: Date
 }
 
 /** Sign-in by e-mail link (the contract leaves the session's login open). */
@@ -35,7 +30,9 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
      */
     readonly requestLink: (email: string, client: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
     /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
-    readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
+    readonly preview: (
+      token: Redacted.Redacted
+    ) => Effect.Effect<typeof SignInPreview.Type, SessionInvalid | ServiceUnavailable>
     /**
      * Creates a session with a link's token, and ends the person's other open links. Unknown, used and expired links
      * get the same refusal.
@@ -59,22 +56,18 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
 
 const make = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeSignInRepo
   const sessions = yield* Sessions
   const limits = yield* RateLimits
   const mailer = yield* Mailer
   const memberships = yield* makeMemberships
 
   const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string, client: string) {
-    const isKnown = Effect.map(
-      sql`SELECT 1 FROM payments.people WHERE email = ${email.toLowerCase()}`,
-      (people) => people.length > 0
-    ).pipe(orUnavailable)
+    const isKnown = orUnavailable(Effect.map(repo.isKnown(email), (people) => people.length > 0))
     const isMailed = yield* takeSignInLink(limits, { email, client, isKnown })
     const token = newToken()
     // Stored in any case: how long an answer takes does not tell who is known
-    yield* sql`
-      INSERT INTO payments.login_tokens (token_hash, email, expires_at)
-      VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
+    yield* repo.insertLink(tokenHash(token), email, signInMinutes)
     if (isMailed) yield* mailer.queue(signInMail({ publicUrl, to: email, token }))
   }, orUnavailable)
 
@@ -85,39 +78,23 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     })
 
   const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
-    const [found] = yield* sql<LinkPreview>`
-      SELECT email, expires_at AS "expiresAt" FROM payments.login_tokens
-      WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now()`
+    const [found] = yield* repo.findLink(tokenHash(token))
     return found ?? (yield* invalid())
   })
 
   const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
 
   const redeem = Effect.fn("SignIn.redeem")(
-    (token: Redacted.Redacted, client: string | null) =>
-      transaction(sql)(
-        Effect.gen(function* () {
-          const { email } = yield* find(token)
-          // Locks the person's row: if several of their links are used at the same time, the first one ends the others
-          const personId = yield* memberships.ensurePerson(email)
-          const [used] = yield* sql`
-          UPDATE payments.login_tokens SET used_at = now()
-          WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING 1`
-          if (used === undefined) {
-            return yield* invalid()
-          }
-          return yield* sessions.create(personId, client)
-        })
-      ),
+    function* (token: Redacted.Redacted, client: string | null) {
+      const { email } = yield* find(token)
+      // Locks the person's row: if several of their links are used at the same time, the first one ends the others
+      const personId = yield* memberships.ensurePerson(email)
+      const [used] = yield* repo.useLink(tokenHash(token))
+      return yield* used === undefined ? invalid() : sessions.create(personId, client)
+    },
+    transaction(sql),
     orUnavailable
   )
 
-  const clean = removeOld(sql, {
-    table: "login_tokens",
-    key: ["token_hash"],
-    old: sql`r.expires_at < now()`,
-    by: "expires_at"
-  }).pipe(orUnavailable)
-
-  return { requestLink, preview, redeem, clean }
+  return { requestLink, preview, redeem, clean: orUnavailable(repo.cleanLinks) }
 })

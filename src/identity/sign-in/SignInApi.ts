@@ -13,7 +13,6 @@ import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
 import { Email, OneTimeToken } from "../Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
 
-/** Body of `POST /identity/sign-in-links`. */
 export const RequestSignInLink = strict(
   Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" })
 )
@@ -26,13 +25,11 @@ export const SignInLinkRequested = Schema.Struct({
 /** Body of operations that redeem a mailed link. */
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
 
-/** Whom a sign-in link signs in. */
 export const SignInPreview = Schema.Struct({
   email: described(Schema.String, "The address that the link was mailed to"),
   expiresAt: ExpiresAt
 }).annotations({ identifier: "SignInPreview" })
 
-/** The page that a mailed link opens. */
 export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
 
 /** Signing in by e-mail link (the contract leaves the session's login open). Needs no credential. */
@@ -66,7 +63,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .addSuccess(SignInPreview)
       .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
+      .annotate(OpenApi.Summary, "Read whom a sign-in link is for")
       .annotate(OpenApi.Description, "Does not use the link: its page shows this before the person signs in.")
   )
   .add(

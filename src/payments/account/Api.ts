@@ -32,7 +32,6 @@ export class AccountApi extends providerGroup("account", "The organization's con
     )
   ) {}
 
-/** Query of `GET P/balance-transactions` (contract 4.4). */
 export const ListBalanceTransactions = strict(
   Schema.Struct({
     ...pageFields,
@@ -48,12 +47,11 @@ export const ListBalanceTransactions = strict(
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),
-    payout: optional(Reference, "Only those that this automatic payout paid out")
+    payout: optional(Reference, "Only transactions of this automatic payout")
   })
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
 
-/** Balance transactions of the organization's connected account. */
 export class BalanceTransactionsApi extends providerGroup(
   "balanceTransactions",
   "Balance transactions of the organization's connected account"
@@ -63,17 +61,15 @@ export class BalanceTransactionsApi extends providerGroup(
     .annotate(OpenApi.Description, "Everything that moved the account's balance, newest first, with fees and net.")
 ) {}
 
-/** Query of `GET P/payouts`. */
 export const ListPayouts = strict(
   Schema.Struct({
     ...pageFields,
     ...createdFields,
-    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only these")
+    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only payouts with this status")
   })
 )
 export type ListPayouts = typeof ListPayouts.Type
 
-/** Payouts of the organization's connected account. */
 export class PayoutsApi extends providerGroup("payouts", "Payouts of the organization's connected account")
   .add(providerList("/payouts", "payment-account:read", "List payouts").setUrlParams(ListPayouts))
   .add(providerGet("/payouts/:id", "payment-account:read", "Read a payout")) {}

@@ -35,7 +35,6 @@ export const CreateCheckoutSession = strict(
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
 
-/** Query of `GET P/checkout/sessions`. */
 export const ListCheckoutSessions = strict(
   Schema.Struct({
     ...pageFields,
@@ -43,13 +42,12 @@ export const ListCheckoutSessions = strict(
     payment_intent: ofPaymentFields.payment_intent,
     status: optional(
       Schema.Literal("open", "complete", "expired"),
-      "Only these; a complete one may still wait for its payment"
+      "Only sessions with this status; a complete one may still await its payment"
     )
   })
 )
 export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
 
-/** Checkout sessions on the organization's connected account. */
 export class CheckoutSessionsApi extends providerGroup(
   "checkoutSessions",
   "Checkout sessions on the organization's connected account"

@@ -47,7 +47,7 @@ const Restrictions = Schema.Struct({
 })
 
 const HostedConfirmation = Schema.Struct({
-  custom_message: described(ProviderText(500), "What that page says beneath")
+  custom_message: described(ProviderText(500), "The message on that page")
 }).annotations({
   identifier: "CreatePaymentLinkAfterCompletionHostedConfirmation",
   description: "The provider's own page"
@@ -83,11 +83,9 @@ export const UpdatePaymentLink = strict(
 )
 export type UpdatePaymentLink = typeof UpdatePaymentLink.Type
 
-/** Query of `GET P/payment-links`. */
 export const ListPaymentLinks = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListPaymentLinks = typeof ListPaymentLinks.Type
 
-/** Payment links on the organization's connected account, each with all of its items. */
 export class PaymentLinksApi extends providerGroup(
   "paymentLinks",
   "Payment links on the organization's connected account"
@@ -123,6 +121,6 @@ export class PaymentLinksApi extends providerGroup(
       .addError(errorSchema(PermissionDenied))
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
+        "Absent fields are unchanged, and `metadata` is merged. The metadata of a link created here is then copied to the payments or subscriptions of sessions opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
       )
   ) {}

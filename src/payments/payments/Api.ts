@@ -11,7 +11,6 @@ import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, Refere
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListPayments = typeof ListPayments.Type
 
-/** Charges on the organization's connected account. */
 export class ChargesApi extends providerGroup("charges", "Charges on the organization's connected account")
   .add(
     providerList("/charges", "payments:read", "List charges")
@@ -25,7 +24,6 @@ export class ChargesApi extends providerGroup("charges", "Charges on the organiz
     )
   ) {}
 
-/** Payment intents on the organization's connected account. */
 export class PaymentIntentsApi extends providerGroup(
   "paymentIntents",
   "Payment intents on the organization's connected account"
@@ -64,7 +62,7 @@ export const CreateRefund = strict(
     .pipe(
       Schema.filter(({ charge, payment_intent }) => {
         if (charge !== undefined && payment_intent !== undefined) {
-          return [{ path: ["charge"], message: "is not taken together with payment_intent: send one of the two" }]
+          return [{ path: ["charge"], message: "is not accepted together with payment_intent: send one of the two" }]
         }
         return charge === undefined && payment_intent === undefined
           ? [{ path: ["payment_intent"], message: "is missing; a refund needs it or charge" }]
@@ -75,18 +73,16 @@ export const CreateRefund = strict(
 )
 export type CreateRefund = typeof CreateRefund.Type
 
-/** Query of `GET P/refunds` and `GET P/disputes`. */
 export const ListOfPayments = strict(Schema.Struct({ ...pageFields, ...createdFields, ...ofPaymentFields }))
 export type ListOfPayments = typeof ListOfPayments.Type
 
-/** Refunds of payments on the organization's connected account. */
 export class RefundsApi extends providerGroup("refunds", "Refunds on the organization's connected account")
   .add(
     providerCreate("/refunds", "payments:write", "Refund a payment, in part or in full")
       .setPayload(CreateRefund)
       .annotate(
         OpenApi.Description,
-        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is a beginning: only the status `succeeded` says that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` tells that a refund was made, not that it arrived. Read it until its `status` is final: `pending` and `requires_action` wait, `failed` and `canceled` mean that the money is in the balance again. Owners and admins get a mail about those."
+        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is only the beginning: the status `succeeded` means that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` says that a refund was created, not that it arrived. Read the refund until its `status` is final: `pending` and `requires_action` are not; `failed` and `canceled` mean that the money is back in the balance, and owners and admins get a mail about them."
       )
   )
   .add(providerList("/refunds", "payments:read", "List refunds").setUrlParams(ListOfPayments))
@@ -95,7 +91,6 @@ export class RefundsApi extends providerGroup("refunds", "Refunds on the organiz
 const withoutEvidence =
   "Without the `evidence`, which can name the payer, unless the credential also has the permission `customers:read`."
 
-/** Disputes on the organization's connected account. */
 export class DisputesApi extends providerGroup(
   "disputes",
   "Disputes of payments on the organization's connected account"
@@ -110,9 +105,8 @@ export class DisputesApi extends providerGroup(
   ) {}
 
 const reducedFields =
-  "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode`. Name, addresses, e-mail, telephone, metadata and all else need the permission `customers:read` as well, which no wildcard includes and only owners and admins have and can grant."
+  "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode` are shown. Name, addresses, e-mail, telephone, metadata and all other fields also need the permission `customers:read`, which no wildcard includes and which only owners and admins have and can grant."
 
-/** Customers on the organization's connected account. */
 export class CustomersApi extends providerGroup("customers", "Customers on the organization's connected account")
   .add(
     providerList("/customers", "payments:read", "List customers, without personal data unless it was granted")

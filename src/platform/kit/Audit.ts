@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { insertAudited } from "./AuditStatement.ts"
 import type { Environment } from "./Environment.ts"
 import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
@@ -75,28 +76,6 @@ const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  */
 export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
 
-const targetTypeOf = ({ action, targetType }: Pick<AuditEntry, "action" | "targetType">): string =>
-  targetType ?? action.slice(0, action.indexOf("."))
-
-/**
- * Records a change: who, what, which object, when, in which request (contract 2.13). Run it in the transaction of the
- * change, so that neither is stored without the other.
- */
-export const makeAudit = Effect.map(
-  SqlClient.SqlClient,
-  (sql) =>
-    (entry: AuditEntry): Effect.Effect<void, SqlError.SqlError> =>
-      Effect.gen(function* () {
-        const id = yield* newId
-        const requestId = yield* RequestId
-        yield* sql`
-          INSERT INTO payments.audit_log
-            (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-          VALUES (${entry.organizationId}, ${id}, ${entry.environment}, ${entry.author.kind}, ${entry.author.id},
-            ${entry.action}, ${targetTypeOf(entry)}, ${auditedId(entry.targetId)}, ${requestId})`
-      })
-)
-
 /** Changes of one kind, by one author. */
 export type AuditEntries = Omit<AuditEntry, "environment" | "targetId">
 
@@ -106,7 +85,10 @@ export interface AuditTarget {
   readonly id: string
 }
 
-/** Records many changes in one statement; otherwise like `makeAudit`. */
+/**
+ * Records changes: who, what, which objects, when, in which request (contract 2.13). Run it in the transaction of the
+ * changes, so that neither is stored without the other.
+ */
 export const makeAuditAll = Effect.map(
   SqlClient.SqlClient,
   (sql) =>
@@ -115,14 +97,19 @@ export const makeAuditAll = Effect.map(
         if (targets.length === 0) {
           return
         }
-        const ids = yield* Effect.forEach(targets, () => newId)
+        const targetType = entries.targetType ?? entries.action.slice(0, entries.action.indexOf("."))
         const requestId = yield* RequestId
-        yield* sql`
-          INSERT INTO payments.audit_log
-            (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-          SELECT ${entries.organizationId}, t.id, t.environment, ${entries.author.kind}, ${entries.author.id},
-            ${entries.action}, ${targetTypeOf(entries)}, t.target, ${requestId}
-          FROM unnest(${ids}::uuid[], ${targets.map(({ environment }) => environment)}::text[],
-            ${targets.map(({ id }) => id)}::text[]) AS t (id, environment, target)`
+        const records = yield* Effect.forEach(targets, ({ environment, id }) =>
+          Effect.map(newId, (recordId) => ({ id: recordId, environment, target: auditedId(id) }))
+        )
+        yield* insertAudited(sql, { ...entries, targetType, requestId }, records)
       })
+)
+
+/** Records one change; otherwise like `makeAuditAll`. */
+export const makeAudit = Effect.map(
+  makeAuditAll,
+  (auditAll) =>
+    ({ environment, targetId, ...entry }: AuditEntry): Effect.Effect<void, SqlError.SqlError> =>
+      auditAll(entry, [{ environment, id: targetId }])
 )

@@ -6,7 +6,7 @@ export class BoundedMap<A> {
   private readonly entries = new Map<string, A>()
   private readonly capacity: number
 
-  constructor(capacity: number) {
+  constructor(capacity = 10_000) {
     this.capacity = capacity
   }
 
@@ -26,6 +26,15 @@ export class BoundedMap<A> {
       }
     }
     this.entries.set(key, value)
+  }
+
+  /** The value of a key, which is made if it is missing. */
+  getOrSet(key: string, make: () => A): A {
+    const known = this.entries.get(key)
+    if (known !== undefined) return known
+    const made = make()
+    this.set(key, made)
+    return made
   }
 
   delete(key: string): void {

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option, Predicate, Redacted } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import {
   errorBody,
   IdempotencyKeyReused,
@@ -10,10 +10,10 @@ import {
   type ServiceUnavailable,
   type Settlement
 } from "../errors/Errors.ts"
-import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"
+import { type Keyed, makeIdempotencyRepo } from "./IdempotencyRepo.ts"
 import { KeyedHash } from "./KeyedHash.ts"
 import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
@@ -26,18 +26,8 @@ import type { Tenant } from "./Tenant.ts"
  * to its parameters until a repeat finds the outcome.
  */
 
-/** How long an answer is kept. */
-const keepFor = "24 hours"
-
-/** How long a request may run before it is considered dead and another with the same key may take over. */
-const leaseFor = Duration.seconds(60)
-
 /** One mutation under a key. */
-export interface IdempotentOperation<A, E = never> {
-  readonly tenant: Tenant
-  readonly key: string
-  /** What the request does, e.g. `products.create`: the same key with another operation is refused. */
-  readonly operation: string
+export interface IdempotentOperation<A, E = never> extends Keyed {
   /** Everything that the caller chose: the same key with other parameters is refused. */
   readonly parameters: unknown
   /** The answer's body, as it is sent. */
@@ -51,15 +41,6 @@ export interface IdempotentOperation<A, E = never> {
    * Default: every caller may.
    */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
-}
-
-interface Stored {
-  readonly operation: string
-  readonly requestHash: Buffer
-  readonly lease: string
-  readonly status: number | null
-  readonly masterKeyId: string | null
-  readonly answer: Buffer | null
 }
 
 /** JSON with sorted keys: the order of a body's keys makes no difference. */
@@ -96,9 +77,6 @@ const json = (status: number, text: string, headers: Record<string, string> = {}
 export const answerContext = (tenant: Tenant, key: string): string =>
   `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
 
-/** The operation's data for the statements below. */
-type Keyed = Pick<IdempotentOperation<never>, "tenant" | "key" | "operation">
-
 /** Releases a key that a try holds by its lease; does nothing if the try no longer holds it. */
 type Release = (operation: Keyed, lease: string, settles: Settlement) => Effect.Effect<void>
 
@@ -120,49 +98,14 @@ type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnav
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeIdempotencyRepo
   const cipher = yield* Cipher
   const keyedHash = yield* KeyedHash
 
   const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
 
-  const ofKey = ({ key, tenant }: Keyed) =>
-    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`
-
-  /**
-   * Claims the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
-   * open. Returns how many tries under it were refused; none if the key is taken.
-   */
-  const claim = ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => {
-    const outlived = sql`k.created_at < now() - ${keepFor}::interval`
-    return Effect.map(
-      sql<{ refusals: number }>`
-        INSERT INTO payments.idempotency_keys AS k
-          (organization_id, environment, key, operation, request_hash, lease, locked_until)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
-          now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
-        ON CONFLICT (organization_id, environment, key) DO UPDATE SET
-          operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
-          locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
-          created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
-          refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
-        WHERE ${outlived}
-          OR (k.locked_until < now()
-            AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
-        RETURNING refusals`,
-      ([row]) => Option.map(Option.fromNullable(row), ({ refusals }) => refusals)
-    )
-  }
-
-  const find = (operation: Keyed) =>
-    Effect.map(
-      sql<Stored>`
-        SELECT operation, request_hash AS "requestHash", lease, status, master_key_id AS "masterKeyId", answer
-        FROM payments.idempotency_keys WHERE ${ofKey(operation)}`,
-      ([row]) => row
-    )
-
   const replay = Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
-    const stored = yield* find(operation)
+    const [stored] = yield* repo.find(operation)
     if (stored === undefined) {
       // The first request was refused and has released the key just now
       return yield* new IdempotencyRequestInProgress()
@@ -184,36 +127,16 @@ const make = Effect.gen(function* () {
 
   /** Stores the answer under the lease; fails if another request has taken the key in the meantime. */
   const store = Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
-    const { ciphertext, masterKeyId } = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
-    const stored = yield* sql`
-      UPDATE payments.idempotency_keys SET
-        locked_until = NULL, status = ${status}, answer = ${ciphertext}, master_key_id = ${masterKeyId}
-      WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL
-      RETURNING 1`
-    if (stored.length === 0) {
+    const encrypted = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
+    if ((yield* repo.store(operation, lease, status, encrypted)).length === 0) {
       return yield* new IdempotencyRequestInProgress()
     }
   })
 
-  /** Deletes the key without storing an answer. */
-  const forget: Release = (operation, lease) =>
-    sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
-      orLeaseEnds
-    )
+  const forget: Release = (operation, lease) => orLeaseEnds(repo.delete(operation, lease))
 
-  /**
-   * Releases the key: after a refusal, to any request; after an open outcome, or a refusal that followed one, only to
-   * the same request, whose effects then keep their key.
-   */
-  const release: Release = (operation, lease, settles) => {
-    const refused = sql`(${settles === "refused"} AND NOT uncertain)`
-    return sql`
-      UPDATE payments.idempotency_keys SET
-        locked_until = '-infinity', free = ${refused}, refusals = refusals + ${refused}::int
-      WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL AND locked_until <> '-infinity'`.pipe(
-      orLeaseEnds
-    )
-  }
+  const release: Release = (operation, lease, settles) =>
+    orLeaseEnds(repo.release(operation, lease, settles === "refused"))
 
   /** Settles a failure: stores it as the answer, or gives the key back. Then fails with it. */
   const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
@@ -237,11 +160,11 @@ const make = Effect.gen(function* () {
       Effect.gen(function* () {
         const lease = randomUUID()
         const requestHash = keyedHash(digestOf(operation.parameters))
-        const taken = yield* claim(operation, requestHash, lease)
-        if (Option.isNone(taken)) {
+        const [claimed] = yield* repo.claim(operation, requestHash, lease)
+        if (claimed === undefined) {
           return yield* restore(replay(operation, requestHash))
         }
-        return yield* execute(lease, taken.value).pipe(
+        return yield* execute(lease, claimed.refusals).pipe(
           Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
           restore,
           // The caller is gone, there was a defect, or nothing could be stored: the key must not stay taken
@@ -278,26 +201,10 @@ const make = Effect.gen(function* () {
           )
         )
 
-  const kept: Idempotency["Type"]["kept"] = ({ environment, organizationId }, keys) =>
-    sql<{ readonly key: string }>`
-      SELECT key FROM payments.idempotency_keys
-      WHERE organization_id = ${organizationId} AND environment = ${environment} AND key = ANY (${keys}::text[])
-        AND created_at >= now() - ${keepFor}::interval`.pipe(
-      Effect.map((rows) => new Set(rows.map(({ key }) => key))),
-      orUnavailable
-    )
+  const kept: Idempotency["Type"]["kept"] = (tenant, keys) =>
+    orUnavailable(Effect.map(repo.kept(tenant, keys), (rows) => new Set(rows.map(({ key }) => key))))
 
-  return {
-    run,
-    runInTransaction,
-    kept,
-    clean: removeOld(sql, {
-      table: "idempotency_keys",
-      key: ["organization_id", "environment", "key"],
-      old: sql`r.created_at < now() - ${keepFor}::interval`,
-      by: "created_at"
-    }).pipe(orUnavailable)
-  }
+  return { run, runInTransaction, kept, clean: orUnavailable(repo.clean) }
 })
 
 /** Runs mutations once per `Idempotency-Key`. */

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto"
-import { SqlClient, type SqlError } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Array as Arr, Context, Effect, Layer, Redacted } from "effect"
-import { Cipher, type DecryptionFailed, type Encrypted } from "./Cipher.ts"
+import { Cipher, type DecryptionFailed } from "./Cipher.ts"
 import { HmacKey, HmacSha256 } from "./HmacSha256.ts"
+import { makeKeyedHashRepo } from "./KeyedHashRepo.ts"
 
 /** The row of `payments.installation_keys`. */
 const name = "hashes"
@@ -32,17 +33,14 @@ export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<K
     Layer.effect(
       KeyedHash,
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
+        const repo = yield* makeKeyedHashRepo
         const cipher = yield* Cipher
         const context = installationKeyContext(name)
-        const stored = sql<Encrypted>`
-          SELECT master_key_id AS "masterKeyId", ciphertext FROM payments.installation_keys WHERE name = ${name}`
+        const stored = repo.find(name)
         // Of processes that start at the same time, one creates the key, and all read that one
         const create = Effect.gen(function* () {
           const made = yield* cipher.encrypt(Redacted.make(randomBytes(32).toString("base64")), context)
-          yield* sql`
-            INSERT INTO payments.installation_keys (name, master_key_id, ciphertext)
-            VALUES (${name}, ${made.masterKeyId}, ${made.ciphertext}) ON CONFLICT (name) DO NOTHING`
+          yield* repo.insert(name, made)
         })
         const [key = yield* Effect.dieMessage("The installation's key was removed while it was created")] =
           yield* stored.pipe(Effect.filterOrElse(Arr.isNonEmptyReadonlyArray, () => Effect.zipRight(create, stored)))

@@ -1,11 +1,10 @@
-import type { Statement } from "@effect/sql"
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
 import { monotonicMillis } from "../fibers/Monotonic.ts"
-import { batchSize } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { BoundedMap } from "./BoundedMap.ts"
+import { cleanAfter, nameOf, takeFrom } from "./RateLimitStatements.ts"
 import { ResponseHeaders } from "./Request.ts"
 import {
   type BucketView,
@@ -18,55 +17,6 @@ import {
   unknownBucket,
   untoldSpending
 } from "./TokenBucket.ts"
-
-/** The result of taking tokens from a bucket in the database. */
-export interface Taken {
-  /** Tokens left after the request. */
-  readonly tokens: number
-  /** Tokens that were taken; 0 if the request is refused. */
-  readonly granted: number
-}
-
-/** How many tokens a request takes. Default: 1. */
-export interface Taking {
-  /** The number to take, or as many as the bucket holds: a parameter of the statement, or a constant. */
-  readonly wanted?: Statement.Fragment
-  /** The request is refused if there are fewer than this. */
-  readonly atLeast?: Statement.Fragment
-  /** Tokens that were taken before and are reported only now. */
-  readonly spent?: Statement.Fragment
-  /** Tokens that were taken before, not used, and are put back; never above the limit. */
-  readonly returned?: Statement.Fragment
-}
-
-/**
- * The part of a statement that takes tokens, joined with the query that finds the caller: both cost one round trip.
- * `source` is a query that yields the bucket's name as `bucket`; if it yields no row, nothing is taken.
- */
-export const takeTokens = (
-  sql: SqlClient.SqlClient,
-  source: Statement.Fragment,
-  { limit, per }: RateLimitPolicy,
-  taking: Taking = {}
-): Statement.Fragment => {
-  // Only constants and settings, so that each limit has its own statement text
-  const number = (value: number) => sql.literal(`${value}::float8`)
-  const one = number(1)
-  const { atLeast = one, returned = number(0), spent = number(0), wanted = one } = taking
-  const available = sql`(LEAST(${number(limit)}, b.tokens + ${returned} + ${number(limit / Duration.toSeconds(per))}
-    * GREATEST(0, extract(epoch FROM clock_timestamp() - b.refilled_at))) - ${spent})`
-  const granted = sql`CASE WHEN ${available} >= ${atLeast} THEN LEAST(${wanted}, floor(${available})) ELSE 0 END`
-  return sql`
-    INSERT INTO payments.rate_limits AS b (bucket, tokens, allowed, granted, refilled_at)
-    SELECT source.bucket, ${number(limit)} - ${spent} - ${wanted}, true, ${wanted}, clock_timestamp()
-    FROM (${source}) AS source
-    ON CONFLICT (bucket) DO UPDATE SET
-      tokens = ${available} - ${granted},
-      allowed = ${available} >= ${atLeast},
-      granted = ${granted},
-      refilled_at = clock_timestamp()
-    RETURNING b.tokens, b.granted`
-}
 
 /** The owner of a limit's bucket, for the message and the header `RateLimit-Scope`. */
 export type RateLimitScope = "credential" | "organization" | "address"
@@ -117,12 +67,6 @@ export const refuseBy = (limit: ScopedState): Effect.Effect<never, RateLimitExce
 export const enforce = (limit: ScopedState): Effect.Effect<void, RateLimitExceeded> =>
   limit.state.allowed ? tell(limit) : refuseBy(limit)
 
-/** How long an unused bucket is kept, depending on how long it takes to fill: by then it is full again. */
-const keepFor = { short: "1 hour", long: "25 hours" } as const
-
-/** The name prefix of buckets that take more than an hour to fill, which are kept longer. */
-const longPrefix = "long:"
-
 /** The maximum number of buckets that a process caches; for others it asks the database. */
 const maxViews = 10_000
 
@@ -135,19 +79,6 @@ const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cos
 const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   const views = new BoundedMap<BucketView>(maxViews)
 
-  const nameOf = (bucket: string, { per }: RateLimitPolicy) =>
-    Duration.greaterThan(per, keepFor.short) ? `${longPrefix}${bucket}` : bucket
-
-  const viewOf = (name: string, policy: RateLimitPolicy, now: number): BucketView => {
-    const known = views.get(name)
-    if (known !== undefined) {
-      return known
-    }
-    const made = unknownBucket(policy, now)
-    views.set(name, made)
-    return made
-  }
-
   /**
    * Asks the database, one request at a time per bucket, unless the previous one has just found that the bucket is
    * empty.
@@ -159,15 +90,12 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     }
     const spent = untoldSpending(view, policy, now)
     view.spent = 0
-    const parameter = (value: number) => sql`${value}::float8`
-    const [taken] = yield* sql<Taken>`${takeTokens(sql, sql`SELECT ${name}::text AS bucket`, policy, {
-      wanted: parameter(cost),
-      atLeast: parameter(cost),
-      spent: parameter(spent)
-    })}`
-    if (taken === undefined) {
-      return yield* Effect.dieMessage("INSERT … RETURNING answered no row")
-    }
+    const [taken = yield* Effect.dieMessage("INSERT … RETURNING answered no row")] = yield* takeFrom(
+      sql,
+      name,
+      policy,
+      { cost, spent }
+    )
     view.tokens = taken.tokens
     view.at = now
     if (taken.granted < cost) {
@@ -178,7 +106,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   const take = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy, cost = 1) {
     const name = nameOf(bucket, policy)
     const now = yield* monotonicMillis
-    const view = viewOf(name, policy, now)
+    const view = views.getOrSet(name, () => unknownBucket(policy, now))
     if (tokensAtMost(view, policy, now) < cost) {
       return yield* bucketEmpty(view, policy, now, cost)
     }
@@ -197,28 +125,9 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     spendHere(view, policy, now)
   })
 
-  /**
-   * Removes the buckets of the next batch that are full again. Returns the batch's last bucket as the cursor, or null
-   * at the end. Age has no index: each request would have to maintain it.
-   */
-  const cleanAfter = (place: string) =>
-    Effect.map(
-      sql<{ readonly last: string | null; readonly looked: number }>`
-        WITH looked AS MATERIALIZED (
-          SELECT bucket FROM payments.rate_limits WHERE bucket > ${place} ORDER BY bucket LIMIT ${batchSize}
-        ), old AS MATERIALIZED (
-          SELECT r.bucket FROM payments.rate_limits r JOIN looked l ON l.bucket = r.bucket
-          WHERE r.refilled_at < now()
-            - CASE WHEN starts_with(r.bucket, ${longPrefix}) THEN ${keepFor.long} ELSE ${keepFor.short} END::interval
-          FOR UPDATE OF r SKIP LOCKED
-        ), removed AS (DELETE FROM payments.rate_limits r USING old WHERE r.bucket = old.bucket)
-        SELECT count(*)::int AS looked, (SELECT bucket FROM looked ORDER BY bucket DESC LIMIT 1) AS last FROM looked`,
-      ([page]) => (page === undefined || page.looked < batchSize ? null : page.last)
-    )
-
   const clean = Effect.iterate("" as string | null, {
     while: (place): place is string => place !== null,
-    body: cleanAfter
+    body: cleanAfter(sql)
   }).pipe(Effect.asVoid, orUnavailable)
 
   return { take, takeHere, clean }

@@ -32,19 +32,22 @@ const turnPatience = Duration.minutes(5)
 const table = "payments.migrations"
 
 /**
- * The id of the last migration in a migrations table, 0 if the table is empty; undefined if there is no such table.
- * Read before running the migrator, which locks out all readers of that table even if there is nothing to do: no
- * process could start while a `pg_dump` reads it.
+ * The names of the applied migrations, in order; undefined if there is no table of them. Read before running the
+ * migrator, which locks out all readers of that table even if there is nothing to do: no process could start while a
+ * `pg_dump` reads it.
  */
-const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.SqlError, SqlClient.SqlClient> =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`
-    if (found?.exists !== true) return undefined
-    const [row] = yield* sql<{ last: number }>`
-      SELECT COALESCE(max(migration_id), 0) AS last FROM ${sql.literal(table)}`
-    return row?.last
-  })
+export const appliedMigrations: Effect.Effect<
+  ReadonlyArray<string> | undefined,
+  SqlError.SqlError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`
+  if (found?.exists !== true) return undefined
+  const rows = yield* sql<{ name: string }>`
+    SELECT lpad(migration_id::text, 4, '0') || '_' || name AS name FROM ${sql.literal(table)} ORDER BY migration_id`
+  return rows.map(({ name }) => name)
+})
 
 /**
  * Applies all pending migrations in one transaction. The lock timeout for each table is short, since other statements
@@ -53,11 +56,11 @@ const lastApplied = (table: string): Effect.Effect<number | undefined, SqlError.
 const apply = (migrations: Migrations) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const last = yield* lastApplied(table)
-    if (last !== undefined && Object.keys(migrations).every((key) => Number.parseInt(key, 10) <= last)) return
+    const applied = yield* appliedMigrations
+    if (applied !== undefined && Object.keys(migrations).every((name) => applied.includes(name))) return
     const run = Migrator.make({})
     // The migrator looks for its table by a statement that fails, which would abort a transaction
-    if (last === undefined) yield* run({ loader: Migrator.fromRecord({}), table })
+    if (applied === undefined) yield* run({ loader: Migrator.fromRecord({}), table })
     yield* withSqlErrors(sql)(
       Effect.zipRight(
         sql`SET LOCAL lock_timeout = ${sql.literal(`'${shortLockTimeout}'`)}`,
@@ -73,7 +76,7 @@ const apply = (migrations: Migrations) =>
       (cause) =>
         new MigrationFailed({
           message:
-            "A long transaction, such as a backup by pg_dump, keeps the record of migrations: repeat this after it",
+            "A long transaction, such as a backup by pg_dump, holds a lock on the record of migrations: run this again once it has ended",
           cause
         })
     )

@@ -1,15 +1,16 @@
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Console, Context, Effect } from "effect"
+import { Console, Context, Duration, Effect } from "effect"
 import type { Services } from "../../../src/app/Service.ts"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { DailyCounts } from "../../../src/destinations/statistics/DailyCounts.ts"
-import { AuditRetention } from "../../../src/identity/audit/AuditRetention.ts"
+import { makeAuditCleaning } from "../../../src/identity/audit/AuditRepo.ts"
 import { Invitations } from "../../../src/identity/invitations/Invitations.ts"
 import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { SignIn } from "../../../src/identity/sign-in/SignIn.ts"
 import { FailedRefunds } from "../../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
-import { SoldItemsRetention } from "../../../src/payments/checkout/SoldItemsRetention.ts"
+import { CheckoutSessions } from "../../../src/payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../../../src/payments/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "../../../src/payments/connecting/AccountConnection.ts"
 import { Idempotency } from "../../../src/platform/kit/Idempotency.ts"
@@ -24,7 +25,7 @@ interface Removed {
   /** The ages of rows that go, and of rows that stay. */
   readonly old: string
   readonly young: string
-  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown>
+  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown, SqlClient.SqlClient>
 }
 
 const tenant = { organization_id: "$1::uuid", environment: "'sandbox'" }
@@ -118,7 +119,7 @@ const tables: ReadonlyArray<Removed> = [
     },
     old: "91 days",
     young: "89 days",
-    clean: (services) => Context.get(services, SoldItemsRetention).clean
+    clean: (services) => Context.get(services, CheckoutSessions).clean
   },
   {
     table: "recoveries",
@@ -182,7 +183,7 @@ const tables: ReadonlyArray<Removed> = [
     },
     old: "731 days",
     young: "729 days",
-    clean: (services) => Context.get(services, AuditRetention).clean
+    clean: () => Effect.flatten(makeAuditCleaning(Duration.days(730)))
   },
   {
     table: "skipped_events",
@@ -309,7 +310,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
           }
           yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
           const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
-          yield* clean(services)
+          yield* Effect.provideService(clean(services), SqlClient.SqlClient, sql)
           const [after] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
           expect((before?.count ?? 0) - (after?.count ?? 0)).toBe(oldRows)
           const batches = yield* sql.unsafe<{ count: number; millis: number }>(
@@ -332,7 +333,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
       yield* sql`
         INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids, created_at)
         VALUES (${organization.id}, 'sandbox', 'plink_old', '{}', '{}', now() - interval '1000 days')`
-      yield* Context.get(services, SoldItemsRetention).clean
+      yield* Context.get(services, CheckoutSessions).clean
       expect(yield* sql`SELECT source_id FROM payments.sold_items WHERE source_id = ${"plink_old"}`).toHaveLength(1)
     })
   )

@@ -3,7 +3,7 @@ import { expect, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { makeEndpointsRepo } from "../../../src/destinations/endpoints/EndpointsRepo.ts"
-import { AuditRetention } from "../../../src/identity/audit/AuditRetention.ts"
+import { makeAuditCleaning } from "../../../src/identity/audit/AuditRepo.ts"
 import { QueueBench } from "../../engine/QueueBench.ts"
 
 /** In each table ten rows are old and thirty are not, spread over partitions in which they have the same places. */
@@ -57,11 +57,9 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("o
       }
       const provided = Layer.succeed(SqlClient.SqlClient, sql)
       const keepFor = Duration.days(30)
-      const services = yield* Layer.build(
-        Layer.merge(Retention.layer({ keepFor }), AuditRetention.layer({ auditRetention: keepFor }))
-      ).pipe(Effect.provide(provided))
+      const services = yield* Effect.provide(Layer.build(Retention.layer({ keepFor })), provided)
       yield* Context.get(services, Retention).clean
-      yield* Context.get(services, AuditRetention).clean
+      yield* Effect.provide(Effect.flatten(makeAuditCleaning(keepFor)), provided)
       const erased = yield* Effect.flatMap(makeEndpointsRepo, (repo) => repo.eraseRetiredSecrets(100)).pipe(
         Effect.provide(provided)
       )

@@ -1,0 +1,40 @@
+import { Effect, Schema } from "effect"
+import { CommandFailed } from "./Failure.ts"
+
+/** A request of a command to a running server: a POST if it has a body. */
+interface Question<A, I> {
+  readonly url: URL
+  /** What the server should be: "service". */
+  readonly server: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly answer: Schema.Schema<A, I>
+  /** The message for an answer that is an error. */
+  readonly refused: (status: number, text: string) => string
+}
+
+/** How long a server may take to answer. */
+const timeoutMillis = 15_000
+
+/** Sends a request; returns the decoded JSON. */
+export const ask = <A, I>({ answer, body, headers, refused, server, url }: Question<A, I>) =>
+  Effect.gen(function* () {
+    const { ok, status, text } = yield* Effect.tryPromise({
+      try: async (signal) => {
+        const response = await fetch(url, {
+          headers: body === undefined ? headers : { ...headers, "content-type": "application/json" },
+          ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+          redirect: "error",
+          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
+        })
+        return { ok: response.ok, status: response.status, text: await response.text() }
+      },
+      catch: (cause) => new CommandFailed({ message: `The ${server} at ${url.origin} can't be reached.`, cause })
+    })
+    if (!ok) return yield* new CommandFailed({ message: refused(status, text) })
+    return yield* Effect.mapError(
+      Schema.decode(Schema.parseJson(answer))(text),
+      (cause) =>
+        new CommandFailed({ message: `The server at ${url.origin} is not a ${server} of this version.`, cause })
+    )
+  })
