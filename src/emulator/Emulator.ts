@@ -1,6 +1,6 @@
 import { Clock, Effect, Schedule, type Scope } from "effect"
-import { makeApi } from "./Api.ts"
-import { makeControl } from "./Control.ts"
+import { makeApi } from "./api/Api.ts"
+import { makeControl } from "./control/Control.ts"
 import {
   changeAccount,
   ensureAccount,
@@ -9,29 +9,29 @@ import {
   orderRenewal,
   type PayoutRequest,
   type RenewalRequest
-} from "./ControlActions.ts"
+} from "./control/ControlActions.ts"
+import { type Fault, type Faults, makeFaults, suffer } from "./control/Faults.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
-import { type Fault, type Faults, makeFaults, suffer } from "./Faults.ts"
-import { expireOverdue, hostedPage } from "./HostedPage.ts"
+import { makeNotifier, type Notifier } from "./events/Notifier.ts"
 import { errorReply, type HttpReply, type HttpRequest, segmentsOf } from "./Http.ts"
-import { forgetOldAnswers } from "./Idempotency.ts"
 import { platformAccountId, platformApplicationId } from "./Ids.ts"
-import { linkPage } from "./LinkPage.ts"
-import { makeNotifier, type Notifier } from "./Notifier.ts"
-import { oauth } from "./Oauth.ts"
-import { accountLinkPage, accountSetupPage } from "./OnboardingPage.ts"
 import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
+import { expireOverdue, hostedPage } from "./pages/HostedPage.ts"
+import { linkPage } from "./pages/LinkPage.ts"
+import { oauth } from "./pages/Oauth.ts"
+import { accountLinkPage, accountSetupPage } from "./pages/OnboardingPage.ts"
 import type { Entry } from "./Records.ts"
 import { makeAccount } from "./resources/Accounts.ts"
 import { type Handler, serve } from "./Server.ts"
-import { type Service, unixSeconds } from "./Service.ts"
-import { makeStore, type Store } from "./Store.ts"
+import { type Service, transactNow } from "./Service.ts"
+import { forgetOldAnswers } from "./store/Idempotency.ts"
+import { makeStore, type Store } from "./store/Store.ts"
 import { runTrigger, type Triggered, type TriggerRequest } from "./triggers/Run.ts"
 
 export { anotherPlatformKey } from "./Authentication.ts"
-export type { PayoutRequest, RenewalRequest } from "./ControlActions.ts"
+export type { PayoutRequest, RenewalRequest } from "./control/ControlActions.ts"
+export type { Fault, FaultKind } from "./control/Faults.ts"
 export { EmulatorError } from "./EmulatorError.ts"
-export type { Fault, FaultKind } from "./Faults.ts"
 export type { Triggered, TriggerRequest } from "./triggers/Run.ts"
 export { type TriggerDescription, type TriggerType, triggers } from "./triggers/TriggerList.ts"
 
@@ -133,7 +133,7 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
       const fault = second === "authorize" ? undefined : faults.take(request)
       return fault === undefined ? answer : suffer(fault, answer)
     }
-    return first === "v1" ? api(request) : Effect.fail(isNone)
+    return first === "v1" ? api(request) : isNone
   }
 }
 
@@ -157,13 +157,11 @@ const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Hand
 
 /** Creates the platform's own account; requests without `Stripe-Account` act on its objects. */
 const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorError> =>
-  Effect.flatMap(unixSeconds, (now) =>
-    store.transact((transaction) =>
-      Effect.sync(() => {
-        const accounts = transaction.in(id)
-        if (accounts.get("account", id) === undefined) accounts.put("account", id, makeAccount(id, now))
-      })
-    )
+  transactNow(store, (transaction, now) =>
+    Effect.sync(() => {
+      const accounts = transaction.in(id)
+      if (accounts.get("account", id) === undefined) accounts.put("account", id, makeAccount(id, now))
+    })
   )
 
 const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effect<void> =>

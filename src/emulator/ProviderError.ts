@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import { Data, Effect } from "effect"
 
 /** The provider's error types (`error.type`) that the emulator uses. */
 export type ProviderErrorType = "invalid_request_error" | "idempotency_error" | "card_error" | "api_error"
@@ -32,7 +32,7 @@ export const refuse = ({ status = 400, ...rest }: Refusal): ProviderError =>
 
 /** The provider's parameter name for the id in each kind of object's URL, used in its refusals. */
 const pathParams = {
-  "balance transaction": "id",
+  balance_transaction: "id",
   charge: "charge",
   "checkout.session": "session",
   coupon: "coupon",
@@ -45,19 +45,34 @@ const pathParams = {
   payout: "payout",
   price: "price",
   product: "id",
-  "promotion code": "promotion_code",
+  promotion_code: "promotion_code",
   refund: "refund",
   subscription: "id"
 } as const
 
-/** The provider's words for its objects in messages. */
-export type Noun = keyof typeof pathParams
+/** A check of a request's parameters. */
+export type Check = Effect.Effect<void, ProviderError>
+
+/** Refuses a parameter. */
+export const invalid = (param: string, message: string, code?: string): ProviderError =>
+  refuse({ param, message, ...(code === undefined ? {} : { code }) })
+
+/** The kinds of objects that have a URL of their own. */
+export type Named = keyof typeof pathParams
+
+/** The provider's word for a kind of object in its messages. */
+const nounOf = (kind: Named): string =>
+  kind === "balance_transaction" || kind === "promotion_code" ? kind.replace("_", " ") : kind
 
 const noSuch = (status: number, noun: string, id: string, param: string): ProviderError =>
   refuse({ status, code: "resource_missing", param, message: `No such ${noun}: '${id}'` })
 
 /** An unknown object whose id is in the URL (status 404). */
-export const notFound = (noun: Noun, id: string): ProviderError => noSuch(404, noun, id, pathParams[noun])
+export const notFound = (kind: Named, id: string): ProviderError => noSuch(404, nounOf(kind), id, pathParams[kind])
+
+/** The value, or a failure if there is none. */
+export const orFail = <A>(value: A | undefined, error: ProviderError): Effect.Effect<A, ProviderError> =>
+  value === undefined ? error : Effect.succeed(value)
 
 /** An unknown object whose id is in a parameter (status 400). */
 export const resourceMissing = (noun: string, id: string, param: string): ProviderError => noSuch(400, noun, id, param)

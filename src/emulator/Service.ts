@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
-import type { Store } from "./Store.ts"
+import type { EmulatorError } from "./EmulatorError.ts"
+import type { Store, Transaction } from "./store/Store.ts"
 
 /** The state that the emulator's HTTP interfaces share. */
 export interface Service {
@@ -14,3 +15,10 @@ export interface Service {
 export const unixSeconds: Effect.Effect<number> = Effect.map(Clock.currentTimeMillis, (milliseconds) =>
   Math.floor(milliseconds / 1_000)
 )
+
+/** Runs the body in a transaction, with the time in Unix seconds. */
+export const transactNow = <A, E, R>(
+  store: Store,
+  body: (transaction: Transaction, now: number) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | EmulatorError, R> =>
+  Effect.flatMap(unixSeconds, (now) => store.transact((transaction) => body(transaction, now)))

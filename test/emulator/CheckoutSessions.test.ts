@@ -1,61 +1,57 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { call, connected, raw, somePrice, someSession, submit } from "./Harness.ts"
+import { describe, expect } from "@effect/vitest"
+import { call, onEmulator, raw, somePrice, someSession, submit } from "./Harness.ts"
 
 describe("checkout sessions", () => {
-  it.scopedLive("ask the payer for fields and a phone number, and keep the answers", () =>
-    Effect.gen(function* () {
-      const { stripe } = yield* connected()
-      const label = (custom: string) => ({ type: "custom" as const, custom })
-      const fields = [
-        { key: "note", label: label("Note"), type: "text" as const, optional: true },
-        { key: "age", label: label("Age"), type: "numeric" as const },
-        {
-          key: "size",
-          label: label("Size <b>"),
-          type: "dropdown" as const,
-          dropdown: { options: [{ label: "Large", value: "l" }] }
-        }
-      ]
-      const session = yield* someSession(stripe, { custom_fields: fields, phone_number_collection: { enabled: true } })
-      expect(session.custom_fields).toMatchObject([{ key: "note", optional: true }, { key: "age" }, { key: "size" }])
-      const { origin, pathname } = new URL(session.url ?? "")
-      const page = yield* raw(origin, pathname)
-      expect(page.text).toContain('name="fields[age]" required')
-      expect(page.text).toContain("Size &lt;b&gt;")
-      const good = { action: "pay", phone: "+55 11 5555", "fields[age]": "30", "fields[size]": "l" }
-      for (const [name, value] of [
-        ["phone", ""],
-        ["fields[age]", ""],
-        ["fields[age]", "old"],
-        ["fields[size]", "xl"]
-      ] as const) {
-        expect((yield* submit(session.url, { ...good, [name]: value })).status, `${name}=${value}`).toBe(400)
+  onEmulator("ask the payer for fields and a phone number, and keep the answers", function* ({ stripe }) {
+    const label = (custom: string) => ({ type: "custom" as const, custom })
+    const fields = [
+      { key: "note", label: label("Note"), type: "text" as const, optional: true },
+      { key: "age", label: label("Age"), type: "numeric" as const },
+      {
+        key: "size",
+        label: label("Size <b>"),
+        type: "dropdown" as const,
+        dropdown: { options: [{ label: "Large", value: "l" }] }
       }
-      expect((yield* submit(session.url, good)).status).toBe(303)
-      expect(yield* call(() => stripe.checkout.sessions.retrieve(session.id))).toMatchObject({
-        status: "complete",
-        customer_details: { phone: "+55 11 5555" },
-        custom_fields: [{ text: { value: null } }, { numeric: { value: "30" } }, { dropdown: { value: "l" } }]
-      })
-      const price = yield* somePrice(stripe)
-      const twice = fields.slice(0, 1)
-      for (const [custom_fields, param] of [
-        [[...twice, ...twice], "custom_fields[1][key]"],
-        [[{ key: "size", label: label("Size"), type: "dropdown" as const }], "custom_fields[0][dropdown]"]
-      ] as const) {
-        const refused = yield* call(() =>
-          stripe.checkout.sessions
-            .create({
-              mode: "payment",
-              line_items: [{ price: price.id, quantity: 1 }],
-              success_url: "https://shop.example/thanks",
-              custom_fields: [...custom_fields]
-            })
-            .catch((error: unknown) => error)
-        )
-        expect(refused).toMatchObject({ statusCode: 400, param })
-      }
+    ]
+    const session = yield* someSession(stripe, { custom_fields: fields, phone_number_collection: { enabled: true } })
+    expect(session.custom_fields).toMatchObject([{ key: "note", optional: true }, { key: "age" }, { key: "size" }])
+    const { origin, pathname } = new URL(session.url ?? "")
+    const page = yield* raw(origin, pathname)
+    expect(page.text).toContain('name="fields[age]" required')
+    expect(page.text).toContain("Size &lt;b&gt;")
+    const good = { action: "pay", phone: "+55 11 5555", "fields[age]": "30", "fields[size]": "l" }
+    for (const [name, value] of [
+      ["phone", ""],
+      ["fields[age]", ""],
+      ["fields[age]", "old"],
+      ["fields[size]", "xl"]
+    ] as const) {
+      expect((yield* submit(session.url, { ...good, [name]: value })).status, `${name}=${value}`).toBe(400)
+    }
+    expect((yield* submit(session.url, good)).status).toBe(303)
+    expect(yield* call(() => stripe.checkout.sessions.retrieve(session.id))).toMatchObject({
+      status: "complete",
+      customer_details: { phone: "+55 11 5555" },
+      custom_fields: [{ text: { value: null } }, { numeric: { value: "30" } }, { dropdown: { value: "l" } }]
     })
-  )
+    const price = yield* somePrice(stripe)
+    const twice = fields.slice(0, 1)
+    for (const [custom_fields, param] of [
+      [[...twice, ...twice], "custom_fields[1][key]"],
+      [[{ key: "size", label: label("Size"), type: "dropdown" as const }], "custom_fields[0][dropdown]"]
+    ] as const) {
+      const refused = yield* call(() =>
+        stripe.checkout.sessions
+          .create({
+            mode: "payment",
+            line_items: [{ price: price.id, quantity: 1 }],
+            success_url: "https://shop.example/thanks",
+            custom_fields: [...custom_fields]
+          })
+          .catch((error: unknown) => error)
+      )
+      expect(refused).toMatchObject({ statusCode: 400, param })
+    }
+  })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { addMonths, periodEnd } from "../../src/emulator/Calendar.ts"
-import { discounted, fits, fullPrice } from "../../src/emulator/Discounts.ts"
+import { addMonths, periodEnd } from "../../src/emulator/checkout/Calendar.ts"
+import { discounted, fits, fullPrice } from "../../src/emulator/checkout/Discounts.ts"
 import type { Coupon, LineItem, Price } from "../../src/emulator/Records.ts"
 import { priceRecord } from "./PriceRecord.ts"
 

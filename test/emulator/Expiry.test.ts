@@ -1,15 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { expireOverdue, hostedPage } from "../../src/emulator/HostedPage.ts"
+import { requestContext } from "../../src/emulator/api/Route.ts"
 import type { HttpRequest } from "../../src/emulator/Http.ts"
 import { platformAccountId } from "../../src/emulator/Ids.ts"
+import { expireOverdue, hostedPage } from "../../src/emulator/pages/HostedPage.ts"
 import type { Session } from "../../src/emulator/Records.ts"
-import { requestContext } from "../../src/emulator/Route.ts"
 import { createPrice } from "../../src/emulator/resources/PriceCreation.ts"
 import { createProduct } from "../../src/emulator/resources/Products.ts"
 import { createSession } from "../../src/emulator/resources/SessionCreation.ts"
-import { type Service, unixSeconds } from "../../src/emulator/Service.ts"
-import { makeStore } from "../../src/emulator/Store.ts"
+import { type Service, transactNow } from "../../src/emulator/Service.ts"
+import { makeStore } from "../../src/emulator/store/Store.ts"
+import { steps } from "../harness/Steps.ts"
 
 const account = "acct_0123456789abcdef"
 
@@ -19,17 +20,14 @@ const service = Effect.map(
 )
 
 const openSession = (at: Service) =>
-  Effect.flatMap(unixSeconds, (now) =>
-    at.store.transact((transaction) =>
-      Effect.gen(function* () {
-        const origin = { account, connected: true, now, request: { id: null, idempotency_key: null } }
-        const context = requestContext(transaction, origin, at.platformId, at.baseUrl)
-        const product = yield* createProduct(context, { name: "a" })
-        const price = yield* createPrice(context, product.id, { currency: "usd", unit_amount: 50 })
-        const line_items = [{ price: price.id, quantity: 1 }]
-        return yield* createSession(context, { mode: "payment", success_url: "https://shop.example", line_items })
-      })
-    )
+  transactNow(at.store, (transaction, now) =>
+    Effect.gen(function* () {
+      const context = requestContext(at, transaction, { account, now })
+      const product = yield* createProduct(context, { name: "a" })
+      const price = yield* createPrice(context, product.id, { currency: "usd", unit_amount: 50 })
+      const line_items = [{ price: price.id, quantity: 1 }]
+      return yield* createSession(context, { mode: "payment", success_url: "https://shop.example", line_items })
+    })
   )
 
 const now = (at: Service, { id }: Session) =>
@@ -52,29 +50,25 @@ const request = (method: string, body = ""): HttpRequest => ({
 })
 
 describe("a session whose time has run out", () => {
-  it.scoped("is expired by the sweep, once, and not a second earlier", () =>
-    Effect.gen(function* () {
-      const at = yield* service
-      const session = yield* openSession(at)
-      yield* TestClock.adjust("86399 seconds")
-      yield* expireOverdue(at)
-      expect(yield* now(at, session)).toEqual({ status: "open", told: 0 })
-      yield* TestClock.adjust("1 second")
-      yield* expireOverdue(at)
-      yield* expireOverdue(at)
-      expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
-    })
-  )
+  steps(it.scoped, "is expired by the sweep, once, and not a second earlier", function* () {
+    const at = yield* service
+    const session = yield* openSession(at)
+    yield* TestClock.adjust("86399 seconds")
+    yield* expireOverdue(at)
+    expect(yield* now(at, session)).toEqual({ status: "open", told: 0 })
+    yield* TestClock.adjust("1 second")
+    yield* expireOverdue(at)
+    yield* expireOverdue(at)
+    expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
+  })
 
-  it.scoped("cannot be paid any more, swept or not", () =>
-    Effect.gen(function* () {
-      const at = yield* service
-      const session = yield* openSession(at)
-      yield* TestClock.adjust("24 hours")
-      const answer = yield* hostedPage(at)(request("POST", "action=pay"), session.id)
-      expect(answer.status).toBe(410)
-      expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
-      expect((yield* hostedPage(at)(request("GET"), session.id)).body).toContain("expired")
-    })
-  )
+  steps(it.scoped, "cannot be paid any more, swept or not", function* () {
+    const at = yield* service
+    const session = yield* openSession(at)
+    yield* TestClock.adjust("24 hours")
+    const answer = yield* hostedPage(at)(request("POST", "action=pay"), session.id)
+    expect(answer.status).toBe(410)
+    expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
+    expect((yield* hostedPage(at)(request("GET"), session.id)).body).toContain("expired")
+  })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck, Schema } from "effect"
 import { Stripe } from "stripe"
-import { parseForm } from "../../src/emulator/Form.ts"
-import { decodeParams, inRange, metadata, optional, patchMetadata, text } from "../../src/emulator/Params.ts"
+import { parseForm } from "../../src/emulator/api/Form.ts"
+import { decodeParams, inRange, metadata, optional, patchMetadata, text } from "../../src/emulator/api/Params.ts"
 
 const read = (encoded: string) =>
   Effect.runSync(Effect.map(parseForm(encoded), (input) => JSON.parse(JSON.stringify(input))))

@@ -6,6 +6,7 @@ import { Effect, Schedule, type Scope } from "effect"
 import { Stripe } from "stripe"
 import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { listening } from "../harness/Listening.ts"
+import { live, type Steps } from "../harness/Steps.ts"
 
 export const secretKey = "sk_test_emulatorKey0000"
 export const webhookSecret = "whsec_emulatorSecret0000"
@@ -36,6 +37,15 @@ export const connected = (options: Partial<EmulatorOptions> = {}) =>
     const emulator = yield* startEmulator(options)
     const account = yield* emulator.ensureAccount()
     return { emulator, account, stripe: sdk(emulator.url, account) }
+  })
+
+/** A test in real time on an emulator, a connected account of it and the SDK acting on that account. */
+export const onEmulator = (
+  name: string,
+  body: (scene: Effect.Effect.Success<ReturnType<typeof connected>>) => Steps
+): void =>
+  live(name, function* () {
+    yield* body(yield* connected())
   })
 
 /** What the SDK answers; a refusal is a defect of the test. */

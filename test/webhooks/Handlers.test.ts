@@ -16,6 +16,7 @@ import {
 } from "../../src/webhooks/index.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
+import { live } from "../harness/Steps.ts"
 import { body, envelope, organizationId, previousSecret, secret, signNow } from "./Deliveries.ts"
 
 // Real servers and real requests: each adapter answers the service alike
@@ -111,124 +112,110 @@ const adapters = {
 }
 
 describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start) => {
-  it.scopedLive("answers 204 once the effect of a genuine event is stored", () =>
-    Effect.gen(function* () {
-      let stored = false
-      const { options, seen } = watched()
-      const answer = yield* Effect.flatMap(
-        start({
-          ...options,
-          onEvent: async (event, delivery) => {
-            await new Promise((resolve) => setTimeout(resolve, 20))
-            stored = true
-            seen.events.push({ event, delivery })
-          }
-        }),
-        (send) => send()
-      )
-      expect([answer.status, answer.text, stored]).toEqual([204, "", true])
-      expect(seen.events).toEqual([{ event: envelope, delivery: { id: "0199c0de-dd" } }])
-    })
-  )
-
-  it.scopedLive("answers 400 with the reason to what is not genuine or not for it, and runs nothing", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched()
-      const send = yield* start(options)
-      const foreign = JSON.stringify({ ...envelope, organization_id: "0199c0de-0000-7000-8000-000000000002" })
-      const live = JSON.stringify({ ...envelope, livemode: true })
-      const next = JSON.stringify({ ...envelope, version: 2 })
-      const cases = [
-        ["missing_header", "signature", { headers: {} }],
-        ["malformed_header", "signature", { headers: { "service-signature": "t=1" } }],
-        ["signature_mismatch", "signature", { body: `${body} `, headers: { "service-signature": signNow(body) } }],
-        ["signature_mismatch", "signature", { body: "", headers: { "service-signature": signNow(body) } }],
-        ["signature_mismatch", "signature", { headers: { "service-signature": signNow(body, "whsec_other") } }],
-        ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, -400) } }],
-        ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, 400) } }],
-        ["malformed_body", null, { body: "[]" }],
-        ["unsupported_version", "version", { body: next }],
-        ["wrong_organization", "organization", { body: foreign }],
-        ["wrong_environment", "environment", { body: live }]
-      ] as const
-      for (const [reason, code, request] of cases) {
-        const answer = yield* send(request)
-        expect([answer.status, answer.text]).toEqual([400, JSON.stringify({ error: reason })])
-        expect([reason, answer.headers.get("service-refused")]).toEqual([reason, code])
-      }
-      expect(seen.refused).toEqual(cases.map(([reason]) => reason))
-      expect([seen.events, seen.errors]).toEqual([[], []])
-    })
-  )
-
-  it.scopedLive("asks for a retry where the effect fails, and reports that failure", () =>
-    Effect.gen(function* () {
-      const failure = new Error("The database is away")
-      const { options, seen } = watched({
-        onEvent: () => {
-          throw failure
+  live("answers 204 once the effect of a genuine event is stored", function* () {
+    let stored = false
+    const { options, seen } = watched()
+    const answer = yield* Effect.flatMap(
+      start({
+        ...options,
+        onEvent: async (event, delivery) => {
+          await new Promise((resolve) => setTimeout(resolve, 20))
+          stored = true
+          seen.events.push({ event, delivery })
         }
-      })
-      const answer = yield* Effect.flatMap(start(options), (send) => send())
-      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, null])
-      expect(answer.text).not.toContain("database")
-      expect(seen.errors).toEqual([failure])
-    })
-  )
+      }),
+      (send) => send()
+    )
+    expect([answer.status, answer.text, stored]).toEqual([204, "", true])
+    expect(seen.events).toEqual([{ event: envelope, delivery: { id: "0199c0de-dd" } }])
+  })
 
-  it.scopedLive("asks for a retry after a while where the consumer says so, which is no failure", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched({
-        onEvent: () => Promise.reject(new RetryWebhook("No such order yet", { afterSeconds: 59.5 }))
-      })
-      const answer = yield* Effect.flatMap(start(options), (send) => send())
-      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"])
-      expect(seen.errors).toEqual([])
-    })
-  )
+  live("answers 400 with the reason to what is not genuine or not for it, and runs nothing", function* () {
+    const { options, seen } = watched()
+    const send = yield* start(options)
+    const foreign = JSON.stringify({ ...envelope, organization_id: "0199c0de-0000-7000-8000-000000000002" })
+    const live = JSON.stringify({ ...envelope, livemode: true })
+    const next = JSON.stringify({ ...envelope, version: 2 })
+    const cases = [
+      ["missing_header", "signature", { headers: {} }],
+      ["malformed_header", "signature", { headers: { "service-signature": "t=1" } }],
+      ["signature_mismatch", "signature", { body: `${body} `, headers: { "service-signature": signNow(body) } }],
+      ["signature_mismatch", "signature", { body: "", headers: { "service-signature": signNow(body) } }],
+      ["signature_mismatch", "signature", { headers: { "service-signature": signNow(body, "whsec_other") } }],
+      ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, -400) } }],
+      ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, 400) } }],
+      ["malformed_body", null, { body: "[]" }],
+      ["unsupported_version", "version", { body: next }],
+      ["wrong_organization", "organization", { body: foreign }],
+      ["wrong_environment", "environment", { body: live }]
+    ] as const
+    for (const [reason, code, request] of cases) {
+      const answer = yield* send(request)
+      expect([answer.status, answer.text]).toEqual([400, JSON.stringify({ error: reason })])
+      expect([reason, answer.headers.get("service-refused")]).toEqual([reason, code])
+    }
+    expect(seen.refused).toEqual(cases.map(([reason]) => reason))
+    expect([seen.events, seen.errors]).toEqual([[], []])
+  })
 
-  it.scopedLive("reads a body up to its bound, and answers 413 beyond it", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched({ maxBodyBytes: body.length })
-      const send = yield* start(options)
-      expect((yield* send()).status).toBe(204)
-      for (const text of [`${body} `, "x".repeat(300_000)]) {
-        const answer = yield* send({ body: text })
-        expect([answer.status, answer.text]).toEqual([413, '{"error":"body_too_large"}'])
+  live("asks for a retry where the effect fails, and reports that failure", function* () {
+    const failure = new Error("The database is away")
+    const { options, seen } = watched({
+      onEvent: () => {
+        throw failure
       }
-      expect(seen.refused).toEqual(["body_too_large", "body_too_large"])
-      expect(seen.events.length).toBe(1)
     })
-  )
+    const answer = yield* Effect.flatMap(start(options), (send) => send())
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, null])
+    expect(answer.text).not.toContain("database")
+    expect(seen.errors).toEqual([failure])
+  })
 
-  it.scopedLive("takes POST alone, and either secret of a rotation", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched({ secret: [secret, previousSecret] })
-      const send = yield* start(options)
-      for (const method of ["GET", "PUT"]) {
-        const answer = yield* send({ method })
-        expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"])
-      }
-      expect((yield* send({ headers: { "service-signature": signNow(body, previousSecret) } })).status).toBe(204)
-      expect(seen.events.length).toBe(1)
+  live("asks for a retry after a while where the consumer says so, which is no failure", function* () {
+    const { options, seen } = watched({
+      onEvent: () => Promise.reject(new RetryWebhook("No such order yet", { afterSeconds: 59.5 }))
     })
-  )
+    const answer = yield* Effect.flatMap(start(options), (send) => send())
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"])
+    expect(seen.errors).toEqual([])
+  })
+
+  live("reads a body up to its bound, and answers 413 beyond it", function* () {
+    const { options, seen } = watched({ maxBodyBytes: body.length })
+    const send = yield* start(options)
+    expect((yield* send()).status).toBe(204)
+    for (const text of [`${body} `, "x".repeat(300_000)]) {
+      const answer = yield* send({ body: text })
+      expect([answer.status, answer.text]).toEqual([413, '{"error":"body_too_large"}'])
+    }
+    expect(seen.refused).toEqual(["body_too_large", "body_too_large"])
+    expect(seen.events.length).toBe(1)
+  })
+
+  live("takes POST alone, and either secret of a rotation", function* () {
+    const { options, seen } = watched({ secret: [secret, previousSecret] })
+    const send = yield* start(options)
+    for (const method of ["GET", "PUT"]) {
+      const answer = yield* send({ method })
+      expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"])
+    }
+    expect((yield* send({ headers: { "service-signature": signNow(body, previousSecret) } })).status).toBe(204)
+    expect(seen.events.length).toBe(1)
+  })
 })
 
 describe("a body that a JSON parser has read", () => {
-  it.scopedLive("is a failure that says what to change, and the service is asked to come again", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched()
-      const app = express()
-      app.use(express.json())
-      app.post("/webhooks", expressWebhookHandler(options))
-      const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
-      expect(answer.status).toBe(500)
-      expect(seen.errors).toEqual([expect.any(TypeError)])
-      expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
-      expect([seen.events, seen.refused]).toEqual([[], []])
-    })
-  )
+  live("is a failure that says what to change, and the service is asked to come again", function* () {
+    const { options, seen } = watched()
+    const app = express()
+    app.use(express.json())
+    app.post("/webhooks", expressWebhookHandler(options))
+    const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
+    expect(answer.status).toBe(500)
+    expect(seen.errors).toEqual([expect.any(TypeError)])
+    expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
+    expect([seen.events, seen.refused]).toEqual([[], []])
+  })
 
   it("is a TypeError of Fetch's adapter too", async () => {
     const headers = { "service-signature": signNow(body) }
@@ -255,70 +242,62 @@ describe("a handler", () => {
     }
   })
 
-  it.scopedLive("hands what `onError` throws to Express", () =>
-    Effect.gen(function* () {
-      const thrown: Array<unknown> = []
-      const { options } = watched({
-        onEvent: () => Promise.reject(new Error("first")),
-        onError: () => {
-          throw new Error("second")
-        }
-      })
-      const app = express()
-      app.post("/webhooks", expressWebhookHandler(options))
-      const answering: express.ErrorRequestHandler = (error, _request, response, _next) => {
-        thrown.push(error)
-        response.sendStatus(500)
+  live("hands what `onError` throws to Express", function* () {
+    const thrown: Array<unknown> = []
+    const { options } = watched({
+      onEvent: () => Promise.reject(new Error("first")),
+      onError: () => {
+        throw new Error("second")
       }
-      app.use(answering)
-      const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
-      expect([answer.status, String(thrown[0])]).toEqual([500, "Error: second"])
     })
-  )
+    const app = express()
+    app.post("/webhooks", expressWebhookHandler(options))
+    const answering: express.ErrorRequestHandler = (error, _request, response, _next) => {
+      thrown.push(error)
+      response.sendStatus(500)
+    }
+    app.use(answering)
+    const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
+    expect([answer.status, String(thrown[0])]).toEqual([500, "Error: second"])
+  })
 
-  it.scopedLive("answers 500, and logs it, where `onRefused` throws and nothing else would catch it", () =>
-    Effect.gen(function* () {
-      const logged = yield* logOfErrors
-      const failure = new Error("The log is away")
-      const { options } = watched({
-        onRefused: () => {
-          throw failure
-        }
-      })
-      const answer = yield* send(fetch, yield* serve(nodeWebhookHandler(options)))({ headers: {} })
-      expect([answer.status, answer.text]).toEqual([500, '{"error":"not_processed"}'])
-      expect(logged()).toEqual([failure])
+  live("answers 500, and logs it, where `onRefused` throws and nothing else would catch it", function* () {
+    const logged = yield* logOfErrors
+    const failure = new Error("The log is away")
+    const { options } = watched({
+      onRefused: () => {
+        throw failure
+      }
     })
-  )
+    const answer = yield* send(fetch, yield* serve(nodeWebhookHandler(options)))({ headers: {} })
+    expect([answer.status, answer.text]).toEqual([500, '{"error":"not_processed"}'])
+    expect(logged()).toEqual([failure])
+  })
 
-  it.scopedLive("answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected", () =>
-    Effect.gen(function* () {
-      const logged = yield* logOfErrors
-      const failures = [new Error("The log is away"), new Error("It still is")]
-      const { options } = watched({
-        onEvent: () => Promise.reject(new Error("The database is away")),
-        onRefused: () => Promise.reject(failures[0]),
-        onError: () => Promise.reject(failures[1])
-      })
-      const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
-      expect((yield* sendIt({ headers: {} })).status).toBe(400)
-      expect((yield* sendIt()).status).toBe(503)
-      expect(logged()).toEqual(failures)
+  live("answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected", function* () {
+    const logged = yield* logOfErrors
+    const failures = [new Error("The log is away"), new Error("It still is")]
+    const { options } = watched({
+      onEvent: () => Promise.reject(new Error("The database is away")),
+      onRefused: () => Promise.reject(failures[0]),
+      onError: () => Promise.reject(failures[1])
     })
-  )
+    const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
+    expect((yield* sendIt({ headers: {} })).status).toBe(400)
+    expect((yield* sendIt()).status).toBe(503)
+    expect(logged()).toEqual(failures)
+  })
 
-  it.scopedLive("survives a sender that goes away in the middle of its body", () =>
-    Effect.gen(function* () {
-      const { options, seen } = watched()
-      const url = yield* serve(nodeWebhookHandler(options))
-      const request = sendRequest(url, { method: "POST", headers: { "content-length": 1000 } })
-      request.on("error", () => {})
-      request.write(body.slice(0, 10), () => setImmediate(() => request.destroy()))
-      yield* eventuallyTrue("the lost request is reported", () => seen.errors.length === 1)
-      expect(String(seen.errors[0])).toContain("before its body was complete")
-      expect((yield* send(fetch, url)()).status).toBe(204)
-    })
-  )
+  live("survives a sender that goes away in the middle of its body", function* () {
+    const { options, seen } = watched()
+    const url = yield* serve(nodeWebhookHandler(options))
+    const request = sendRequest(url, { method: "POST", headers: { "content-length": 1000 } })
+    request.on("error", () => {})
+    request.write(body.slice(0, 10), () => setImmediate(() => request.destroy()))
+    yield* eventuallyTrue("the lost request is reported", () => seen.errors.length === 1)
+    expect(String(seen.errors[0])).toContain("before its body was complete")
+    expect((yield* send(fetch, url)()).status).toBe(204)
+  })
 
   it("stands on `receiveWebhook`, which serves any other framework", async () => {
     const { options, seen } = watched()
@@ -333,21 +312,19 @@ describe("a handler", () => {
 })
 
 describe("verifyNodeWebhook and verifyFetchWebhook", () => {
-  it.scopedLive("answer the event to a handler that writes its own response", () =>
-    Effect.gen(function* () {
-      const url = yield* serve((request, response) => {
-        verifyNodeWebhook(request, { secret }).then(
-          (event) => response.writeHead(202).end(event.id),
-          (error) => response.writeHead(418).end(error.reason)
-        )
-      })
-      const accepted = yield* send(fetch, url)()
-      expect([accepted.status, accepted.text]).toEqual([202, envelope.id])
-      expect((yield* send(fetch, url)({ headers: {} })).text).toBe("missing_header")
-      const request = () => new Request(url, { method: "POST", body, headers: { "service-signature": signNow(body) } })
-      expect(yield* Effect.promise(() => verifyFetchWebhook(request(), { secret }))).toEqual(envelope)
-      const refused = verifyFetchWebhook(request(), { secret, maxBodyBytes: 10 })
-      yield* Effect.promise(() => expect(refused).rejects.toMatchObject({ reason: "body_too_large" }))
+  live("answer the event to a handler that writes its own response", function* () {
+    const url = yield* serve((request, response) => {
+      verifyNodeWebhook(request, { secret }).then(
+        (event) => response.writeHead(202).end(event.id),
+        (error) => response.writeHead(418).end(error.reason)
+      )
     })
-  )
+    const accepted = yield* send(fetch, url)()
+    expect([accepted.status, accepted.text]).toEqual([202, envelope.id])
+    expect((yield* send(fetch, url)({ headers: {} })).text).toBe("missing_header")
+    const request = () => new Request(url, { method: "POST", body, headers: { "service-signature": signNow(body) } })
+    expect(yield* Effect.promise(() => verifyFetchWebhook(request(), { secret }))).toEqual(envelope)
+    const refused = verifyFetchWebhook(request(), { secret, maxBodyBytes: 10 })
+    yield* Effect.promise(() => expect(refused).rejects.toMatchObject({ reason: "body_too_large" }))
+  })
 })

@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
+import * as Params from "../api/Params.ts"
+import { type RequestContext, type Route, route } from "../api/Route.ts"
 import { connectedAccount } from "../Connections.ts"
 import { newUrlToken } from "../Ids.ts"
-import * as Params from "../Params.ts"
 import { accountInvalid, refuse } from "../ProviderError.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 
 /** The lifetime of a link, in seconds. */
 const lifetime = 5 * 60

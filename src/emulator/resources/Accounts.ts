@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
+import { newestFirst, page, pageParams, storedList } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
 import { connectedAccount, isConnected } from "../Connections.ts"
+import { noRequirements } from "../control/AccountChanges.ts"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import { accountInvalid, refuse } from "../ProviderError.ts"
 import type { Account, BankAccount } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
 
@@ -29,21 +30,10 @@ const createParams = Schema.Struct({
   controller: Params.optional(controllerParams),
   country: Params.optional(Params.matching(/^[A-Z]{2}$/, "country", "country_unsupported")),
   default_currency: Params.optional(Params.currency),
-  email: Params.optional(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")),
+  email: Params.optional(Params.email),
   metadata: Params.optional(Params.metadata),
   type: Params.optional(Params.oneOf("custom", "express", "standard"))
 })
-
-const noRequirements = {
-  alternatives: [],
-  current_deadline: null,
-  currently_due: [],
-  disabled_reason: null,
-  errors: [],
-  eventually_due: [],
-  past_due: [],
-  pending_verification: []
-}
 
 const settings: NonNullable<Account["settings"]> = {
   bacs_debit_payments: { display_name: null, service_user_number: null },
@@ -99,16 +89,8 @@ const bankAccountOf = (account: string, country: string, currency: string): Bank
 
 const noBankRequirements = { currently_due: [], errors: [], past_due: [], pending_verification: [] }
 
-const externalAccountsOf = (
-  id: string,
-  country: string,
-  currency: string
-): NonNullable<Account["external_accounts"]> => ({
-  object: "list",
-  data: [bankAccountOf(id, country, currency)],
-  has_more: false,
-  url: `/v1/accounts/${id}/external_accounts`
-})
+const externalAccountsOf = (id: string, country = "US", currency = "usd"): NonNullable<Account["external_accounts"]> =>
+  storedList([bankAccountOf(id, country, currency)], `/v1/accounts/${id}/external_accounts`)
 
 /** An account with completed onboarding: nothing is required, so charges and payouts are enabled from the start. */
 export const makeAccount = (id: string, created: number, params: typeof createParams.Type = {}): Account => ({
@@ -137,7 +119,7 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   default_currency: params.default_currency ?? "usd",
   details_submitted: true,
   email: params.email ?? null,
-  external_accounts: externalAccountsOf(id, params.country ?? "US", params.default_currency ?? "usd"),
+  external_accounts: externalAccountsOf(id, params.country, params.default_currency),
   future_requirements: noRequirements,
   metadata: Params.patchMetadata({}, params.metadata),
   payouts_enabled: true,
@@ -187,7 +169,7 @@ const makeNewAccount = (id: string, created: number, params: typeof createParams
 const visibleAccount = (context: RequestContext, id: string) => {
   const account = connectedAccount(context.platform.objects, id)
   return account === undefined || (context.connected && context.account !== id)
-    ? Effect.fail(accountInvalid(id))
+    ? accountInvalid(id)
     : Effect.succeed(account)
 }
 
@@ -198,7 +180,7 @@ export const underControl = (account: Account, controlled: boolean): Account => 
   return {
     ...rest,
     controller: { is_controller: true, type: "application" },
-    external_accounts: externalAccountsOf(account.id, account.country ?? "US", account.default_currency ?? "usd")
+    external_accounts: externalAccountsOf(account.id, account.country, account.default_currency)
   }
 }
 
@@ -239,12 +221,10 @@ export const accountRoutes: ReadonlyArray<Route> = [
     params: createParams,
     run: (context, params) => {
       if (params.type !== undefined && params.controller !== undefined) {
-        return Effect.fail(
-          refuse({
-            param: "controller",
-            message: "You may not provide the `type` parameter and `controller` parameters simultaneously."
-          })
-        )
+        return refuse({
+          param: "controller",
+          message: "You may not provide the `type` parameter and `controller` parameters simultaneously."
+        })
       }
       return Effect.sync(() => {
         const account = makeNewAccount(newId("acct_"), context.now, params)

@@ -1,10 +1,11 @@
 import { Effect, Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { notFound, type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
 /** How long a payment's money is pending, in seconds: the accounts' settlement takes two days. */
 const settlementDelay = 2 * 24 * 60 * 60
@@ -130,14 +131,14 @@ export const recordWonDispute = (context: RequestContext, { amount, charge, curr
   })
 
 /** The transaction with its current status: pending until its money is available. */
-export const currentTransaction = (transaction: BalanceTransaction, now: number): BalanceTransaction => ({
+const currentTransaction = ({ now }: RequestContext, transaction: BalanceTransaction): BalanceTransaction => ({
   ...transaction,
   status: transaction.available_on <= now ? "available" : "pending"
 })
 
 /** The transactions of an account with their current status, oldest first. */
-export const currentTransactions = ({ now, objects }: RequestContext): ReadonlyArray<BalanceTransaction> =>
-  objects.all("balance_transaction").map((transaction) => currentTransaction(transaction, now))
+export const currentTransactions = (context: RequestContext): ReadonlyArray<BalanceTransaction> =>
+  context.objects.all("balance_transaction").map((transaction) => currentTransaction(context, transaction))
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -148,54 +149,24 @@ const listParams = Schema.Struct({
   type: Params.optional(Params.text())
 })
 
-/** The transactions in a payout; an unknown payout is refused (400 `resource_missing`). */
-const paidOutBy = (
+/** Refuses an unknown payout (400 `resource_missing`). */
+const knownPayout = (
   { objects }: RequestContext,
-  payout: string | undefined
-): Effect.Effect<ReadonlyArray<string> | undefined, ProviderError> => {
-  if (payout === undefined) return Effect.succeed(undefined)
-  return objects.get("payout", payout) === undefined
-    ? Effect.fail(resourceMissing("payout", payout, "payout"))
-    : Effect.succeed(objects.get("payout_contents", payout)?.transactions ?? [])
-}
+  { payout }: typeof listParams.Type
+): Effect.Effect<void, ProviderError> =>
+  payout === undefined || objects.get("payout", payout) !== undefined
+    ? Effect.void
+    : resourceMissing("payout", payout, "payout")
 
-const list = Effect.fnUntraced(function* (context: RequestContext, params: typeof listParams.Type) {
-  const paidOut = yield* paidOutBy(context, params.payout)
-  return yield* page(
-    {
-      items: newestFirst(currentTransactions(context)),
-      matches: ({ created, currency, id, source, type }) =>
-        Params.inRange(created, params.created) &&
-        (params.currency === undefined || currency === params.currency) &&
-        (paidOut === undefined || paidOut.includes(id)) &&
-        (params.source === undefined || source === params.source) &&
-        (params.type === undefined || type === params.type),
-      noun: "balance_transaction",
-      url: "/v1/balance_transactions"
-    },
-    params
-  )
-})
+const transactions = resource("/v1/balance_transactions", "balance_transaction", currentTransaction)
 
 /** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts create them. */
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "GET",
-    path: "/v1/balance_transactions",
-    answers: { listOf: "balance_transaction" },
-    params: listParams,
-    run: list
+  transactions.list(listParams, {
+    check: knownPayout,
+    fields: ["created", "currency", "source", "type"],
+    matches: ({ id }, { payout }, { objects }) =>
+      payout === undefined || objects.get("payout_contents", payout)?.transactions.includes(id) === true
   }),
-  route({
-    method: "GET",
-    path: "/v1/balance_transactions/:id",
-    answers: { object: "balance_transaction" },
-    params: noParams,
-    run: ({ now, objects }, _, id) => {
-      const transaction = objects.get("balance_transaction", id)
-      return transaction === undefined
-        ? Effect.fail(notFound("balance transaction", id))
-        : Effect.succeed(currentTransaction(transaction, now))
-    }
-  })
+  transactions.get
 ]

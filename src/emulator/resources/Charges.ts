@@ -1,9 +1,10 @@
 import { Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import type { Charge, PaymentIntent } from "../Records.ts"
-import type { Route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
 /** The card network's answer: approved, or declined without a reason. */
 export type CardOutcome = "approved" | "declined"
@@ -145,19 +146,16 @@ export const makeCharge = (
   }
 }
 
+const charges = resource("/v1/charges", "charge")
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  created: Params.optional(Params.range),
+  payment_intent: Params.optional(Params.text())
+})
+
 /** `/v1/charges`: retrieve and list; payments create them. */
 export const chargeRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/charges",
-    kind: "charge",
-    params: Schema.Struct({
-      ...pageParams,
-      created: Params.optional(Params.range),
-      payment_intent: Params.optional(Params.text())
-    }),
-    matches: ({ created, payment_intent }, params) =>
-      Params.inRange(created, params.created) &&
-      (params.payment_intent === undefined || payment_intent === params.payment_intent)
-  }),
-  retrieveRoute("/v1/charges/:id", "charge", existingOf("charge"))
+  charges.list(listParams, { fields: ["created", "payment_intent"] }),
+  charges.get
 ]

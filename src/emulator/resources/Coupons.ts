@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newCode } from "../Ids.ts"
-import { newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type Check, invalid, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   amount_off: Params.optional(Params.integer(1, maximumAmount)),
@@ -29,11 +30,6 @@ const updateParams = Schema.Struct({
 })
 
 const listParams = Schema.Struct({ ...pageParams, created: Params.optional(Params.range) })
-
-type Check = Effect.Effect<void, ProviderError>
-
-const invalid = (param: string, message: string, code?: string): Check =>
-  Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
 
 const checkAmount = ({ amount_off, currency, percent_off }: CreateParams): Check => {
   if (amount_off === undefined && percent_off === undefined) {
@@ -67,7 +63,7 @@ const checkProducts = (context: RequestContext, { applies_to }: CreateParams): C
   const unknown = products.findIndex((id) => context.objects.get("product", id) === undefined)
   return unknown < 0
     ? Effect.void
-    : Effect.fail(resourceMissing("product", products[unknown] ?? "", `applies_to[products][${unknown}]`))
+    : resourceMissing("product", products[unknown] ?? "", `applies_to[products][${unknown}]`)
 }
 
 const checkDeadline = (context: RequestContext, { redeem_by }: CreateParams): Check =>
@@ -104,8 +100,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   yield* checkDeadline(context, params)
   yield* checkProducts(context, params)
   const coupon = makeCoupon(id, context.now, params)
-  context.objects.put("coupon", id, coupon)
-  context.emit({ type: "coupon.created", shape: "coupon", object: coupon })
+  context.save("coupon", coupon, "coupon.created")
   return coupon
 })
 
@@ -117,53 +112,34 @@ export const currentCoupon = (coupon: Coupon, now: number): Coupon => ({
     (coupon.max_redemptions === null || coupon.times_redeemed < coupon.max_redemptions)
 })
 
-const existing = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
-  const coupon = objects.get("coupon", id)
-  return coupon === undefined ? Effect.fail(notFound("coupon", id)) : Effect.succeed(currentCoupon(coupon, now))
-}
+const coupons = resource("/v1/coupons", "coupon", ({ now }, coupon) => currentCoupon(coupon, now))
 
-const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
-  const before = yield* existing(context, id)
-  const { metadata, ...rest } = params
-  const coupon: Coupon = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata ?? {}, metadata) }
-  context.objects.put("coupon", id, coupon)
-  context.emit({ type: "coupon.updated", shape: "coupon", object: coupon, previous: before })
-  return coupon
-})
+const update = (context: RequestContext, { metadata, ...rest }: typeof updateParams.Type, before: Coupon) =>
+  Effect.sync(() => {
+    const coupon: Coupon = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata ?? {}, metadata) }
+    context.save("coupon", coupon, "coupon.updated", before)
+    return coupon
+  })
 
 /** Deleting a coupon deactivates its promotion codes: they remain, but can never be used again. */
-const remove = Effect.fnUntraced(function* (context: RequestContext, _: object, id: string) {
-  const coupon = yield* existing(context, id)
-  context.objects.remove("coupon", id)
-  for (const code of context.objects.all("promotion_code")) {
-    if (code.promotion.coupon === id && code.active) {
-      context.objects.put("promotion_code", code.id, { ...code, active: false })
+const remove = (context: RequestContext, _: object, coupon: Coupon) =>
+  Effect.sync(() => {
+    const { id } = coupon
+    context.objects.remove("coupon", id)
+    for (const code of context.objects.all("promotion_code")) {
+      if (code.promotion.coupon === id && code.active) {
+        context.objects.put("promotion_code", code.id, { ...code, active: false })
+      }
     }
-  }
-  context.emit({ type: "coupon.deleted", shape: "coupon", object: coupon })
-  return { id, object: "coupon", deleted: true }
-})
+    context.emit({ type: "coupon.deleted", shape: "coupon", object: coupon })
+    return { id, object: "coupon", deleted: true }
+  })
 
 /** `/v1/coupons`: create, retrieve, update, delete, list. `applies_to` is shown only if expanded. */
 export const couponRoutes: ReadonlyArray<Route> = [
-  route({ method: "POST", path: "/v1/coupons", answers: { object: "coupon" }, params: createParams, run: create }),
-  route({
-    method: "GET",
-    path: "/v1/coupons",
-    answers: { listOf: "coupon" },
-    params: listParams,
-    run: ({ now, objects }, params) =>
-      page(
-        {
-          items: newestFirst(objects.all("coupon")).map((coupon) => currentCoupon(coupon, now)),
-          matches: ({ created }) => Params.inRange(created, params.created),
-          noun: "coupon",
-          url: "/v1/coupons"
-        },
-        params
-      )
-  }),
-  retrieveRoute("/v1/coupons/:id", "coupon", existing),
-  route({ method: "POST", path: "/v1/coupons/:id", answers: { object: "coupon" }, params: updateParams, run: update }),
-  route({ method: "DELETE", path: "/v1/coupons/:id", answers: { object: "deleted" }, params: noParams, run: remove })
+  coupons.create(createParams, create),
+  coupons.list(listParams, { fields: ["created"] }),
+  coupons.get,
+  coupons.update(updateParams, update),
+  coupons.remove("deleted")(noParams, remove)
 ]

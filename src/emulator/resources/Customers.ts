@@ -1,9 +1,10 @@
 import { Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newCode, newId } from "../Ids.ts"
-import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import type { Customer } from "../Records.ts"
-import type { RequestContext, Route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {
@@ -32,8 +33,7 @@ export const createCustomer = (context: RequestContext, email: string | null): C
     tax_exempt: "none",
     test_clock: null
   }
-  context.objects.put("customer", customer.id, customer)
-  context.emit({ type: "customer.created", shape: "customer", object: customer })
+  context.save("customer", customer, "customer.created")
   return customer
 }
 
@@ -43,14 +43,10 @@ const listParams = Schema.Struct({
   email: Params.optional(Params.text(512))
 })
 
+const customers = resource("/v1/customers", "customer")
+
 /** `/v1/customers`: retrieve and list; the hosted page creates them. */
 export const customerRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/customers",
-    kind: "customer",
-    params: listParams,
-    matches: ({ created, email }, params) =>
-      Params.inRange(created, params.created) && (params.email === undefined || email === params.email)
-  }),
-  retrieveRoute("/v1/customers/:id", "customer", existingOf("customer"))
+  customers.list(listParams, { fields: ["created", "email"] }),
+  customers.get
 ]

@@ -1,11 +1,11 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { knownPayment, paymentListParams } from "../api/Lists.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, knownPayment, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
+import { resource } from "./Resource.ts"
 
 /** The bank's data for a new dispute. */
 export interface DisputeOrder {
@@ -82,7 +82,7 @@ const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason
 })
 
 const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => {
-  const refused = (message: string) => Effect.fail(refuse({ param: "charge", message }))
+  const refused = (message: string) => refuse({ param: "charge", message })
   if (!charge.paid || charge.refunded) return refused(`There is nothing of charge ${charge.id} to dispute.`)
   if (charge.payment_method_details?.type !== "card") return refused("Only payments by card can be disputed.")
   return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
@@ -129,7 +129,7 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
  * dispute that has ended (400).
  */
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
-  const before = yield* existing(context, id)
+  const before = yield* disputes.existing(context, id)
   if (before.status !== "needs_response") {
     return yield* refuse({ param: "dispute", message: `Dispute ${id} has ended: ${before.status}.` })
   }
@@ -142,34 +142,10 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
   return dispute
 })
 
-const existing = existingOf("dispute")
-
-const listParams = Schema.Struct({
-  ...pageParams,
-  charge: Params.optional(Params.text()),
-  created: Params.optional(Params.range),
-  payment_intent: Params.optional(Params.text())
-})
-
-const list = (context: RequestContext, params: typeof listParams.Type) =>
-  Effect.zipRight(
-    knownPayment(context, params),
-    page(
-      {
-        items: newestFirst(context.objects.all("dispute")),
-        matches: ({ charge, created, payment_intent }) =>
-          Params.inRange(created, params.created) &&
-          (params.charge === undefined || charge === params.charge) &&
-          (params.payment_intent === undefined || payment_intent === params.payment_intent),
-        noun: "dispute",
-        url: "/v1/disputes"
-      },
-      params
-    )
-  )
+const disputes = resource("/v1/disputes", "dispute")
 
 /** `/v1/disputes`: retrieve and list; triggers create and end them. */
 export const disputeRoutes: ReadonlyArray<Route> = [
-  route({ method: "GET", path: "/v1/disputes", answers: { listOf: "dispute" }, params: listParams, run: list }),
-  retrieveRoute("/v1/disputes/:id", "dispute", existing)
+  disputes.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
+  disputes.get
 ]

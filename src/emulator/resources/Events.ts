@@ -1,10 +1,11 @@
 import { Effect, Schema } from "effect"
-import { currentEvent } from "../Events.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { notFound, refuse } from "../ProviderError.ts"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
+import { currentEvent } from "../events/Events.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Event } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -18,42 +19,23 @@ const listParams = Schema.Struct({
 const isOfType = (event: Event, type: string): boolean =>
   type.endsWith(".*") ? event.type.startsWith(type.slice(0, -1)) : event.type === type
 
-const list = (context: RequestContext, params: typeof listParams.Type) => {
-  if (params.type !== undefined && params.types !== undefined) {
-    return Effect.fail(
-      refuse({
+const checkTypes = (_: RequestContext, { type, types }: typeof listParams.Type): Effect.Effect<void, ProviderError> =>
+  type === undefined || types === undefined
+    ? Effect.void
+    : refuse({
         code: "parameters_exclusive",
         param: "types",
         message: "You may only specify one of these parameters: type, types."
       })
-    )
-  }
-  const types = params.type === undefined ? params.types : [params.type]
-  return page(
-    {
-      items: newestFirst(context.objects.all("event")).map((event) => currentEvent(context.objects, event)),
-      matches: (event) =>
-        Params.inRange(event.created, params.created) &&
-        (types === undefined || types.some((type) => isOfType(event, type))) &&
-        (params.delivery_success === undefined || (event.pending_webhooks === 0) === params.delivery_success),
-      noun: "event",
-      url: "/v1/events"
-    },
-    params
-  )
-}
+
+const isListed = (event: Event, { delivery_success, type, types }: typeof listParams.Type): boolean =>
+  (types ?? [type ?? event.type]).some((asked) => isOfType(event, asked)) &&
+  (delivery_success === undefined || (event.pending_webhooks === 0) === delivery_success)
+
+const events = resource("/v1/events", "event", ({ objects }, event) => currentEvent(objects, event))
 
 /** `/v1/events`: retrieve and list the account's events. */
 export const eventRoutes: ReadonlyArray<Route> = [
-  route({ method: "GET", path: "/v1/events", answers: { listOf: "event" }, params: listParams, run: list }),
-  route({
-    method: "GET",
-    path: "/v1/events/:id",
-    answers: { object: "event" },
-    params: noParams,
-    run: ({ objects }, _, id) => {
-      const event = objects.get("event", id)
-      return event === undefined ? Effect.fail(notFound("event", id)) : Effect.succeed(currentEvent(objects, event))
-    }
-  })
+  events.list(listParams, { check: checkTypes, fields: ["created"], matches: isListed }),
+  events.get
 ]

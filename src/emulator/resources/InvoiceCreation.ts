@@ -1,17 +1,11 @@
+import { storedList } from "../api/Lists.ts"
+import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, List, Subscription } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
-
-/** A list that is stored within its object. */
-const listOf = <Item>(data: ReadonlyArray<Item>, url: string): List<Item> => ({
-  object: "list",
-  data,
-  has_more: false,
-  url
-})
+import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, Subscription } from "../Records.ts"
+import { sumOf } from "./Sales.ts"
 
 /** The purpose of an invoice, and the outcome of its payment. */
-export interface InvoiceTerms {
+interface InvoiceTerms {
   readonly customer: Customer
   readonly subscription: Subscription
   readonly items: ReadonlyArray<LineItem>
@@ -109,16 +103,13 @@ const makePayment = (
         }
       ]
 
-const sum = (items: ReadonlyArray<LineItem>, field: "amount_subtotal" | "amount_discount" | "amount_total"): number =>
-  items.reduce((total, item) => total + item[field], 0)
-
 /** An invoice of a subscription: paid, or open after a declined attempt. */
 export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoice => {
   const { customer, discount, items, paid, paymentIntent, reason, subscription } = terms
   const { now } = context
   const id = newId("in_")
-  const subtotal = sum(items, "amount_subtotal")
-  const total = sum(items, "amount_total")
+  const subtotal = sumOf(items, "amount_subtotal")
+  const total = sumOf(items, "amount_total")
   const account = context.platform.objects.get("account", context.account)
   const sequence = String(customer.next_invoice_sequence ?? 1).padStart(4, "0")
   return {
@@ -167,7 +158,7 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     issuer: { type: "self" },
     last_finalization_error: null,
     latest_revision: null,
-    lines: listOf(
+    lines: storedList(
       items.map((item) => makeLine(id, item, terms)),
       `/v1/invoices/${id}/lines`
     ),
@@ -182,7 +173,7 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
       type: "subscription_details"
     },
     payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
-    payments: listOf(makePayment(context, id, total, terms), `/v1/invoice_payments?invoice=${id}`),
+    payments: storedList(makePayment(context, id, total, terms), `/v1/invoice_payments?invoice=${id}`),
     period_end: now,
     period_start: now,
     post_payment_credit_notes_amount: 0,
@@ -204,7 +195,7 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     subtotal_excluding_tax: subtotal,
     test_clock: null,
     total,
-    total_discount_amounts: discount === undefined ? [] : [{ amount: sum(items, "amount_discount"), discount }],
+    total_discount_amounts: discount === undefined ? [] : [{ amount: sumOf(items, "amount_discount"), discount }],
     total_excluding_tax: total,
     total_pretax_credit_amounts: [],
     total_taxes: [],

@@ -1,7 +1,8 @@
-import { Effect, Schema } from "effect"
-import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
+import { Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { Route } from "../api/Route.ts"
+import { resource } from "./Resource.ts"
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -12,36 +13,15 @@ const listParams = Schema.Struct({
   subscription: Params.optional(Params.text())
 })
 
-const existing = existingOf("invoice")
-
-const listLines = Effect.fnUntraced(function* (
-  context: RequestContext,
-  params: Schema.Struct.Type<typeof pageParams>,
-  id: string
-) {
-  const invoice = yield* existing(context, id)
-  return yield* page({ items: invoice.lines.data, noun: "line item", url: invoice.lines.url }, params)
-})
+const invoices = resource("/v1/invoices", "invoice")
 
 /** `/v1/invoices`: retrieve, list, list lines; subscriptions create them. */
 export const invoiceRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/invoices",
-    kind: "invoice",
-    params: listParams,
-    matches: ({ collection_method, created, customer, parent, status }, params) =>
-      Params.inRange(created, params.created) &&
-      (params.collection_method === undefined || collection_method === params.collection_method) &&
-      (params.customer === undefined || customer === params.customer) &&
-      (params.status === undefined || status === params.status) &&
-      (params.subscription === undefined || parent.subscription_details.subscription === params.subscription)
+  invoices.list(listParams, {
+    fields: ["collection_method", "created", "customer", "status"],
+    matches: ({ parent }, { subscription = parent.subscription_details.subscription }) =>
+      parent.subscription_details.subscription === subscription
   }),
-  retrieveRoute("/v1/invoices/:id", "invoice", existing),
-  route({
-    method: "GET",
-    path: "/v1/invoices/:id/lines",
-    answers: { listOf: "line_item" },
-    params: Schema.Struct(pageParams),
-    run: listLines
-  })
+  invoices.get,
+  invoices.parts("lines", "line_item", (_, { lines }) => ({ items: lines.data, noun: "line item" }))
 ]

@@ -1,21 +1,25 @@
 import { Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newClientSecret, newId } from "../Ids.ts"
-import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
-import type { Route } from "../Route.ts"
+import { resource } from "./Resource.ts"
 
-export interface PaymentTerms {
+interface PaymentTerms {
   readonly amount: number
   readonly currency: string
-  readonly created: number
-  readonly data: PaymentIntentData
+  readonly customer?: string
+  readonly data?: Partial<PaymentIntentData>
 }
 
-/** A payment intent that waits for a payment method. */
-export const makePaymentIntent = ({ amount, created, currency, data }: PaymentTerms): PaymentIntent => {
+/** Creates a payment intent that waits for a payment method. Event: `payment_intent.created`. */
+export const createPaymentIntent = (
+  context: RequestContext,
+  { amount, currency, customer, data = {} }: PaymentTerms
+): PaymentIntent => {
   const id = newId("pi_")
-  return {
+  const intent: PaymentIntent = {
     id,
     object: "payment_intent",
     allowed_payment_method_types: null,
@@ -31,17 +35,17 @@ export const makePaymentIntent = ({ amount, created, currency, data }: PaymentTe
     capture_method: "automatic_async",
     client_secret: newClientSecret(id),
     confirmation_method: "automatic",
-    created,
+    created: context.now,
     currency,
-    customer: null,
+    customer: customer ?? null,
     customer_account: null,
-    description: data.description,
+    description: data.description ?? null,
     excluded_payment_method_types: null,
     last_payment_error: null,
     latest_charge: null,
     livemode: false,
     managed_payments: null,
-    metadata: data.metadata,
+    metadata: data.metadata ?? {},
     next_action: null,
     on_behalf_of: null,
     payment_method: null,
@@ -52,26 +56,25 @@ export const makePaymentIntent = ({ amount, created, currency, data }: PaymentTe
     payment_method_types: ["card"],
     payment_record: null,
     processing: null,
-    receipt_email: data.receiptEmail,
+    receipt_email: data.receiptEmail ?? null,
     review: null,
     setup_future_usage: null,
     shipping: null,
     source: null,
-    statement_descriptor: data.statementDescriptor,
-    statement_descriptor_suffix: data.statementDescriptorSuffix,
+    statement_descriptor: data.statementDescriptor ?? null,
+    statement_descriptor_suffix: data.statementDescriptorSuffix ?? null,
     status: "requires_payment_method",
     transfer_data: null,
     transfer_group: null
   }
+  context.save("payment_intent", intent, "payment_intent.created")
+  return intent
 }
+
+const intents = resource("/v1/payment_intents", "payment_intent")
 
 /** `/v1/payment_intents`: retrieve and list; checkout creates them. */
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/payment_intents",
-    kind: "payment_intent",
-    params: Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }),
-    matches: ({ created }, params) => Params.inRange(created, params.created)
-  }),
-  retrieveRoute("/v1/payment_intents/:id", "payment_intent", existingOf("payment_intent"))
+  intents.list(Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }), { fields: ["created"] }),
+  intents.get
 ]

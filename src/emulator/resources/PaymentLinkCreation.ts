@@ -1,15 +1,16 @@
 import { Effect, Schema } from "effect"
+import * as Params from "../api/Params.ts"
+import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import * as Params from "../Params.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { type Check, invalid, type ProviderError } from "../ProviderError.ts"
 import type { LineItem, PaymentLink } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 import {
   checkTotal,
   isRecurring,
   makeItem,
   makeOrder,
   makeSale,
+  noInvoiceData,
   paymentIntentDataParams,
   type Sale,
   subscriptionDataParams
@@ -61,11 +62,6 @@ export const paymentLinkParams = Schema.Struct({
 })
 
 type LinkParams = typeof paymentLinkParams.Type
-
-type Check = Effect.Effect<void, ProviderError>
-
-const invalid = (param: string, message: string, code?: string): Check =>
-  Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
 
 /** Checks that only the page named by `type` is described: the provider's or the shop's. */
 export const checkAfterCompletion = (params: typeof afterCompletionParams.Type | undefined): Check => {
@@ -138,6 +134,17 @@ export const afterCompletionOf = (
       }
     : { redirect: { url: params.redirect.url }, type: "redirect" }
 
+/** The `payment_intent_data` of a link that sets none of it. */
+export const noLinkPaymentData: NonNullable<PaymentLink["payment_intent_data"]> = {
+  capture_method: null,
+  description: null,
+  metadata: {},
+  setup_future_usage: null,
+  statement_descriptor: null,
+  statement_descriptor_suffix: null,
+  transfer_group: null
+}
+
 const issuedBySelf = {
   account_tax_ids: null,
   custom_fields: null,
@@ -171,10 +178,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
       ? null
       : {
           enabled: false,
-          invoice_data: {
-            ...{ account_tax_ids: null, custom_fields: null, description: null, footer: null, issuer: null },
-            ...{ metadata: {}, rendering_options: null }
-          }
+          invoice_data: noInvoiceData
         },
     livemode: false,
     managed_payments: null,
@@ -184,13 +188,11 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
       params.payment_intent_data === undefined
         ? null
         : {
-            capture_method: null,
+            ...noLinkPaymentData,
             description: paymentIntentData.description,
             metadata: paymentIntentData.metadata,
-            setup_future_usage: null,
             statement_descriptor: paymentIntentData.statementDescriptor,
-            statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix,
-            transfer_group: null
+            statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix
           },
     payment_method_collection: recurring ? "always" : "if_required",
     payment_method_options: null,
@@ -236,8 +238,7 @@ export const createPaymentLink: (
   const items = sale.sold.map((one, index) => makeItem(one, trial, adjustable[index]))
   yield* checkTotal(items, "line_items")
   const link = makeLink(context.baseUrl, sale, params)
-  context.objects.put("payment_link", link.id, link)
   context.objects.put("order", link.id, makeOrder(items, params))
-  context.emit({ type: "payment_link.created", shape: "payment_link", object: link })
+  context.save("payment_link", link, "payment_link.created")
   return link
 })

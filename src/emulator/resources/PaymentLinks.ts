@@ -1,18 +1,21 @@
 import { Effect, Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 import {
   afterCompletionOf,
   afterCompletionParams,
   checkAfterCompletion,
   createPaymentLink,
+  noLinkPaymentData,
   paymentLinkParams,
   restrictionsParams
 } from "./PaymentLinkCreation.ts"
+import { resource } from "./Resource.ts"
+import { soldItems, sumOf } from "./Sales.ts"
 import { makeSession } from "./SessionCreation.ts"
 
 const updateParams = Schema.Struct({
@@ -30,11 +33,10 @@ type UpdateParams = typeof updateParams.Type
 
 const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params.boolean) })
 
-const existing = existingOf("payment_link")
+const links = resource("/v1/payment_links", "payment_link")
 
 const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink => {
-  context.objects.put("payment_link", link.id, link)
-  context.emit({ type: "payment_link.updated", shape: "payment_link", object: link, previous: before })
+  context.save("payment_link", link, "payment_link.updated", before)
   return link
 }
 
@@ -51,30 +53,18 @@ const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<vo
   const other = recurs ? "payment_intent_data" : "subscription_data"
   return params[other] === undefined
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: other,
-          message: recurs
-            ? "`payment_intent_data` cannot be set for recurring prices."
-            : "`subscription_data` can only be set for recurring prices."
-        })
-      )
+    : refuse({
+        param: other,
+        message: recurs
+          ? "`payment_intent_data` cannot be set for recurring prices."
+          : "`subscription_data` can only be set for recurring prices."
+      })
 }
 
 /** The metadata for the link's payments or subscriptions. Unlike an object's own, it is replaced as a whole. */
 const carriedOf = (params: UpdateParams): Record<string, string> | undefined => {
   const carried = params.payment_intent_data?.metadata ?? params.subscription_data?.metadata
   return carried === undefined ? undefined : Params.patchMetadata({}, carried)
-}
-
-const noPaymentIntentData: NonNullable<PaymentLink["payment_intent_data"]> = {
-  capture_method: null,
-  description: null,
-  metadata: {},
-  setup_future_usage: null,
-  statement_descriptor: null,
-  statement_descriptor_suffix: null,
-  transfer_group: null
 }
 
 /**
@@ -90,12 +80,11 @@ const carrying = (context: RequestContext, link: PaymentLink, metadata: Record<s
     })
   }
   return link.subscription_data === null
-    ? { ...link, payment_intent_data: { ...(link.payment_intent_data ?? noPaymentIntentData), metadata } }
+    ? { ...link, payment_intent_data: { ...(link.payment_intent_data ?? noLinkPaymentData), metadata } }
     : { ...link, subscription_data: { ...link.subscription_data, metadata } }
 }
 
-const update = Effect.fnUntraced(function* (context: RequestContext, params: UpdateParams, id: string) {
-  const before = yield* existing(context, id)
+const update = Effect.fnUntraced(function* (context: RequestContext, params: UpdateParams, before: PaymentLink) {
   yield* checkAfterCompletion(params.after_completion)
   yield* checkCarried(before, params)
   const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
@@ -130,7 +119,7 @@ export const openPaymentLink = (context: RequestContext, link: PaymentLink): Ses
         currency,
         now: context.now,
         paymentLink: link.id,
-        total: items.reduce((sum, item) => sum + item.amount_total, 0)
+        total: sumOf(items)
       },
       {
         allow_promotion_codes,
@@ -160,44 +149,11 @@ export const countSale = (context: RequestContext, session: Session): void => {
   else change(context, link, { ...counted, active: false })
 }
 
-const listLineItems = Effect.fnUntraced(function* (
-  context: RequestContext,
-  params: Schema.Struct.Type<typeof pageParams>,
-  id: string
-) {
-  const link = yield* existing(context, id)
-  const items = context.objects.get("order", link.id)?.items ?? []
-  return yield* page({ items, noun: "item", url: `/v1/payment_links/${id}/line_items` }, params)
-})
-
 /** `/v1/payment_links`: create, retrieve, update, list, list line items. */
 export const paymentLinkRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "POST",
-    path: "/v1/payment_links",
-    answers: { object: "payment_link" },
-    params: paymentLinkParams,
-    run: createPaymentLink
-  }),
-  listRoute({
-    path: "/v1/payment_links",
-    kind: "payment_link",
-    params: listParams,
-    matches: ({ active }, params) => params.active === undefined || active === params.active
-  }),
-  retrieveRoute("/v1/payment_links/:id", "payment_link", existing),
-  route({
-    method: "POST",
-    path: "/v1/payment_links/:id",
-    answers: { object: "payment_link" },
-    params: updateParams,
-    run: update
-  }),
-  route({
-    method: "GET",
-    path: "/v1/payment_links/:id/line_items",
-    answers: { listOf: "item" },
-    params: Schema.Struct(pageParams),
-    run: listLineItems
-  })
+  links.create(paymentLinkParams, createPaymentLink),
+  links.list(listParams, { fields: ["active"] }),
+  links.get,
+  links.update(updateParams, update),
+  links.parts("line_items", "item", soldItems)
 ]

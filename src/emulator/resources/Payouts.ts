@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
-import type { RequestContext, Route } from "../Route.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
+import { resource } from "./Resource.ts"
 
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
@@ -104,13 +105,12 @@ export const movePayout: (
   id: string,
   state: PayoutState
 ) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, id, state) {
-  const before = yield* existing(context, id)
+  const before = yield* payouts.existing(context, id)
   if (!sources[state].includes(before.status)) {
     return yield* refuse({ param: "state", message: `A payout cannot go from ${before.status} to ${state}.` })
   }
   const payout = changed(context, before, state)
-  context.objects.put("payout", id, payout)
-  context.emit({ type: "payout.updated", shape: "payout", object: payout, previous: before })
+  context.save("payout", payout, "payout.updated", before)
   if (state === "paid" || state === "failed" || state === "canceled") {
     context.emit({ type: `payout.${state}`, shape: "payout", object: payout })
   }
@@ -123,12 +123,11 @@ export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effe
     const made = makePayout(context, order)
     const transaction = recordPayout(context, made)
     const payout: Payout = { ...made, balance_transaction: transaction.id }
-    context.objects.put("payout", payout.id, payout)
     context.objects.put("payout_contents", payout.id, {
       payout: payout.id,
       transactions: contentsOf(context, payout, transaction.id)
     })
-    context.emit({ type: "payout.created", shape: "payout", object: payout })
+    context.save("payout", payout, "payout.created")
     return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
   })
 
@@ -140,19 +139,10 @@ const listParams = Schema.Struct({
   status: Params.optional(Params.oneOf("pending", "paid", "failed", "canceled", "in_transit"))
 })
 
-const existing = existingOf("payout")
+const payouts = resource("/v1/payouts", "payout")
 
 /** `/v1/payouts`: retrieve and list; the emulator's control interface creates them. */
 export const payoutRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/payouts",
-    kind: "payout",
-    params: listParams,
-    matches: ({ arrival_date, created, destination, status }, params) =>
-      Params.inRange(created, params.created) &&
-      Params.inRange(arrival_date, params.arrival_date) &&
-      (params.destination === undefined || destination === params.destination) &&
-      (params.status === undefined || status === params.status)
-  }),
-  retrieveRoute("/v1/payouts/:id", "payout", existing)
+  payouts.list(listParams, { fields: ["arrival_date", "created", "destination", "status"] }),
+  payouts.get
 ]

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { amountForms, amountStep, maximumAmount } from "../Amounts.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import * as Params from "../Params.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { type Check, refuse } from "../ProviderError.ts"
 import type { Price, PriceTier } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 
 const amount = Params.integer(0, maximumAmount)
 
@@ -61,10 +61,7 @@ const pricing = Schema.Struct(pricingParams)
 type Pricing = typeof pricing.Type
 type TierParams = typeof tier.Type
 
-type Check = Effect.Effect<void, ProviderError>
-
-const exclusive = (param: string, message: string): Check =>
-  Effect.fail(refuse({ code: "parameters_exclusive", param, message }))
+const exclusive = (param: string, message: string): Check => refuse({ code: "parameters_exclusive", param, message })
 
 /** Checks that the amount of a price is given in exactly one way. */
 const checkOneAmount = (params: Pricing, name: (param: string) => string): Check => {
@@ -73,13 +70,11 @@ const checkOneAmount = (params: Pricing, name: (param: string) => string): Check
   )
   const [first, second] = given
   if (first === undefined) {
-    return Effect.fail(
-      refuse({
-        code: "parameter_missing",
-        param: name("unit_amount"),
-        message: "Prices require an `unit_amount`, `unit_amount_decimal`, `custom_unit_amount` or `tiers` to be set."
-      })
-    )
+    return refuse({
+      code: "parameter_missing",
+      param: name("unit_amount"),
+      message: "Prices require an `unit_amount`, `unit_amount_decimal`, `custom_unit_amount` or `tiers` to be set."
+    })
   }
   return second === undefined
     ? Effect.void
@@ -93,12 +88,10 @@ const checkTierBounds = (tiers: ReadonlyArray<TierParams>): Check => {
   })
   return wrong < 0 && tiers.length > 0
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `tiers[${Math.max(wrong, 0)}][up_to]`,
-          message: "Tiers must have rising `up_to` values, the last of them `inf`."
-        })
-      )
+    : refuse({
+        param: `tiers[${Math.max(wrong, 0)}][up_to]`,
+        message: "Tiers must have rising `up_to` values, the last of them `inf`."
+      })
 }
 
 const checkTierAmounts = (tiers: ReadonlyArray<TierParams>): Check => {
@@ -109,12 +102,10 @@ const checkTierAmounts = (tiers: ReadonlyArray<TierParams>): Check => {
   })
   return wrong < 0
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `tiers[${wrong}]`,
-          message: "A tier needs a unit amount, a flat amount or both, each as an integer or as a decimal."
-        })
-      )
+    : refuse({
+        param: `tiers[${wrong}]`,
+        message: "A tier needs a unit amount, a flat amount or both, each as an integer or as a decimal."
+      })
 }
 
 const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: Pricing): Check => {
@@ -126,13 +117,11 @@ const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: P
   }
   const missing = tiers === undefined ? "tiers" : "tiers_mode"
   if (tiers === undefined || tiers_mode === undefined) {
-    return Effect.fail(
-      refuse({
-        code: "parameter_missing",
-        param: missing,
-        message: `\`${missing}\` is required with \`billing_scheme\` \`tiered\`.`
-      })
-    )
+    return refuse({
+      code: "parameter_missing",
+      param: missing,
+      message: `\`${missing}\` is required with \`billing_scheme\` \`tiered\`.`
+    })
   }
   if (transform_quantity !== undefined)
     return exclusive("transform_quantity", "`transform_quantity` cannot be combined with `tiers`.")
@@ -142,7 +131,7 @@ const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: P
 const checkCustomAmount = (params: Pricing, name: (param: string) => string): Check => {
   const custom = params.custom_unit_amount
   if (custom === undefined) return Effect.void
-  const invalid = (message: string): Check => Effect.fail(refuse({ param: name("custom_unit_amount"), message }))
+  const invalid = (message: string): Check => refuse({ param: name("custom_unit_amount"), message })
   if (!custom.enabled) return invalid("`custom_unit_amount[enabled]` must be true.")
   if (params.recurring !== undefined) return invalid("`custom_unit_amount` cannot be combined with `recurring`.")
   if (params.transform_quantity !== undefined)
@@ -165,12 +154,10 @@ const checkSteps = (params: Pricing, name: (param: string) => string): Check => 
   }).find(([, amount = 0]) => amount % step !== 0)
   return wrong === undefined
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: name(wrong[0]),
-          message: `Invalid amount: amounts in ${params.currency} have to be a multiple of ${step}.`
-        })
-      )
+    : refuse({
+        param: name(wrong[0]),
+        message: `Invalid amount: amounts in ${params.currency} have to be a multiple of ${step}.`
+      })
 }
 
 const makeTier = (params: TierParams): PriceTier => {

@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
-import { existingOf, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Price } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
 import { createProduct, productDataParams } from "./Products.ts"
+import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   ...pricingParams,
@@ -71,21 +72,14 @@ const claimLookupKey = (
   const holder = context.objects.all("price").find((price) => price.lookup_key === lookup_key && price.id !== claimant)
   if (holder === undefined) return Effect.void
   if (transfer_lookup_key !== true) {
-    return Effect.fail(
-      refuse({
-        code: "resource_already_exists",
-        param: "lookup_key",
-        message: `A price (\`${holder.id}\`) already uses that lookup key.`
-      })
-    )
+    return refuse({
+      code: "resource_already_exists",
+      param: "lookup_key",
+      message: `A price (\`${holder.id}\`) already uses that lookup key.`
+    })
   }
-  changePrice(context, holder, { ...holder, lookup_key: null })
+  context.save("price", { ...holder, lookup_key: null }, "price.updated", holder)
   return Effect.void
-}
-
-const changePrice = (context: RequestContext, before: Price, price: Price): void => {
-  context.objects.put("price", price.id, price)
-  context.emit({ type: "price.updated", shape: "price", object: price, previous: before })
 }
 
 const create = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
@@ -96,13 +90,12 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
   return price
 })
 
-const existing = existingOf("price")
+const prices = resource("/v1/prices", "price")
 
-const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
-  const before = yield* existing(context, id)
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, before: Price) {
   const { metadata: patch, transfer_lookup_key: _, ...rest } = params
   const metadata = yield* Params.changedMetadata(before.metadata, patch)
-  if (params.active === false && context.objects.get("product", before.product)?.default_price === id) {
+  if (params.active === false && context.objects.get("product", before.product)?.default_price === before.id) {
     return yield* refuse({
       param: "active",
       message: "This price cannot be archived because it is the default price of its product."
@@ -115,36 +108,21 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
       message: `The tax behavior of a price cannot be changed once it is \`${before.tax_behavior}\`.`
     })
   }
-  yield* claimLookupKey(context, params, id)
+  yield* claimLookupKey(context, params, before.id)
   const price: Price = { ...before, ...rest, metadata }
-  changePrice(context, before, price)
+  context.save("price", price, "price.updated", before)
   return price
 })
 
-const matches = (params: typeof listParams.Type) => (price: Price) =>
-  Params.inRange(price.created, params.created) &&
-  (params.active === undefined || price.active === params.active) &&
-  (params.currency === undefined || price.currency === params.currency) &&
-  (params.lookup_keys === undefined || (price.lookup_key !== null && params.lookup_keys.includes(price.lookup_key))) &&
-  (params.product === undefined || price.product === params.product) &&
-  (params.recurring?.interval === undefined || price.recurring?.interval === params.recurring.interval) &&
-  (params.recurring?.usage_type === undefined || price.recurring?.usage_type === params.recurring.usage_type) &&
-  (params.type === undefined || price.type === params.type)
+const matches = ({ lookup_key, recurring }: Price, params: typeof listParams.Type): boolean =>
+  (params.lookup_keys === undefined || (lookup_key !== null && params.lookup_keys.includes(lookup_key))) &&
+  (params.recurring?.interval === undefined || recurring?.interval === params.recurring.interval) &&
+  (params.recurring?.usage_type === undefined || recurring?.usage_type === params.recurring.usage_type)
 
 /** `/v1/prices`: create (with its product, if one is described), retrieve, update, list. */
 export const priceRoutes: ReadonlyArray<Route> = [
-  route({ method: "POST", path: "/v1/prices", answers: { object: "price" }, params: createParams, run: create }),
-  route({
-    method: "GET",
-    path: "/v1/prices",
-    answers: { listOf: "price" },
-    params: listParams,
-    run: ({ objects }, params) =>
-      page(
-        { items: newestFirst(objects.all("price")), matches: matches(params), noun: "price", url: "/v1/prices" },
-        params
-      )
-  }),
-  retrieveRoute("/v1/prices/:id", "price", existing),
-  route({ method: "POST", path: "/v1/prices/:id", answers: { object: "price" }, params: updateParams, run: update })
+  prices.create(createParams, create),
+  prices.list(listParams, { fields: ["active", "created", "currency", "product", "type"], matches }),
+  prices.get,
+  prices.update(updateParams, update)
 ]

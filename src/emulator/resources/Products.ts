@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, listRoute, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
 import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Product } from "../Records.ts"
-import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
+import { resource } from "./Resource.ts"
 
 const description = Params.text(40_000)
 const images = Params.listOf(Params.url, 8)
@@ -104,19 +105,17 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
   }
   const product = makeProduct(id, context.now, params)
   if (params.default_price_data === undefined) {
-    context.objects.put("product", id, product)
-    context.emit({ type: "product.created", shape: "product", object: product })
+    context.save("product", product, "product.created")
     return product
   }
   const price = yield* createPrice(context, id, params.default_price_data, "default_price_data")
   const priced = { ...product, default_price: price.id }
-  context.objects.put("product", id, priced)
-  context.emit({ type: "product.created", shape: "product", object: priced })
+  context.save("product", priced, "product.created")
   context.emit({ type: "price.created", shape: "price", object: price })
   return priced
 })
 
-const existing = existingOf("product")
+const products = resource("/v1/products", "product")
 
 /** Checks that a default price exists, belongs to the product and is active. */
 const checkDefaultPrice = (
@@ -126,15 +125,13 @@ const checkDefaultPrice = (
 ): Effect.Effect<void, ProviderError> => {
   if (id === undefined || id === null) return Effect.void
   const price = context.objects.get("price", id)
-  if (price === undefined) return Effect.fail(resourceMissing("price", id, "default_price"))
+  if (price === undefined) return resourceMissing("price", id, "default_price")
   if (price.product !== product.id) {
-    return Effect.fail(
-      refuse({ param: "default_price", message: `The price ${id} belongs to another product than ${product.id}.` })
-    )
+    return refuse({ param: "default_price", message: `The price ${id} belongs to another product than ${product.id}.` })
   }
   return price.active
     ? Effect.void
-    : Effect.fail(refuse({ param: "default_price", message: "An inactive price cannot be the default price." }))
+    : refuse({ param: "default_price", message: "An inactive price cannot be the default price." })
 }
 
 /** The changes of an update; null empties a list. */
@@ -147,65 +144,36 @@ const changesOf = ({ images, marketing_features, metadata: _, ...rest }: typeof 
 const updateProduct = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof updateParams.Type,
-  id: string
+  before: Product
 ) {
-  const before = yield* existing(context, id)
   yield* checkDefaultPrice(context, before, params.default_price)
   const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
   const product: Product = { ...before, ...changesOf(params), metadata, updated: context.now }
-  context.objects.put("product", id, product)
-  context.emit({ type: "product.updated", shape: "product", object: product, previous: before })
+  context.save("product", product, "product.updated", before)
   return product
 })
 
-const deleteProduct = Effect.fnUntraced(function* (context: RequestContext, _: object, id: string) {
-  const product = yield* existing(context, id)
+const deleteProduct = (context: RequestContext, _: object, product: Product): Effect.Effect<object, ProviderError> => {
+  const { id } = product
   if (context.objects.all("price").some((price) => price.product === id)) {
-    return yield* refuse({
-      message: "This product cannot be deleted because it has one or more user-created prices."
-    })
+    return refuse({ message: "This product cannot be deleted because it has one or more user-created prices." })
   }
   context.objects.remove("product", id)
   context.emit({ type: "product.deleted", shape: "product", object: product })
-  return { id, object: "product", deleted: true }
-})
+  return Effect.succeed({ id, object: "product", deleted: true })
+}
 
 /**
  * `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while it has no
  * prices.
  */
 export const productRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "POST",
-    path: "/v1/products",
-    answers: { object: "product" },
-    params: createParams,
-    run: createProduct
+  products.create(createParams, createProduct),
+  products.list(listParams, {
+    fields: ["active", "created", "shippable", "url"],
+    matches: ({ id }, { ids = [id] }) => ids.includes(id)
   }),
-  listRoute({
-    path: "/v1/products",
-    kind: "product",
-    params: listParams,
-    matches: (product, params) =>
-      Params.inRange(product.created, params.created) &&
-      (params.active === undefined || product.active === params.active) &&
-      (params.ids === undefined || params.ids.includes(product.id)) &&
-      (params.shippable === undefined || product.shippable === params.shippable) &&
-      (params.url === undefined || product.url === params.url)
-  }),
-  retrieveRoute("/v1/products/:id", "product", existing),
-  route({
-    method: "POST",
-    path: "/v1/products/:id",
-    answers: { object: "product" },
-    params: updateParams,
-    run: updateProduct
-  }),
-  route({
-    method: "DELETE",
-    path: "/v1/products/:id",
-    answers: { object: "deleted" },
-    params: noParams,
-    run: deleteProduct
-  })
+  products.get,
+  products.update(updateParams, updateProduct),
+  products.remove("deleted")(noParams, deleteProduct)
 ]

@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
+import { pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newCode, newId } from "../Ids.ts"
-import { newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type Check, invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon, PromotionCode } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 import { currentCoupon } from "./Coupons.ts"
+import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   active: Params.optional(Params.boolean),
@@ -30,8 +31,6 @@ const listParams = Schema.Struct({
   coupon: Params.optional(Params.text()),
   created: Params.optional(Params.range)
 })
-
-type Check = Effect.Effect<void, ProviderError>
 
 /**
  * The code with its current state: active while it is enabled, its coupon is valid and its own limits are not reached.
@@ -59,11 +58,10 @@ export const activePromotionCode = (context: RequestContext, code: string): Prom
 const checkUnique = (context: RequestContext, code: string): Check =>
   activePromotionCode(context, code) === undefined
     ? Effect.void
-    : Effect.fail(refuse({ message: `An active promotion code with \`code: ${code}\` already exists.` }))
+    : refuse({ message: `An active promotion code with \`code: ${code}\` already exists.` })
 
 const checkBounds = ({ now }: RequestContext, coupon: Coupon, params: CreateParams): Check => {
   const { expires_at, max_redemptions } = params
-  const invalid = (param: string, message: string): Check => Effect.fail(refuse({ param, message }))
   if (expires_at !== undefined && expires_at <= now) {
     return invalid("expires_at", "The `expires_at` timestamp must be in the future.")
   }
@@ -78,10 +76,10 @@ const checkBounds = ({ now }: RequestContext, coupon: Coupon, params: CreatePara
 const usableCoupon = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
   const param = "promotion[coupon]"
   const coupon = objects.get("coupon", id)
-  if (coupon === undefined) return Effect.fail(resourceMissing("coupon", id, param))
+  if (coupon === undefined) return resourceMissing("coupon", id, param)
   return currentCoupon(coupon, now).valid
     ? Effect.succeed(coupon)
-    : Effect.fail(refuse({ param, message: `The coupon ${id} can no longer be redeemed.` }))
+    : refuse({ param, message: `The coupon ${id} can no longer be redeemed.` })
 }
 
 const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
@@ -105,17 +103,11 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
     restrictions: { first_time_transaction: false, minimum_amount: null, minimum_amount_currency: null },
     times_redeemed: 0
   }
-  context.objects.put("promotion_code", promotionCode.id, promotionCode)
-  context.emit({ type: "promotion_code.created", shape: "promotion_code", object: promotionCode })
+  context.save("promotion_code", promotionCode, "promotion_code.created")
   return promotionCode
 })
 
-const existing = (context: RequestContext, id: string): Effect.Effect<PromotionCode, ProviderError> => {
-  const code = context.objects.get("promotion_code", id)
-  return code === undefined
-    ? Effect.fail(notFound("promotion code", id))
-    : Effect.succeed(currentPromotionCode(context, code))
-}
+const codes = resource("/v1/promotion_codes", "promotion_code", currentPromotionCode)
 
 /** Checks that a code can be activated: it is not used up, and no other active one has the same code. */
 const checkActivation = Effect.fnUntraced(function* (context: RequestContext, before: PromotionCode) {
@@ -128,53 +120,27 @@ const checkActivation = Effect.fnUntraced(function* (context: RequestContext, be
   yield* checkUnique(context, before.code)
 })
 
-const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
-  const before = yield* existing(context, id)
+const update = Effect.fnUntraced(function* (
+  context: RequestContext,
+  params: typeof updateParams.Type,
+  before: PromotionCode
+) {
   if (params.active === true && !before.active) yield* checkActivation(context, before)
   const metadata = yield* Params.changedMetadata(before.metadata ?? {}, params.metadata)
   const code: PromotionCode = { ...before, active: params.active ?? before.active, metadata }
-  context.objects.put("promotion_code", id, code)
-  context.emit({ type: "promotion_code.updated", shape: "promotion_code", object: code, previous: before })
+  context.save("promotion_code", code, "promotion_code.updated", before)
   return code
 })
 
-const list = (context: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(context.objects.all("promotion_code")).map((code) => currentPromotionCode(context, code)),
-      matches: ({ active, code, created, promotion }) =>
-        Params.inRange(created, params.created) &&
-        (params.active === undefined || active === params.active) &&
-        (params.code === undefined || sameCode(code, params.code)) &&
-        (params.coupon === undefined || promotion.coupon === params.coupon),
-      noun: "promotion code",
-      url: "/v1/promotion_codes"
-    },
-    params
-  )
-
 /** `/v1/promotion_codes`: create, retrieve, update (`active`, `metadata`), list. */
 export const promotionCodeRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "POST",
-    path: "/v1/promotion_codes",
-    answers: { object: "promotion_code" },
-    params: createParams,
-    run: create
+  codes.create(createParams, create),
+  codes.list(listParams, {
+    fields: ["active", "created"],
+    matches: (one, { code = one.code, coupon = one.promotion.coupon }) =>
+      sameCode(one.code, code) && one.promotion.coupon === coupon,
+    noun: "promotion code"
   }),
-  route({
-    method: "GET",
-    path: "/v1/promotion_codes",
-    answers: { listOf: "promotion_code" },
-    params: listParams,
-    run: list
-  }),
-  retrieveRoute("/v1/promotion_codes/:id", "promotion_code", existing),
-  route({
-    method: "POST",
-    path: "/v1/promotion_codes/:id",
-    answers: { object: "promotion_code" },
-    params: updateParams,
-    run: update
-  })
+  codes.get,
+  codes.update(updateParams, update)
 ]

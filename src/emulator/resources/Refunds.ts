@@ -1,11 +1,12 @@
 import { Effect, Schema } from "effect"
+import { knownPayment, paymentListParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { existingOf, knownPayment, newestFirst, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { orFail, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
 import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
+import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   amount: Params.optional(Params.integer(1)),
@@ -19,30 +20,16 @@ type CreateParams = typeof createParams.Type
 
 const updateParams = Schema.Struct({ metadata: Params.optional(Params.metadata) })
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  charge: Params.optional(Params.text()),
-  created: Params.optional(Params.range),
-  payment_intent: Params.optional(Params.text())
-})
-
-const namedCharge = ({ objects }: RequestContext, id: string): Effect.Effect<Charge, ProviderError> => {
-  const charge = objects.get("charge", id)
-  return charge === undefined ? Effect.fail(resourceMissing("charge", id, "charge")) : Effect.succeed(charge)
-}
-
 const chargeOfIntent = ({ objects }: RequestContext, id: string): Effect.Effect<Charge, ProviderError> => {
   const intent = objects.get("payment_intent", id)
-  if (intent === undefined) return Effect.fail(resourceMissing("payment_intent", id, "payment_intent"))
+  if (intent === undefined) return resourceMissing("payment_intent", id, "payment_intent")
   const charge = intent.latest_charge === null ? undefined : objects.get("charge", intent.latest_charge)
   return charge?.paid === true
     ? Effect.succeed(charge)
-    : Effect.fail(
-        refuse({
-          param: "payment_intent",
-          message: `This PaymentIntent (${id}) does not have a successful charge to refund.`
-        })
-      )
+    : refuse({
+        param: "payment_intent",
+        message: `This PaymentIntent (${id}) does not have a successful charge to refund.`
+      })
 }
 
 const chargeOf = (
@@ -50,53 +37,45 @@ const chargeOf = (
   { charge, payment_intent }: CreateParams
 ): Effect.Effect<Charge, ProviderError> => {
   if (charge !== undefined && payment_intent !== undefined) {
-    return Effect.fail(
-      refuse({
-        code: "parameters_exclusive",
-        param: "payment_intent",
-        message: "You may only specify one of these parameters: charge, payment_intent."
-      })
-    )
+    return refuse({
+      code: "parameters_exclusive",
+      param: "payment_intent",
+      message: "You may only specify one of these parameters: charge, payment_intent."
+    })
   }
   if (payment_intent !== undefined) return chargeOfIntent(context, payment_intent)
   return charge === undefined
-    ? Effect.fail(
-        refuse({
-          code: "parameter_missing",
-          param: "payment_intent",
-          message: "One of the following params should be provided for this request: payment_intent or charge."
-        })
-      )
-    : namedCharge(context, charge)
+    ? refuse({
+        code: "parameter_missing",
+        param: "payment_intent",
+        message: "One of the following params should be provided for this request: payment_intent or charge."
+      })
+    : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
 }
 
 /** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
-    return Effect.fail(
-      refuse({ code: "charge_not_refundable", param: "charge", message: `Charge ${charge.id} was not successful.` })
-    )
+    return refuse({
+      code: "charge_not_refundable",
+      param: "charge",
+      message: `Charge ${charge.id} was not successful.`
+    })
   }
   if (charge.refunded) {
-    return Effect.fail(
-      refuse({ code: "charge_already_refunded", message: `Charge ${charge.id} has already been refunded.` })
-    )
+    return refuse({ code: "charge_already_refunded", message: `Charge ${charge.id} has already been refunded.` })
   }
   if (charge.disputed) {
-    return Effect.fail(
-      refuse({ code: "charge_disputed", param: "charge", message: `Charge ${charge.id} has been charged back.` })
-    )
+    return refuse({ code: "charge_disputed", param: "charge", message: `Charge ${charge.id} has been charged back.` })
   }
   const left = charge.amount - charge.amount_refunded
   const amount = asked ?? left
   return amount <= left
     ? Effect.succeed(amount)
-    : Effect.fail(
-        refuse({
-          param: "amount",
-          message: `Refund amount (${amount}) is greater than unrefunded amount on charge (${left}).`
-        })
-      )
+    : refuse({
+        param: "amount",
+        message: `Refund amount (${amount}) is greater than unrefunded amount on charge (${left}).`
+      })
 }
 
 /** A refund to a card begins as succeeded. One of a bank slip or an instant transfer waits until it is settled. */
@@ -148,7 +127,7 @@ export const createRefund = Effect.fnUntraced(function* (context: RequestContext
   return refund
 })
 
-const existing = existingOf("refund")
+const refunds = resource("/v1/refunds", "refund")
 
 const changed = (context: RequestContext, refund: Refund, before: Refund): void => {
   context.objects.put("refund", refund.id, refund)
@@ -159,7 +138,7 @@ const changed = (context: RequestContext, refund: Refund, before: Refund): void 
 
 /** Completes a pending refund. Events: `refund.updated`, `charge.refund.updated`. */
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
-  const before = yield* existing(context, id)
+  const before = yield* refunds.existing(context, id)
   if (before.status !== "pending") {
     return yield* refuse({ param: "refund", message: `Refund ${id} is not pending: ${before.status}.` })
   }
@@ -178,7 +157,7 @@ export const failRefund = Effect.fnUntraced(function* (
   id: string,
   reason = "expired_or_canceled_card"
 ) {
-  const before = yield* existing(context, id)
+  const before = yield* refunds.existing(context, id)
   if (before.status !== "pending" && before.status !== "succeeded") {
     return yield* refuse({ param: "refund", message: `Refund ${id} can't fail any more: ${before.status}.` })
   }
@@ -202,41 +181,17 @@ export const failRefund = Effect.fnUntraced(function* (
   return refund
 })
 
-const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
-  const before = yield* existing(context, id)
-  const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
-  context.objects.put("refund", id, refund)
-  context.emit({ type: "refund.updated", shape: "refund", object: refund, previous: before })
-  return refund
-})
-
-const list = (context: RequestContext, params: typeof listParams.Type) =>
-  Effect.zipRight(
-    knownPayment(context, params),
-    page(
-      {
-        items: newestFirst(context.objects.all("refund")),
-        matches: ({ charge, created, payment_intent }) =>
-          Params.inRange(created, params.created) &&
-          (params.charge === undefined || charge === params.charge) &&
-          (params.payment_intent === undefined || payment_intent === params.payment_intent),
-        noun: "refund",
-        url: "/v1/refunds"
-      },
-      params
-    )
-  )
+const update = (context: RequestContext, params: typeof updateParams.Type, before: Refund) =>
+  Effect.sync(() => {
+    const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
+    context.save("refund", refund, "refund.updated", before)
+    return refund
+  })
 
 /** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */
 export const refundRoutes: ReadonlyArray<Route> = [
-  route({
-    method: "POST",
-    path: "/v1/refunds",
-    answers: { object: "refund" },
-    params: createParams,
-    run: createRefund
-  }),
-  route({ method: "GET", path: "/v1/refunds", answers: { listOf: "refund" }, params: listParams, run: list }),
-  retrieveRoute("/v1/refunds/:id", "refund", existing),
-  route({ method: "POST", path: "/v1/refunds/:id", answers: { object: "refund" }, params: updateParams, run: update })
+  refunds.create(createParams, createRefund),
+  refunds.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
+  refunds.get,
+  refunds.update(updateParams, update)
 ]

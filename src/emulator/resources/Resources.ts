@@ -1,4 +1,4 @@
-import type { Route } from "../Route.ts"
+import type { Route } from "../api/Route.ts"
 import { accountLinkRoutes } from "./AccountLinks.ts"
 import { accountRoutes } from "./Accounts.ts"
 import { balanceRoutes } from "./Balance.ts"

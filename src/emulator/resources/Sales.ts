@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type Check, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 
 /** An item to sell, as in the parameters of a session or a payment link. */
 export interface ItemParams {
@@ -34,8 +34,6 @@ export const subscriptionDataParams = Schema.Struct({
   trial_period_days: Params.optional(Params.integer(1, 730))
 })
 
-type Check = Effect.Effect<void, ProviderError>
-
 /** The price of a line item. Both the price and its product must exist and be active. */
 const soldAt = (
   context: RequestContext,
@@ -45,27 +43,23 @@ const soldAt = (
   const param = `line_items[${index}][price]`
   const price = context.objects.get("price", id)
   const product = price === undefined ? undefined : context.objects.get("product", price.product)
-  if (price === undefined || product === undefined) return Effect.fail(resourceMissing("price", id, param))
+  if (price === undefined || product === undefined) return resourceMissing("price", id, param)
   if (!price.active) {
-    return Effect.fail(
-      refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
-    )
+    return refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
   }
   return product.active
     ? Effect.succeed({ price, product, quantity })
-    : Effect.fail(refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` }))
+    : refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` })
 }
 
 const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => {
   const other = sold.findIndex(({ price }) => price.currency !== expected)
   return other < 0
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `line_items[${other}][price]`,
-          message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
-        })
-      )
+    : refuse({
+        param: `line_items[${other}][price]`,
+        message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
+      })
 }
 
 /** Checks that a price whose amount the payer chooses is the only item, with a quantity of 1. */
@@ -73,12 +67,10 @@ const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
   const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
   return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `line_items[${index}]`,
-          message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
-        })
-      )
+    : refuse({
+        param: `line_items[${index}]`,
+        message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
+      })
 }
 
 /** Checks that all recurring prices have the same interval, since they are billed together. */
@@ -86,44 +78,44 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
   const [first, ...others] = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
   return others.every((one) => one.interval === first?.interval && one.interval_count === first.interval_count)
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: "line_items",
-          message: "Checkout does not support multiple prices with different billing intervals."
-        })
-      )
+    : refuse({
+        param: "line_items",
+        message: "Checkout does not support multiple prices with different billing intervals."
+      })
 }
 
 /** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
+/** The sum of the items' amounts of one kind. */
+export const sumOf = (
+  items: ReadonlyArray<LineItem>,
+  field: "amount_subtotal" | "amount_discount" | "amount_total" = "amount_total"
+): number => items.reduce((total, item) => total + item[field], 0)
+
 /** Refuses a total above the provider's bound for its currency (400 `amount_too_large`). */
 export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check => {
   const maximum = maximumCharge(items[0]?.currency ?? "")
-  return items.reduce((sum, item) => sum + item.amount_total, 0) <= maximum
+  return sumOf(items) <= maximum
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          code: "amount_too_large",
-          param,
-          message: `The Checkout Session's total amount must be no more than ${maximum}.`
-        })
-      )
+    : refuse({
+        code: "amount_too_large",
+        param,
+        message: `The Checkout Session's total amount must be no more than ${maximum}.`
+      })
 }
 
 /** Refuses a total below the provider's bound for its currency (400 `amount_too_small`), unless it is 0. */
 export const checkMinimum = (items: ReadonlyArray<LineItem>, param: string): Check => {
   const minimum = minimumCharge(items[0]?.currency ?? "")
-  const total = items.reduce((sum, item) => sum + item.amount_total, 0)
+  const total = sumOf(items)
   return total === 0 || total >= minimum
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          code: "amount_too_small",
-          param,
-          message: `The Checkout Session's total amount must be at least ${minimum}.`
-        })
-      )
+    : refuse({
+        code: "amount_too_small",
+        param,
+        message: `The Checkout Session's total amount must be at least ${minimum}.`
+      })
 }
 
 /** Items that are sold together, and their currency. */
@@ -165,7 +157,7 @@ export const dueNow = (price: Price, quantity: number, trial: boolean): number =
 
 /** A line item of a session or a payment link. */
 export const makeItem = (
-  { price, product, quantity }: Sold,
+  { price, product, quantity }: Omit<Sold, "product"> & { readonly product: { readonly name: string | null } },
   trial: boolean,
   adjustable: LineItem["adjustable_quantity"] = null
 ): LineItem => {
@@ -208,4 +200,21 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
     description: params.subscription_data?.description ?? null,
     trialPeriodDays: params.subscription_data?.trial_period_days ?? null
   }
+})
+
+/** The data of an invoice that is not created. */
+export const noInvoiceData = {
+  account_tax_ids: null,
+  custom_fields: null,
+  description: null,
+  footer: null,
+  issuer: null,
+  metadata: {},
+  rendering_options: null
+}
+
+/** The line items of a session or a payment link, for its list of them. */
+export const soldItems = ({ objects }: RequestContext, { id }: { readonly id: string }) => ({
+  items: objects.get("order", id)?.items ?? [],
+  noun: "item"
 })

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { checkCustomFields, collectionParams, customFieldsOf } from "../CustomFields.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { checkCustomFields, collectionParams, customFieldsOf } from "../checkout/CustomFields.ts"
 import { newId } from "../Ids.ts"
-import * as Params from "../Params.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { type Check, invalid, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 import {
   checkMinimum,
   checkTotal,
@@ -12,55 +12,18 @@ import {
   makeItem,
   makeOrder,
   makeSale,
+  noInvoiceData,
   paymentIntentDataParams,
   type Sold,
-  subscriptionDataParams
+  subscriptionDataParams,
+  sumOf
 } from "./Sales.ts"
 
 const lineItem = Schema.Struct({ price: Params.text(), quantity: Params.integer(1, 999_999) })
 
-const email = Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")
-
 /** The languages of the provider's page. */
-const locale = Params.oneOf(
-  ...([
-    "auto",
-    "bg",
-    "cs",
-    "da",
-    "de",
-    "el",
-    "en",
-    "en-GB",
-    "es",
-    "es-419",
-    "et",
-    "fi",
-    "fil",
-    "fr",
-    "fr-CA",
-    "hr"
-  ] as const),
-  ...([
-    "hu",
-    "id",
-    "it",
-    "ja",
-    "ko",
-    "lt",
-    "lv",
-    "ms",
-    "mt",
-    "nb",
-    "nl",
-    "pl",
-    "pt",
-    "pt-BR",
-    "ro",
-    "ru",
-    "sk"
-  ] as const),
-  ...(["sl", "sv", "th", "tr", "vi", "zh", "zh-HK", "zh-TW"] as const)
+const locale = Params.oneOfWords(
+  "auto bg cs da de el en en-GB es es-419 et fi fil fr fr-CA hr hu id it ja ko lt lv ms mt nb nl pl pt pt-BR ro ru sk sl sv th tr vi zh zh-HK zh-TW"
 )
 
 export const sessionParams = Schema.Struct({
@@ -71,14 +34,14 @@ export const sessionParams = Schema.Struct({
   currency: Params.optional(Params.currency),
   ...collectionParams,
   customer_creation: Params.optional(Params.oneOf("always", "if_required")),
-  customer_email: Params.optional(email),
+  customer_email: Params.optional(Params.email),
   expires_at: Params.optional(Params.integer()),
   line_items: Params.listOf(lineItem),
   locale: Params.optional(locale),
   metadata: Params.optional(Params.metadata),
   mode: Params.oneOf("payment", "subscription"),
   payment_intent_data: Params.optional(
-    Schema.Struct({ ...paymentIntentDataParams, receipt_email: Params.optional(email) })
+    Schema.Struct({ ...paymentIntentDataParams, receipt_email: Params.optional(Params.email) })
   ),
   submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
   subscription_data: Params.optional(subscriptionDataParams),
@@ -92,10 +55,7 @@ type SessionParams = typeof sessionParams.Type
 const shortestLife = 30 * 60
 const longestLife = 24 * 60 * 60
 
-type Check = Effect.Effect<void, ProviderError>
-
 const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
-  const invalid = (param: string, message: string): Check => Effect.fail(refuse({ param, message }))
   if (params.mode === "payment") {
     if (isRecurring(sold)) {
       return invalid(
@@ -125,17 +85,15 @@ const checkLines = (sold: ReadonlyArray<Sold>, { mode }: SessionParams): Check =
   const [most, maximum] = mode === "payment" ? [sold.length, 100] : [Math.max(recurring, sold.length - recurring), 20]
   return most <= maximum
     ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: "line_items",
-          message: `You may only specify up to ${maximum} line items with one-time prices, and 20 with recurring prices.`
-        })
-      )
+    : refuse({
+        param: "line_items",
+        message: `You may only specify up to ${maximum} line items with one-time prices, and 20 with recurring prices.`
+      })
 }
 
 const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
   if (expiresAt === undefined) return Effect.void
-  const invalid = (message: string): Check => Effect.fail(refuse({ param: "expires_at", message }))
+  const invalid = (message: string): Check => refuse({ param: "expires_at", message })
   if (expiresAt < now + shortestLife) {
     return invalid("The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation.")
   }
@@ -227,16 +185,6 @@ export const makeSession = (
   }
 }
 
-const noInvoiceData = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
-  issuer: null,
-  metadata: {},
-  rendering_options: null
-}
-
 /**
  * Checks the items against the mode, then creates the session and stores it with its order.
  *
@@ -254,7 +202,7 @@ export const createSession = Effect.fnUntraced(function* (context: RequestContex
   yield* checkTotal(items, "line_items")
   // The provider collects a subscription's smaller amount with its next invoice
   if (params.mode === "payment") yield* checkMinimum(items, "line_items")
-  const total = items.reduce((sum, item) => sum + item.amount_total, 0)
+  const total = sumOf(items)
   const session = makeSession({ now: context.now, baseUrl: context.baseUrl, total, currency }, params)
   context.objects.put("checkout.session", session.id, session)
   context.objects.put("order", session.id, makeOrder(items, params))

@@ -1,4 +1,6 @@
-import { addDays, addMonths, periodEnd } from "../Calendar.ts"
+import { storedList } from "../api/Lists.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { addDays, addMonths, periodEnd } from "../checkout/Calendar.ts"
 import { newId } from "../Ids.ts"
 import type {
   Coupon,
@@ -11,7 +13,6 @@ import type {
   Subscription,
   SubscriptionItem
 } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 
 /** The plan, which the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
@@ -120,12 +121,7 @@ export const makeSubscription = (
       footer: null,
       issuer: { type: "self" }
     },
-    items: {
-      object: "list",
-      data: itemsOf(id, order, now, trialEnd),
-      has_more: false,
-      url: `/v1/subscription_items?subscription=${id}`
-    },
+    items: storedList(itemsOf(id, order, now, trialEnd), `/v1/subscription_items?subscription=${id}`),
     latest_invoice: null,
     livemode: false,
     managed_payments: null,

@@ -1,9 +1,12 @@
 import { Effect, Schema } from "effect"
-import { existingOf, listRoute, page, pageParams, retrieveRoute } from "../Lists.ts"
-import * as Params from "../Params.ts"
-import { notFound, refuse, resourceMissing } from "../ProviderError.ts"
+import { page, pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { type RequestContext, type Route, route } from "../api/Route.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
-import { type RequestContext, type Route, route } from "../Route.ts"
+import { resource } from "./Resource.ts"
+
+const statuses = "active all canceled ended incomplete incomplete_expired past_due paused trialing unpaid"
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -11,26 +14,16 @@ const listParams = Schema.Struct({
   created: Params.optional(Params.range),
   customer: Params.optional(Params.text()),
   price: Params.optional(Params.text()),
-  status: Params.optional(
-    Params.oneOf(
-      ...(["active", "all", "canceled", "ended", "incomplete"] as const),
-      ...(["incomplete_expired", "past_due", "paused", "trialing", "unpaid"] as const)
-    )
-  )
+  status: Params.optional(Params.oneOfWords(statuses))
 })
+
+const reasons = "customer_service low_quality missing_features other switched_service too_complex too_expensive unused"
 
 const cancelParams = Schema.Struct({
   cancellation_details: Params.optional(
     Schema.Struct({
       comment: Params.optional(Params.clearable(Params.text())),
-      feedback: Params.optional(
-        Params.clearable(
-          Params.oneOf(
-            ...(["customer_service", "low_quality", "missing_features", "other"] as const),
-            ...(["switched_service", "too_complex", "too_expensive", "unused"] as const)
-          )
-        )
-      )
+      feedback: Params.optional(Params.clearable(Params.oneOfWords(reasons)))
     })
   ),
   invoice_now: Params.optional(Params.boolean),
@@ -42,7 +35,10 @@ const updateParams = Schema.Struct({
   metadata: Params.optional(Params.metadata)
 })
 
-const existing = existingOf("subscription")
+const subscriptions = resource("/v1/subscriptions", "subscription")
+
+export const existingSubscription: (context: RequestContext, id: string) => Effect.Effect<Subscription, ProviderError> =
+  subscriptions.existing
 
 const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
 
@@ -66,10 +62,9 @@ const isListed = (status: string, asked: (typeof listParams.Type)["status"]): bo
 export const cancelSubscription = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof cancelParams.Type,
-  id: string
+  before: Subscription
 ) {
-  const before = yield* existing(context, id)
-  if (hasEnded(before.status)) return yield* notFound("subscription", id)
+  if (hasEnded(before.status)) return yield* notFound("subscription", before.id)
   const subscription: Subscription = {
     ...before,
     canceled_at: context.now,
@@ -82,16 +77,14 @@ export const cancelSubscription = Effect.fnUntraced(function* (
     ended_at: context.now,
     status: "canceled"
   }
-  context.objects.put("subscription", id, subscription)
-  context.emit({ type: "customer.subscription.deleted", shape: "subscription", object: subscription })
+  context.save("subscription", subscription, "customer.subscription.deleted")
   return subscription
 })
 
 /** Ends a subscription whose cancellation was due at the end of its period. Event: `….deleted`. */
 export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
   const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
-  context.objects.put("subscription", subscription.id, subscription)
-  context.emit({ type: "customer.subscription.deleted", shape: "subscription", object: subscription })
+  context.save("subscription", subscription, "customer.subscription.deleted")
   return subscription
 }
 
@@ -112,8 +105,11 @@ const cancellationAtEnd = (context: RequestContext, { items }: Subscription, end
  * Cancels a subscription at the end of its period, or withdraws that. Event: `….updated` if something changes. Error
  * (400): a subscription that has ended.
  */
-const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
-  const before = yield* existing(context, id)
+const update = Effect.fnUntraced(function* (
+  context: RequestContext,
+  params: typeof updateParams.Type,
+  before: Subscription
+) {
   const ends = params.cancel_at_period_end
   if (ends !== undefined && hasEnded(before.status)) {
     return yield* refuse({
@@ -126,14 +122,8 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
     ...(changes ? cancellationAtEnd(context, before, ends) : {}),
     metadata: Params.patchMetadata(before.metadata, params.metadata)
   }
-  context.objects.put("subscription", id, subscription)
   if (changes || params.metadata !== undefined) {
-    context.emit({
-      type: "customer.subscription.updated",
-      shape: "subscription",
-      object: subscription,
-      previous: before
-    })
+    context.save("subscription", subscription, "customer.subscription.updated", before)
   }
   return subscription
 })
@@ -154,32 +144,14 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
  * list. The hosted page creates them.
  */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
-  listRoute({
-    path: "/v1/subscriptions",
-    kind: "subscription",
-    params: listParams,
-    matches: ({ collection_method, created, customer, items, status }, params) =>
-      isListed(status, params.status) &&
-      Params.inRange(created, params.created) &&
-      (params.collection_method === undefined || collection_method === params.collection_method) &&
-      (params.customer === undefined || customer === params.customer) &&
-      (params.price === undefined || items.data.some(({ price }) => price.id === params.price))
+  subscriptions.list(listParams, {
+    fields: ["collection_method", "created", "customer"],
+    matches: ({ items, status }, { price, status: asked }) =>
+      isListed(status, asked) && (price === undefined || items.data.some((item) => item.price.id === price))
   }),
-  retrieveRoute("/v1/subscriptions/:id", "subscription", existing),
-  route({
-    method: "POST",
-    path: "/v1/subscriptions/:id",
-    answers: { object: "subscription" },
-    params: updateParams,
-    run: update
-  }),
-  route({
-    method: "DELETE",
-    path: "/v1/subscriptions/:id",
-    answers: { object: "subscription" },
-    params: cancelParams,
-    run: cancelSubscription
-  }),
+  subscriptions.get,
+  subscriptions.update(updateParams, update),
+  subscriptions.remove("subscription")(cancelParams, cancelSubscription),
   route({
     method: "GET",
     path: "/v1/subscription_items",

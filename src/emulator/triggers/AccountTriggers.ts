@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { type AccountChanges, accountChange, changedAccount, usualChange } from "../AccountChanges.ts"
-import { maybe, noOptions } from "../ControlInput.ts"
-import { emit, emitThin } from "../Events.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { type AccountChanges, accountChange, changedAccount, usualChange } from "../control/AccountChanges.ts"
+import { maybe, noOptions } from "../control/ControlInput.ts"
+import { emit, emitThin } from "../events/Events.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
 import { accountInvalid, type ProviderError } from "../ProviderError.ts"
 import type { Account, Event } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 import { trigger } from "./Trigger.ts"
 
 /** The platform as an account's owner sees it: the application that acts for the account. */
@@ -25,7 +25,7 @@ interface Changed {
 /** Applies the options to the account; without options, makes the {@link usualChange}. */
 const change = (context: RequestContext, asked: AccountChanges): Effect.Effect<Changed, ProviderError> => {
   const before = context.platform.objects.get("account", context.account)
-  if (before === undefined) return Effect.fail(accountInvalid(context.account))
+  if (before === undefined) return accountInvalid(context.account)
   const after = changedAccount(before, Object.keys(asked).length === 0 ? usualChange(before, context.now) : asked)
   context.platform.objects.put("account", after.id, after)
   return Effect.succeed({ before, after })

@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { amount, currency, maybe, metadata } from "../ControlInput.ts"
-import { fail, succeed } from "../PaymentSteps.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { fail, succeed } from "../checkout/PaymentSteps.ts"
+import { amount, currency, maybe, metadata } from "../control/ControlInput.ts"
 import { notFound } from "../ProviderError.ts"
 import type { PaymentIntent } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 import { closeDispute, openDispute } from "../resources/Disputes.ts"
-import { makePaymentIntent } from "../resources/PaymentIntents.ts"
+import { createPaymentIntent } from "../resources/PaymentIntents.ts"
 import { createRefund, failRefund, settleRefund } from "../resources/Refunds.ts"
 import { onlyForNew, trigger } from "./Trigger.ts"
 
@@ -22,21 +22,7 @@ export const usualMoney = { amount: 1_500, currency: "brl" } as const
 /** A payment that waits for its card. Event: `payment_intent.created`. */
 const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
   const { amount, currency, metadata = {} } = { ...usualMoney, ...options }
-  const intent = makePaymentIntent({
-    amount,
-    currency,
-    created: context.now,
-    data: {
-      description: null,
-      metadata,
-      receiptEmail: null,
-      statementDescriptor: null,
-      statementDescriptorSuffix: null
-    }
-  })
-  context.objects.put("payment_intent", intent.id, intent)
-  context.emit({ type: "payment_intent.created", shape: "payment_intent", object: intent })
-  return intent
+  return createPaymentIntent(context, { amount, currency, data: { metadata } })
 }
 
 /** The named charge, otherwise that of a new payment. */

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import { maybe } from "../ControlInput.ts"
-import type { RequestContext } from "../Route.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { maybe } from "../control/ControlInput.ts"
 import { makePayoutOf, movePayout, type PayoutState } from "../resources/Payouts.ts"
 import { type Money, moneyOptions, usualMoney } from "./PaymentTriggers.ts"
 import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"

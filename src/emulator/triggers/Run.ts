@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
+import type { RequestContext } from "../api/Route.ts"
 import { isConnected } from "../Connections.ts"
-import { happen } from "../ControlActions.ts"
-import { decodeInput, maybe } from "../ControlInput.ts"
+import { happen } from "../control/ControlActions.ts"
+import { decodeInput, maybe } from "../control/ControlInput.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
-import type { RequestContext } from "../Route.ts"
 import type { Service } from "../Service.ts"
 import { apiVersions } from "../Versions.ts"
 import { accountTriggers } from "./AccountTriggers.ts"
@@ -53,13 +53,11 @@ const common = Schema.Struct({ account: maybe(Schema.String), api_version: maybe
 const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
   typeof type === "string" && isTriggerType(type)
     ? Effect.succeed(type)
-    : Effect.fail(
-        refuse({
-          status: 422,
-          param: "type",
-          message: `Unknown trigger: ${JSON.stringify(type)}. There is: ${triggers.map((one) => one.type).join(", ")}.`
-        })
-      )
+    : refuse({
+        status: 422,
+        param: "type",
+        message: `Unknown trigger: ${JSON.stringify(type)}. There is: ${triggers.map((one) => one.type).join(", ")}.`
+      })
 
 /** The number of accounts that a refusal names. */
 const mostNamed = 10
@@ -78,19 +76,17 @@ const accountOf = (
           .filter(({ id }) => id !== service.platformId && isConnected(platform, id))
         const [only] = connected
         return only === undefined || connected.length > 1
-          ? Effect.fail(
-              refuse({
-                code: "parameter_missing",
-                param: "account",
-                message:
-                  connected.length === 0
-                    ? "No account is connected: name one."
-                    : `Name the account: ${connected.length} are connected, ${connected
-                        .slice(0, mostNamed)
-                        .map(({ id }) => id)
-                        .join(", ")}${connected.length > mostNamed ? " and others" : ""}.`
-              })
-            )
+          ? refuse({
+              code: "parameter_missing",
+              param: "account",
+              message:
+                connected.length === 0
+                  ? "No account is connected: name one."
+                  : `Name the account: ${connected.length} are connected, ${connected
+                      .slice(0, mostNamed)
+                      .map(({ id }) => id)
+                      .join(", ")}${connected.length > mostNamed ? " and others" : ""}.`
+            })
           : Effect.succeed(only.id)
       })
 

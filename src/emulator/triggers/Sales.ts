@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import type { OpenCheckout } from "../Choices.ts"
-import type { Payer } from "../Payment.ts"
+import type { RequestContext } from "../api/Route.ts"
+import type { OpenCheckout } from "../checkout/Choices.ts"
+import type { Payer } from "../checkout/Payment.ts"
 import { notFound, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
-import type { RequestContext } from "../Route.ts"
 import { createPrice } from "../resources/PriceCreation.ts"
 import { createProduct } from "../resources/Products.ts"
 import { createSession } from "../resources/SessionCreation.ts"
@@ -62,7 +62,7 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
 /** The session with this id; fails with `resource_missing` (404) if there is none. */
 export const sessionOf = ({ objects }: RequestContext, id: string) => {
   const session = objects.get("checkout.session", id)
-  return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
+  return session === undefined ? notFound("checkout.session", id) : Effect.succeed(session)
 }
 
 /** A session with what it sells, to be completed; fails with 400 if it is not open. */

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { maybe } from "../ControlInput.ts"
-import { pay } from "../Payment.ts"
+import type { RequestContext } from "../api/Route.ts"
+import { pay } from "../checkout/Payment.ts"
+import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
+import { maybe } from "../control/ControlInput.ts"
 import { refuse } from "../ProviderError.ts"
-import { type RenewalOrder, renewSubscription } from "../Renewal.ts"
-import type { RequestContext } from "../Route.ts"
-import { cancelSubscription } from "../resources/Subscriptions.ts"
+import { cancelSubscription, existingSubscription } from "../resources/Subscriptions.ts"
 import { type Money, moneyOptions } from "./PaymentTriggers.ts"
 import { newSubscriptionSale, openCheckout, somebody } from "./Sales.ts"
 import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
@@ -59,8 +59,8 @@ export const subscriptionTriggers = {
   "customer.subscription.deleted": trigger(
     options,
     Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
-      const { id } = yield* cancelSubscription(context, {}, yield* namedOrNew(context, asked))
-      return id
+      const open = yield* existingSubscription(context, yield* namedOrNew(context, asked))
+      return (yield* cancelSubscription(context, {}, open)).id
     })
   )
 }

@@ -1,0 +1,136 @@
+import { Effect } from "effect"
+import { authenticate, isAnotherPlatforms } from "../Authentication.ts"
+import { connectedAccount } from "../Connections.ts"
+import { type Faults, suffer } from "../control/Faults.ts"
+import type { EmulatorError } from "../EmulatorError.ts"
+import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
+import { anotherPlatformAccountId } from "../Ids.ts"
+import { accountInvalid, errorBody, internalError, type ProviderError, refuse } from "../ProviderError.ts"
+import { makeAccount } from "../resources/Accounts.ts"
+import { routes } from "../resources/Resources.ts"
+import { type Service, unixSeconds } from "../Service.ts"
+import { type Answer, type Idempotency, makeIdempotency } from "../store/Idempotency.ts"
+import type { Transaction } from "../store/Store.ts"
+import { apiVersion } from "../Versions.ts"
+import { type FormInput, parseForm } from "./Form.ts"
+import { makeRouter, type Prepared, requestContext } from "./Route.ts"
+
+const findRoute = makeRouter(routes)
+
+const routeOf = ({ method, path }: HttpRequest) => {
+  const segments = segmentsOf(path)
+  const found = segments === undefined ? undefined : findRoute(method, segments)
+  return found === undefined
+    ? refuse({ status: 404, message: `Unrecognized request URL (${method}: ${path}).` })
+    : Effect.succeed(found)
+}
+
+/** The account of a request: the platform's own, or a connected one. */
+const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string, ProviderError | EmulatorError> => {
+  const account = request.header("stripe-account")
+  if (account === undefined) return Effect.succeed(service.platformId)
+  return service.store.transact((transaction) =>
+    connectedAccount(transaction.in(service.platformId), account) === undefined
+      ? accountInvalid(account)
+      : Effect.succeed(account)
+  )
+}
+
+/** Refuses `Stripe-Context`, the newer header for the account, which the emulator does not support. */
+const checkContext = (request: HttpRequest): Effect.Effect<void, ProviderError> =>
+  request.header("stripe-context") === undefined
+    ? Effect.void
+    : refuse({ message: "The emulator does not know Stripe-Context. Name the account in Stripe-Account." })
+
+const checkVersion = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
+  const version = request.header("stripe-version")
+  return version === undefined || version === apiVersion
+    ? Effect.void
+    : refuse({ message: `Invalid Stripe API version: ${version}. The emulator speaks ${apiVersion} only.` })
+}
+
+const checkContentType = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
+  const contentType = request.header("content-type") ?? ""
+  return request.body === "" || contentType.startsWith("application/x-www-form-urlencoded")
+    ? Effect.void
+    : refuse({ message: `Invalid content type: expected application/x-www-form-urlencoded, got ${contentType}.` })
+}
+
+const parametersOf = (request: HttpRequest): Effect.Effect<FormInput, ProviderError> =>
+  checkContentType(request).pipe(
+    Effect.zipRight(Effect.all([parseForm(request.query), parseForm(request.body)])),
+    Effect.map(([query, body]) => ({ ...query, ...body }))
+  )
+
+interface Operation {
+  readonly account: string
+  readonly parameters: FormInput
+  readonly prepared: Prepared
+  /** Whether to answer 500 although the operation takes effect. */
+  readonly fails: boolean
+}
+
+const failure = { status: internalError.status, body: errorBody(internalError) }
+
+const answerTo = (
+  service: Service,
+  idempotency: Idempotency,
+  request: HttpRequest,
+  { account, fails, parameters, prepared }: Operation
+): Effect.Effect<Answer, ProviderError | EmulatorError> =>
+  Effect.flatMap(unixSeconds, (now) => {
+    const { id: requestId, method, path } = request
+    const key = method === "POST" ? request.header("idempotency-key") : undefined
+    const cause = { account, now, requestId, idempotencyKey: key }
+    const operation = (transaction: Transaction) =>
+      Effect.map(prepared(requestContext(service, transaction, cause)), (object) =>
+        fails ? failure : { status: 200, body: JSON.stringify(object) }
+      )
+    if (key === undefined) return service.store.transact(operation)
+    return idempotency.run({ scope: account, key, method, path, parameters, requestId, now }, operation)
+  })
+
+const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Record<string, string>> => {
+  const account = request.header("stripe-account")
+  const key = request.header("idempotency-key")
+  return {
+    ...(account === undefined ? {} : { "stripe-account": account }),
+    ...(key === undefined ? {} : { "idempotency-key": key, "original-request": replayOf ?? request.id }),
+    ...(replayOf === undefined ? {} : { "idempotent-replayed": "true" }),
+    ...(status < 500 ? {} : { "stripe-should-retry": "false" })
+  }
+}
+
+/** Answers the other platform, which can access only its own account. */
+const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, ProviderError> => {
+  const account = request.header("stripe-account") ?? /^\/v1\/accounts\/(\w+)/.exec(request.path)?.[1]
+  if (account !== undefined) return accountInvalid(account)
+  return request.method === "GET" && request.path === "/v1/account"
+    ? Effect.succeed(jsonReply(200, JSON.stringify(makeAccount(anotherPlatformAccountId, 0))))
+    : refuse({ status: 404, message: "The emulator has nothing else of another platform." })
+}
+
+/** The provider's API: everything under `/v1/`, except calls that a fault makes fail. */
+export const makeApi = (
+  service: Service,
+  faults: Faults
+): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
+  const idempotency = makeIdempotency(service.store)
+  const answer = Effect.fnUntraced(function* (request: HttpRequest, fails = false) {
+    yield* authenticate(request, service.secretKey)
+    yield* checkVersion(request)
+    yield* checkContext(request)
+    const { ids, route } = yield* routeOf(request)
+    const account = yield* accountOf(service, request)
+    const parameters = yield* parametersOf(request)
+    const prepared = yield* route.prepare(parameters, ids)
+    const given = yield* answerTo(service, idempotency, request, { account, fails, parameters, prepared })
+    return jsonReply(given.status, given.body, echoed(request, given))
+  })
+  return (request) => {
+    if (isAnotherPlatforms(request)) return answerToAnother(request)
+    const fault = faults.take(request)
+    if (fault === undefined) return answer(request)
+    return fault === "kept_500" ? answer(request, true) : suffer(fault, answer(request))
+  }
+}

@@ -1,0 +1,85 @@
+import { Effect, Schema } from "effect"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { List } from "../Records.ts"
+import * as Params from "./Params.ts"
+import type { RequestContext } from "./Route.ts"
+
+/** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
+export const pageParams = {
+  ending_before: Params.optional(Params.text()),
+  limit: Params.optional(Params.integer(1, 100)),
+  starting_after: Params.optional(Params.text())
+}
+
+/** The start and length of a page. */
+export interface PageRequest {
+  readonly ending_before?: string
+  readonly limit?: number
+  readonly starting_after?: string
+}
+
+/** A list that is stored in full within its object, or a page of one. */
+export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({
+  object: "list",
+  data,
+  has_more,
+  url
+})
+
+const defaultLimit = 10
+
+interface ListSource<Item> {
+  /** All items, in the order of the list. */
+  readonly items: ReadonlyArray<Item>
+  readonly url: string
+  /** The provider's word for one item, used in the message about an unknown cursor. */
+  readonly noun: string
+  readonly matches?: (item: Item) => boolean
+}
+
+/**
+ * Returns one page: the matching items after (or before) the cursor. The cursor itself need not match the filter.
+ *
+ * Errors: `resource_missing` (400) for an unknown cursor; both cursors at once (400).
+ */
+export const page = <Item extends { readonly id: string }>(
+  { items, matches = () => true, noun, url }: ListSource<Item>,
+  { ending_before, limit = defaultLimit, starting_after }: PageRequest
+): Effect.Effect<List<Item>, ProviderError> => {
+  if (ending_before !== undefined && starting_after !== undefined) {
+    return refuse({ param: "ending_before", message: "You can't use both `starting_after` and `ending_before`." })
+  }
+  const cursor = starting_after ?? ending_before
+  const index = cursor === undefined ? -1 : items.findIndex(({ id }) => id === cursor)
+  if (cursor !== undefined && index < 0) {
+    return resourceMissing(noun, cursor, starting_after === undefined ? "ending_before" : "starting_after")
+  }
+  const backwards = ending_before !== undefined
+  const candidates = (backwards ? items.slice(0, index) : items.slice(index + 1)).filter(matches)
+  const data = backwards ? candidates.slice(-limit) : candidates.slice(0, limit)
+  return Effect.succeed(storedList(data, url, candidates.length > limit))
+}
+
+/** The parameters of the lists of refunds and disputes. */
+export const paymentListParams = Schema.Struct({
+  ...pageParams,
+  charge: Params.optional(Params.text()),
+  created: Params.optional(Params.range),
+  payment_intent: Params.optional(Params.text())
+})
+
+/** Checks a list's payment filters: an unknown payment is refused (400, `resource_missing`). */
+export const knownPayment = (
+  { objects }: RequestContext,
+  { charge, payment_intent }: { readonly charge?: string; readonly payment_intent?: string }
+): Effect.Effect<void, ProviderError> => {
+  if (charge !== undefined && objects.get("charge", charge) === undefined) {
+    return resourceMissing("charge", charge, "charge")
+  }
+  return payment_intent !== undefined && objects.get("payment_intent", payment_intent) === undefined
+    ? resourceMissing("payment_intent", payment_intent, "payment_intent")
+    : Effect.void
+}
+
+/** Newest first: the reverse of the order in which records were created, even within the same second. */
+export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()

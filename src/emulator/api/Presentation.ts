@@ -1,0 +1,166 @@
+import { Effect } from "effect"
+import { type ProviderError, refuse } from "../ProviderError.ts"
+import { isKind } from "../Records.ts"
+import type { Scoped } from "../store/Store.ts"
+import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
+
+/** The fields to expand, as a tree of their names. */
+export interface Expansion {
+  readonly [field: string]: Expansion
+}
+
+/** Nothing expanded. */
+export const unexpanded: Expansion = {}
+
+/** The type of an answer: an object of a shape, or a page of such objects. */
+export type AnswerShape = { readonly object: Shape } | { readonly listOf: Shape }
+
+/** The provider's bound on the parts of an expansion path. */
+const maximumDepth = 4
+
+/** Items that an expanded list shows; clients fetch the rest from the list's own URL. */
+const includedItems = 10
+
+/** Where a partly parsed path leads: to an answer, a part of an object, or a value without fields. */
+type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
+
+const fieldsAt = (at: Place): Fields => {
+  if (at === "leaf" || "listOf" in at) return {}
+  return "partOf" in at ? at.partOf : fieldsOf[at.object]
+}
+
+const behind = (field: Field): Place => {
+  switch (field.how) {
+    case "hidden":
+    case "variant":
+      return "leaf"
+    case "list":
+    case "items":
+      return { listOf: field.shape }
+    case "part":
+      return { partOf: field.fields }
+    case "reference":
+    case "embedded":
+      return { object: field.shape }
+  }
+}
+
+const step = (at: Place, part: string): Place | undefined => {
+  if (at !== "leaf" && "listOf" in at) return part === "data" ? { object: at.listOf } : undefined
+  const known = fieldsAt(at)
+  const field = Object.hasOwn(known, part) ? known[part] : undefined
+  return field === undefined ? undefined : behind(field)
+}
+
+const isExpandable = (shape: AnswerShape, path: ReadonlyArray<string>): boolean => {
+  let at: Place | undefined = shape
+  for (const part of path) {
+    at = step(at, part)
+    if (at === undefined) return false
+  }
+  return at === "leaf" || !("partOf" in at)
+}
+
+const add = (tree: Expansion, [head, ...rest]: ReadonlyArray<string>): Expansion =>
+  head === undefined ? tree : { ...tree, [head]: add(tree[head] ?? unexpanded, rest) }
+
+/** Checks the paths of an `expand` parameter against the fields of the answer; fails with 400 for an unknown field. */
+export const parseExpansion = (
+  shape: AnswerShape,
+  paths: ReadonlyArray<string>
+): Effect.Effect<Expansion, ProviderError> => {
+  const tooDeep = paths.find((path) => path.split(".").length > maximumDepth)
+  if (tooDeep !== undefined) {
+    return refuse({
+      param: "expand",
+      message: `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`
+    })
+  }
+  const refused = paths.find((path) => !isExpandable(shape, path.split(".")))
+  return refused === undefined
+    ? Effect.succeed(paths.reduce((tree, path) => add(tree, path.split(".")), unexpanded))
+    : refuse({ param: "expand", message: `This property cannot be expanded (${refused}).` })
+}
+
+type Plain = Readonly<Record<string, unknown>>
+
+const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Maps a value, or each value of a list. */
+const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
+  Array.isArray(value) ? value.map(change) : change(value)
+
+const presentItems = (objects: Scoped, shape: Shape, items: ReadonlyArray<unknown>, expansion: Expansion) =>
+  items
+    .slice(0, includedItems)
+    .map((item) => (isPlain(item) ? present(objects, shape, item, expansion["data"] ?? unexpanded) : item))
+
+const variantOf = (objects: Scoped, shapes: ReadonlyArray<Shape>, id: unknown): unknown => {
+  for (const shape of shapes) {
+    const target = typeof id === "string" && isKind(shape) ? objects.get(shape, id) : undefined
+    if (target !== undefined) return present(objects, shape, target, unexpanded)
+  }
+  return id
+}
+
+const presentField = (objects: Scoped, field: Field, value: unknown, owner: Plain, expansion: Expansion): unknown => {
+  switch (field.how) {
+    case "hidden":
+      return value
+    case "embedded":
+      return isPlain(value) ? present(objects, field.shape, value, expansion) : value
+    case "part":
+      return each(value, (one) => (isPlain(one) ? presentFields(objects, field.fields, one, expansion) : one))
+    case "variant":
+      return variantOf(objects, field.shapes, value)
+    case "reference":
+      return each(value, (id) => {
+        const target = typeof id === "string" ? objects.get(field.shape, id) : undefined
+        return target === undefined ? id : present(objects, field.shape, target, expansion)
+      })
+    case "items": {
+      const items = isPlain(value) && Array.isArray(value["data"]) ? value["data"] : []
+      const data = presentItems(objects, field.shape, items, expansion)
+      return isPlain(value) ? { ...value, data, has_more: items.length > includedItems } : value
+    }
+    case "list": {
+      const id = String(owner["id"])
+      const items = field.load(objects, id)
+      const data = presentItems(objects, field.shape, items, expansion)
+      return { object: "list", data, has_more: items.length > includedItems, url: field.url(id) }
+    }
+  }
+}
+
+/** Whether a field holds objects that are presented even if they are not expanded. */
+const isAlwaysShown = ({ how }: Field): boolean => how === "embedded" || how === "items" || how === "part"
+
+const presentFields = (objects: Scoped, fields: Fields, value: object, expansion: Expansion): Plain => {
+  const shown: Record<string, unknown> = { ...value }
+  for (const [name, field] of Object.entries(fields)) {
+    const asked = Object.hasOwn(expansion, name) ? expansion[name] : undefined
+    if (asked !== undefined || isAlwaysShown(field)) {
+      if (field.how === "list" || name in shown) {
+        shown[name] = presentField(objects, field, shown[name], shown, asked ?? unexpanded)
+      }
+    } else if (field.how === "hidden") {
+      delete shown[name]
+    }
+  }
+  return shown
+}
+
+/** A stored object as the provider shows it: references are ids unless they are expanded. */
+export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
+  presentFields(objects, fieldsOf[shape], value, expansion)
+
+/** An answer as the provider shows it, which may be a page of objects. */
+export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {
+  if ("object" in shape) return present(objects, shape.object, value, expansion)
+  const page: Plain = { ...value }
+  const data = Array.isArray(page["data"]) ? page["data"] : []
+  return {
+    ...page,
+    data: data.map((item: object) => present(objects, shape.listOf, item, expansion["data"] ?? unexpanded))
+  }
+}

@@ -1,0 +1,138 @@
+import { Effect, Schema } from "effect"
+import { type EventOrigin, emit, type Happening } from "../events/Events.ts"
+import type { ProviderError } from "../ProviderError.ts"
+import type { Kind, Records } from "../Records.ts"
+import type { Service } from "../Service.ts"
+import type { Scoped, Transaction } from "../store/Store.ts"
+import type { ApiVersion } from "../Versions.ts"
+import type { FormInput } from "./Form.ts"
+import { decodeParams, listOf, optional, text } from "./Params.ts"
+import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.ts"
+import type { Shape } from "./Shapes.ts"
+
+export interface RequestContext extends EventOrigin {
+  /** The objects of the account that the request is about. */
+  readonly objects: Scoped
+  /** The objects of the platform, including its connected accounts. */
+  readonly platform: { readonly id: string; readonly objects: Scoped }
+  readonly baseUrl: string
+  /** Reports a change to an object as an event; see {@link emit}. */
+  readonly emit: (happening: Happening) => void
+  /** Stores an object and reports its change as an event. */
+  readonly save: <K extends Kind & Shape>(
+    kind: K,
+    object: Records[K] & { readonly id: string },
+    type: Happening["type"],
+    previous?: Records[K]
+  ) => void
+}
+
+/** Where and why a change happens. */
+interface Cause {
+  readonly account: string
+  /** Unix seconds. */
+  readonly now: number
+  /** The API request that makes the change; absent if none does. */
+  readonly requestId?: string
+  readonly idempotencyKey?: string | undefined
+  /** The version of the notifications; by default the target's. */
+  readonly notifiedIn?: ApiVersion | undefined
+}
+
+/** The context of a change, within its transaction. */
+export const requestContext = (
+  { baseUrl, platformId }: Pick<Service, "baseUrl" | "platformId">,
+  transaction: Transaction,
+  { account, idempotencyKey, notifiedIn, now, requestId }: Cause
+): RequestContext => {
+  const origin: EventOrigin = {
+    account,
+    connected: account !== platformId,
+    now,
+    request: { id: requestId ?? null, idempotency_key: idempotencyKey ?? null },
+    ...(notifiedIn === undefined ? {} : { notifiedIn })
+  }
+  const objects = transaction.in(account)
+  return {
+    ...origin,
+    objects,
+    platform: { id: platformId, objects: transaction.in(platformId) },
+    baseUrl,
+    emit: (happening) => void emit(objects, origin, happening),
+    save: (kind, object, type, previous) => {
+      objects.put(kind, object.id, object)
+      emit(objects, origin, { type, shape: kind, object, ...(previous === undefined ? {} : { previous }) })
+    }
+  }
+}
+
+/** An operation whose parameters have been decoded, ready to run in a transaction. */
+export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
+
+/** One operation of the provider's API. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** Such as `/v1/products/:id`. */
+  readonly path: string
+  /** Decodes parameters and expansions; refusals here precede the operation. */
+  readonly prepare: (input: FormInput, ids: ReadonlyArray<string>) => Effect.Effect<Prepared, ProviderError>
+}
+
+interface RouteDefinition<A, I> {
+  readonly method: Route["method"]
+  readonly path: string
+  readonly answers: AnswerShape
+  readonly params: Schema.Schema<A, I>
+  /** @param id the first id in the path, or "" if it has none */
+  readonly run: (context: RequestContext, params: A, id: string) => Effect.Effect<object, ProviderError>
+}
+
+const expandParams = Schema.Struct({ expand: optional(listOf(text())) })
+
+/** Creates the route of an operation. All routes accept `expand`, which need not be in `params`. */
+export const route = <A, I>({ answers, method, params, path, run }: RouteDefinition<A, I>): Route => ({
+  method,
+  path,
+  prepare: Effect.fnUntraced(function* ({ expand, ...input }, ids) {
+    const paths = yield* decodeParams(expandParams, expand === undefined ? {} : { expand })
+    const expansion = yield* parseExpansion(answers, paths.expand ?? [])
+    const decoded = yield* decodeParams(params, input)
+    return (context: RequestContext) =>
+      Effect.map(run(context, decoded, ids[0] ?? ""), (answer) =>
+        presentAnswer(context.objects, answers, answer, expansion)
+      )
+  })
+})
+
+/** Parameters of an operation that accepts only `expand`. An empty struct would accept anything. */
+export const noParams = Schema.Struct({ "": optional(Schema.Never) })
+
+interface Matched {
+  readonly route: Route
+  readonly ids: ReadonlyArray<string>
+}
+
+const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+  if (pattern.length !== segments.length) return undefined
+  const ids: Array<string> = []
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] ?? ""
+    if (part.startsWith(":") && segment !== "") ids.push(segment)
+    else if (part !== segment) return undefined
+  }
+  return ids
+}
+
+/** Finds the operation of a method and a path (already percent-decoded, segment by segment). */
+export const makeRouter = (
+  routes: ReadonlyArray<Route>
+): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {
+  const table = routes.map((route) => ({ route, pattern: route.path.split("/").slice(1) }))
+  return (method, segments) => {
+    for (const { pattern, route } of table) {
+      const ids = route.method === method ? idsOf(pattern, segments) : undefined
+      if (ids !== undefined) return { route, ids }
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,123 @@
+import { Effect } from "effect"
+import type { RequestContext } from "../api/Route.ts"
+import { notFound, orFail, refuse } from "../ProviderError.ts"
+import type { Invoice, LineItem, PaymentIntent, Subscription } from "../Records.ts"
+import { makeInvoice } from "../resources/InvoiceCreation.ts"
+import { createPaymentIntent } from "../resources/PaymentIntents.ts"
+import { makeItem, sumOf } from "../resources/Sales.ts"
+import { endSubscription, existingSubscription } from "../resources/Subscriptions.ts"
+import { nextPeriodEnd } from "./Calendar.ts"
+import { discounted, fullPrice } from "./Discounts.ts"
+import { fail, succeed } from "./PaymentSteps.ts"
+
+/** The renewal at the end of a subscription's period: the card pays, or is declined. */
+export interface RenewalOrder {
+  readonly id: string
+  readonly outcome: "paid" | "failed"
+}
+
+/** The subscription in its next period: active, or past due if the card was declined. */
+const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscription => ({
+  ...before,
+  items: {
+    ...before.items,
+    data: before.items.data.map((item) => ({
+      ...item,
+      current_period_end:
+        item.price.recurring === null
+          ? item.current_period_end
+          : nextPeriodEnd(before.billing_cycle_anchor, item.current_period_end, item.price.recurring),
+      current_period_start: item.current_period_end
+    }))
+  },
+  status: outcome === "paid" ? "active" : "past_due"
+})
+
+const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
+  subscription.items.data.map(({ price, quantity = 1 }) =>
+    makeItem({ price, product: { name: price.nickname }, quantity }, false)
+  )
+
+/**
+ * The next period's items with their prices, less a discount that still applies when that period begins. Does not use
+ * the present time, since a renewal may be early.
+ */
+const pricedItems = ({ objects }: RequestContext, subscription: Subscription) => {
+  const begins = Math.max(...subscription.items.data.map(({ current_period_end }) => current_period_end))
+  const [id] = subscription.discounts
+  const discount = id === undefined ? undefined : objects.get("discount", id)
+  const source = discount?.source.coupon
+  const coupon = typeof source === "string" ? objects.get("coupon", source) : undefined
+  const items = lineItems(subscription)
+  if (discount === undefined || coupon === undefined || (discount.end !== null && discount.end <= begins)) {
+    return { discount: undefined, items: fullPrice(items) }
+  }
+  return { discount: discount.id, items: discounted(items, coupon) }
+}
+
+const charge = (
+  context: RequestContext,
+  subscription: Subscription,
+  amount: number,
+  email: string | null,
+  outcome: RenewalOrder["outcome"]
+): PaymentIntent | undefined => {
+  if (amount === 0) return undefined
+  const { currency, customer } = subscription
+  const data = { description: "Subscription update" }
+  const waiting = createPaymentIntent(context, { amount, currency, customer, data })
+  return outcome === "paid" ? succeed(context, waiting, email) : fail(context, waiting, email)
+}
+
+const tellOf = (context: RequestContext, invoice: Invoice, outcome: RenewalOrder["outcome"]): void => {
+  const types =
+    outcome === "paid"
+      ? (["invoice.paid", "invoice.payment_succeeded"] as const)
+      : (["invoice.payment_failed"] as const)
+  for (const type of ["invoice.created", "invoice.finalized", ...types] as const) {
+    context.emit({ type, shape: "invoice", object: invoice })
+  }
+}
+
+/**
+ * Renews a subscription, whether or not its period has ended, or ends one that was canceled at the end of its period.
+ *
+ * Events: `customer.subscription.deleted` for one that ends. Otherwise those of the payment, then `invoice.created`,
+ * `invoice.finalized`, and `invoice.paid` with `invoice.payment_succeeded` or `invoice.payment_failed`, and
+ * `customer.subscription.updated`.
+ *
+ * Errors: `resource_missing` (404); a subscription that has ended (400).
+ */
+export const renewSubscription = Effect.fnUntraced(function* (context: RequestContext, order: RenewalOrder) {
+  const before = yield* existingSubscription(context, order.id)
+  if (before.status === "canceled") {
+    return yield* refuse({ param: "id", message: "A canceled subscription is not renewed." })
+  }
+  if (before.cancel_at_period_end) return endSubscription(context, before)
+  const customer = yield* orFail(
+    context.objects.get("customer", before.customer),
+    notFound("customer", before.customer)
+  )
+  const { discount, items } = pricedItems(context, before)
+  const due = sumOf(items)
+  const intent = charge(context, before, due, customer.email, order.outcome)
+  const next = renewed(before, intent === undefined ? "paid" : order.outcome)
+  const invoice = makeInvoice(context, {
+    customer,
+    discount,
+    items,
+    paid: next.status === "active",
+    paymentIntent: intent?.id ?? null,
+    reason: "subscription_cycle",
+    subscription: next
+  })
+  const subscription: Subscription = { ...next, latest_invoice: invoice.id }
+  context.objects.put("customer", customer.id, {
+    ...customer,
+    next_invoice_sequence: (customer.next_invoice_sequence ?? 1) + 1
+  })
+  context.objects.put("invoice", invoice.id, invoice)
+  tellOf(context, invoice, next.status === "active" ? "paid" : "failed")
+  context.save("subscription", subscription, "customer.subscription.updated", before)
+  return subscription
+})

@@ -1,0 +1,169 @@
+import { Effect, Schema } from "effect"
+import { authenticate } from "../Authentication.ts"
+import type { EmulatorError } from "../EmulatorError.ts"
+import type { Notifier } from "../events/Notifier.ts"
+import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
+import { accountInvalid, type ProviderError, refuse } from "../ProviderError.ts"
+import type { Service } from "../Service.ts"
+import { runTrigger } from "../triggers/Run.ts"
+import { triggers } from "../triggers/TriggerList.ts"
+import { apiVersions } from "../Versions.ts"
+import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal, setUpsell } from "./ControlActions.ts"
+import { amount, currency, decodeInput, maybe, metadata } from "./ControlInput.ts"
+import { type Faults, faultKinds } from "./Faults.ts"
+
+const webhookBody = Schema.parseJson(
+  Schema.Struct({
+    url: Schema.String.pipe(Schema.filter(isTarget)),
+    entry: maybe(Schema.Literal("snapshot", "thin")),
+    api_version: maybe(Schema.Literal(...apiVersions))
+  })
+)
+const accountBody = Schema.parseJson(Schema.Struct({ id: maybe(Schema.String) }))
+const accountChangeBody = Schema.parseJson(
+  Schema.Struct({ controlled: maybe(Schema.Boolean), revoke: maybe(Schema.Boolean), restore: maybe(Schema.Boolean) })
+)
+const faultBody = Schema.parseJson(
+  Schema.Struct({
+    fault: Schema.Literal(...faultKinds),
+    times: maybe(Schema.Int.pipe(Schema.between(1, 1_000))),
+    after: maybe(Schema.Int.pipe(Schema.between(0, 1_000))),
+    account: maybe(Schema.String),
+    method: maybe(Schema.String),
+    path: maybe(Schema.String)
+  })
+)
+const payoutState = Schema.Literal("pending", "in_transit", "paid", "failed", "canceled")
+const payoutBody = Schema.parseJson(
+  Schema.Union(
+    Schema.Struct({
+      account: Schema.String,
+      amount,
+      currency,
+      state: payoutState,
+      automatic: maybe(Schema.Boolean),
+      metadata: maybe(metadata)
+    }),
+    Schema.Struct({ account: Schema.String, id: Schema.String, state: payoutState })
+  )
+)
+
+const triggerBody = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+
+const renewalBody = Schema.parseJson(
+  Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
+)
+
+const upsellBody = Schema.parseJson(
+  Schema.Struct({ account: Schema.String, price: Schema.String, upsell: Schema.NullOr(Schema.String) })
+)
+
+/**
+ * Lists an account's events with their notification states, oldest first, then its thin events; an unsent event has no
+ * state. Without an account, lists the platform's.
+ */
+const listEvents = (service: Service, notifier: Notifier, query: string) => {
+  const account = new URLSearchParams(query).get("account") ?? service.platformId
+  return service.store.transact((transaction) => {
+    if (account !== service.platformId && transaction.in(service.platformId).get("account", account) === undefined) {
+      return accountInvalid(account)
+    }
+    const objects = transaction.in(account)
+    const data = [...objects.all("event"), ...objects.all("thin_event")].map((event) => {
+      const delivery = objects.get("delivery", event.id)
+      if (delivery === undefined) return { event, delivery: null }
+      const { attempts, lastError, lastStatus, state } = delivery
+      return {
+        event,
+        delivery: {
+          state,
+          attempts: notifier.attemptsOf(event.id) ?? attempts,
+          last_status: lastStatus,
+          last_error: lastError
+        }
+      }
+    })
+    return Effect.succeed({ object: "list", data })
+  })
+}
+
+const unknownUrl = ({ method, path }: HttpRequest): ProviderError =>
+  refuse({ status: 404, message: `Unrecognized control URL (${method}: ${path}).` })
+
+type Answer = Effect.Effect<object, ProviderError | EmulatorError>
+
+/**
+ * The HTTP interface that controls the emulator from another process, with the platform's key and JSON bodies:
+ *
+ * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: sets the target of notifications and
+ *   the version of snapshots
+ * - `POST /_emulator/accounts {id?}`: returns a connected account, created if missing
+ * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: sets whether the platform may act
+ *   for the account, and whether it controls the account (and so sees its bank accounts)
+ * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: creates
+ *   a payout, or moves one to its next state
+ * - `POST /_emulator/renewals {account, id, outcome}`: begins a subscription's next period, `paid` or `failed`, or ends
+ *   a subscription that was canceled at the end of its period
+ * - `POST /_emulator/upsells {account, price, upsell}`: offers payers an upsell for a recurring price, as an owner does
+ *   at the provider; null withdraws it
+ * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: triggers a provider event; an unknown type is
+ *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
+ * - `POST /_emulator/faults {fault, times?, after?, account?, method?, path?}`: makes calls fail; `GET` lists the
+ *   pending faults, `DELETE` removes them
+ * - `GET /_emulator/events?account=`: lists events with their notification states
+ */
+export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
+  const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {
+    "POST /_emulator/webhook": ({ body }) =>
+      Effect.flatMap(decodeInput(webhookBody, body), ({ api_version, entry = "snapshot", url }) =>
+        Effect.as(
+          notifier.setTarget(entry, { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }),
+          { url }
+        )
+      ),
+    "POST /_emulator/accounts": ({ body }) =>
+      decodeInput(accountBody, body === "" ? "{}" : body).pipe(
+        Effect.flatMap(({ id }) => ensureAccount(service, id)),
+        Effect.map((id) => ({ id }))
+      ),
+    "POST /_emulator/payouts": ({ body }) =>
+      Effect.flatMap(decodeInput(payoutBody, body), (order) => orderPayout(service, order)),
+    "POST /_emulator/renewals": ({ body }) =>
+      Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
+    "POST /_emulator/upsells": ({ body }) =>
+      Effect.flatMap(decodeInput(upsellBody, body), (request) => setUpsell(service, request)),
+    "POST /_emulator/trigger": ({ body }) =>
+      Effect.flatMap(decodeInput(triggerBody, body), (request) => runTrigger(service, request)),
+    "GET /_emulator/triggers": () => Effect.succeed({ data: triggers }),
+    "POST /_emulator/faults": ({ body }) =>
+      Effect.map(decodeInput(faultBody, body), (fault) => {
+        faults.add(fault)
+        return { data: faults.pending() }
+      }),
+    "GET /_emulator/faults": () => Effect.sync(() => ({ data: faults.pending() })),
+    "DELETE /_emulator/faults": () =>
+      Effect.sync(() => {
+        faults.clear()
+        return { data: faults.pending() }
+      }),
+    "GET /_emulator/events": ({ query }) => listEvents(service, notifier, query)
+  }
+
+  const changeOf = (request: HttpRequest): Answer | undefined => {
+    const [, group, id, ...rest] = segmentsOf(request.path) ?? []
+    if (request.method !== "POST" || group !== "accounts" || id === undefined || rest.length > 0) return undefined
+    return Effect.flatMap(decodeInput(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
+  }
+
+  const operationOf = (request: HttpRequest): Answer => {
+    const name = `${request.method} ${request.path}`
+    const operation = Object.hasOwn(operations, name) ? operations[name] : undefined
+    return operation?.(request) ?? changeOf(request) ?? unknownUrl(request)
+  }
+
+  return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> =>
+    authenticate(request, service.secretKey).pipe(
+      Effect.zipRight(Effect.suspend(() => operationOf(request))),
+      Effect.map((value) => jsonReply(200, JSON.stringify(value)))
+    )
+}

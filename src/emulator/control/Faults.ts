@@ -1,0 +1,138 @@
+import { Effect } from "effect"
+import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
+import { internalError, refuse } from "../ProviderError.ts"
+
+/** The ways in which a call can fail between the provider and its client. */
+export const faultKinds = [
+  "timeout",
+  "reset",
+  "drip",
+  "html_502",
+  "rate_limit",
+  "no_error_key_404",
+  "null_body",
+  "lost_answer",
+  "kept_500",
+  "lock_timeout"
+] as const
+
+/**
+ * How a call fails:
+ *
+ * - `timeout`: no answer ever comes; `reset`: the connection is reset; neither call has an effect
+ * - `drip`: the answer comes a byte at a time and never ends; the call has no effect
+ * - `html_502`: an HTML page from a proxy; `no_error_key_404`: JSON that is not one of the provider's errors;
+ *   `null_body`: status 200 and `null`; none of these calls has an effect
+ * - `rate_limit`, `lock_timeout`: status 429 with this code; the call has no effect
+ * - `lost_answer`: the call has its effect, and the connection is reset before the answer
+ * - `kept_500`: the call has its effect, and is answered 500; a repeat under its idempotency key gets that answer again
+ */
+export type FaultKind = (typeof faultKinds)[number]
+
+/** A fault, and the calls that it affects. */
+export interface Fault {
+  readonly fault: FaultKind
+  /** The number of calls; default 1. The SDK's automatic retry after a reset counts as a call. */
+  readonly times?: number
+  /** The number of matching calls to let pass before the first failure; default 0. */
+  readonly after?: number
+  /** Only calls for this connected account. */
+  readonly account?: string
+  /** Only calls with this HTTP method. */
+  readonly method?: string
+  /**
+   * Only calls to this path, such as `/v1/prices`; with a final star, to all paths with this prefix: `/v1/prices/*`.
+   */
+  readonly path?: string
+}
+
+/** The pending faults, kept in memory only. */
+export interface Faults {
+  readonly add: (fault: Fault) => void
+  readonly clear: () => void
+  readonly pending: () => ReadonlyArray<Fault>
+  /** Returns the fault for this call, if any, and counts it as used. */
+  readonly take: (request: HttpRequest) => FaultKind | undefined
+}
+
+const isPath = (pattern: string, path: string): boolean =>
+  pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern
+
+const concerns = ({ account, method, path }: Fault, request: HttpRequest): boolean =>
+  (account === undefined || request.header("stripe-account") === account) &&
+  (method === undefined || request.method === method.toUpperCase()) &&
+  (path === undefined || isPath(path, request.path))
+
+/**
+ * Creates an empty list of faults. If several match a call, only the one added first takes effect or counts the call.
+ */
+export const makeFaults = (): Faults => {
+  const waiting: Array<Fault> = []
+  return {
+    add: (fault) => {
+      waiting.push(fault)
+    },
+    clear: () => {
+      waiting.length = 0
+    },
+    pending: () => [...waiting],
+    take: (request) => {
+      const index = waiting.findIndex((fault) => concerns(fault, request))
+      const fault = waiting[index]
+      if (fault === undefined) return undefined
+      const { after = 0 } = fault
+      if (after > 0) {
+        waiting[index] = { ...fault, after: after - 1 }
+        return undefined
+      }
+      const left = (fault.times ?? 1) - 1
+      if (left > 0) waiting[index] = { ...fault, times: left }
+      else waiting.splice(index, 1)
+      return fault.fault
+    }
+  }
+}
+
+const badGateway: HttpReply = {
+  status: 502,
+  headers: { "content-type": "text/html" },
+  body: "<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway</h1></center></body></html>"
+}
+
+const tooMany = (code: "rate_limit" | "lock_timeout", message: string): HttpReply =>
+  errorReply(refuse({ status: 429, code, message }))
+
+const rateLimited = tooMany("rate_limit", "Request rate limit exceeded.")
+
+const locked = tooMany(
+  "lock_timeout",
+  "This object cannot be accessed right now because another API request or Stripe process is currently accessing it."
+)
+
+const nothing: HttpReply = { status: 200, headers: {}, body: "" }
+
+/** Answers a call with a fault. The call itself runs only if the fault lets it take effect. */
+export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
+  switch (fault) {
+    case "timeout":
+      return Effect.succeed({ ...nothing, manner: "silent" })
+    case "reset":
+      return Effect.succeed({ ...nothing, manner: "reset" })
+    case "drip":
+      return Effect.succeed({ ...nothing, headers: { "content-type": "application/json" }, manner: "dripping" })
+    case "html_502":
+      return Effect.succeed(badGateway)
+    case "rate_limit":
+      return Effect.succeed(rateLimited)
+    case "lock_timeout":
+      return Effect.succeed(locked)
+    case "no_error_key_404":
+      return Effect.succeed(jsonReply(404, JSON.stringify({ message: "Not found" })))
+    case "null_body":
+      return Effect.succeed(jsonReply(200, "null"))
+    case "kept_500":
+      return Effect.as(call, errorReply(internalError))
+    case "lost_answer":
+      return Effect.map(call, (reply) => ({ ...reply, manner: "reset" }))
+  }
+}

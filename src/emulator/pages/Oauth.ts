@@ -1,0 +1,218 @@
+import { Effect, Schema } from "effect"
+import { authenticate } from "../Authentication.ts"
+import { type FormInput, parseForm } from "../api/Form.ts"
+import { newestFirst } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { requestContext } from "../api/Route.ts"
+import { connectedAccount, isConnected } from "../Connections.ts"
+import type { EmulatorError } from "../EmulatorError.ts"
+import { type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
+import { newId, platformApplicationId } from "../Ids.ts"
+import type { ProviderError } from "../ProviderError.ts"
+import type { Account, Authorization } from "../Records.ts"
+import { makeAccount } from "../resources/Accounts.ts"
+import { type Service, transactNow } from "../Service.ts"
+import type { Transaction } from "../store/Store.ts"
+import { deauthorize } from "../triggers/AccountTriggers.ts"
+import { consentPage } from "./OwnerPages.ts"
+import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
+
+/** The lifetime of a code, in seconds. */
+const lifetime = 5 * 60
+
+/** The maximum number of accounts that the page offers. */
+const mostOffered = 20
+
+const authorizeParams = Schema.Struct({
+  client_id: Params.text(100),
+  redirect_uri: Params.url,
+  response_type: Params.oneOf("code"),
+  scope: Params.optional(Params.oneOf("read_only", "read_write")),
+  state: Params.optional(Params.text(1_000))
+})
+
+type Asked = typeof authorizeParams.Type
+
+const decisionParams = Schema.Struct({
+  account: Params.text(100),
+  action: Params.oneOf("connect", "decline")
+})
+
+/** The accounts that an owner may choose: the newest ones, without the platform's own. */
+const offered = (service: Service, transaction: Transaction): ReadonlyArray<Account> =>
+  newestFirst(transaction.in(service.platformId).all("account"))
+    .filter(({ id }) => id !== service.platformId)
+    .slice(0, mostOffered)
+
+const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, string>>): HttpReply => {
+  const url = new URL(redirect_uri)
+  for (const [name, value] of Object.entries({ ...answer, ...(state === undefined ? {} : { state }) })) {
+    url.searchParams.set(name, value)
+  }
+  return redirect(url.href, "Thank you", "Back to the platform.")
+}
+
+/** Creates a code for the chosen or a new account; undefined if the account is unknown. */
+const grant = (
+  service: Service,
+  transaction: Transaction,
+  asked: Asked,
+  chosen: string,
+  now: number
+): HttpReply | undefined => {
+  const platform = transaction.in(service.platformId)
+  const account = chosen === "new" ? newId("acct_") : chosen
+  if (chosen === "new") {
+    platform.put("account", account, { ...makeAccount(account, now), controller: { type: "account" } })
+  } else if (account === service.platformId || platform.get("account", account) === undefined) {
+    return undefined
+  }
+  const code = newId("ac_")
+  const scope = asked.scope ?? "read_only"
+  platform.put("authorization", code, { code, account, scope, expires: now + lifetime, redeemed: false })
+  return backTo(asked, { scope, code })
+}
+
+const consent = (accounts: ReadonlyArray<Account>, { scope }: Asked, refusal?: string) =>
+  consentPage({ accounts, mayWrite: scope === "read_write", refusal })
+
+const decide = (
+  service: Service,
+  transaction: Transaction,
+  asked: Asked,
+  body: string,
+  now: number
+): Effect.Effect<HttpReply> =>
+  Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(decisionParams, fields)).pipe(
+    Effect.map(({ account, action }) =>
+      action === "decline"
+        ? backTo(asked, { error: "access_denied", error_description: "The user denied your request" })
+        : (grant(service, transaction, asked, account, now) ??
+          htmlReply(422, consent(offered(service, transaction), asked, "Choose one of the accounts.")))
+    ),
+    Effect.catchTag("ProviderError", (error) =>
+      Effect.succeed(htmlReply(error.status, consent(offered(service, transaction), asked, error.message)))
+    )
+  )
+
+/**
+ * The page on which an account's owner grants the platform access: `GET /oauth/authorize` shows it, `POST` performs its
+ * buttons' actions. Both actions redirect to `redirect_uri`, with a code or with `error=access_denied`. The provider
+ * requires that URL to be registered; the emulator accepts every http and https URL.
+ */
+const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<HttpReply, EmulatorError> => {
+  const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
+  const answer = (params: Asked) =>
+    params.client_id === platformApplicationId
+      ? transactNow(service.store, (transaction, now) =>
+          request.method === "POST"
+            ? decide(service, transaction, params, request.body, now)
+            : Effect.sync(() => htmlReply(200, consent(offered(service, transaction), params)))
+        )
+      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${params.client_id}'.`))
+  return Effect.flatMap(asked, answer).pipe(
+    Effect.catchTag("ProviderError", (error) =>
+      Effect.succeed(messageReply(error.status, "This can't be opened", error.message))
+    )
+  )
+}
+
+/** A refusal in OAuth's format, which differs from the API's. */
+const refused = (status: number, error: string, description: string): HttpReply =>
+  jsonReply(status, JSON.stringify({ error, error_description: description }))
+
+const revoke = (service: Service, transaction: Transaction, account: string, now: number, requestId: string) =>
+  deauthorize(requestContext(service, transaction, { account, now, requestId }), { snapshot: true, thin: false })
+
+const tokenOf = ({ account, scope }: Authorization): HttpReply =>
+  jsonReply(
+    200,
+    JSON.stringify({
+      access_token: `sk_test_${newId("ac_").slice(3)}`,
+      livemode: false,
+      refresh_token: `rt_${newId("ac_").slice(3)}`,
+      scope,
+      stripe_publishable_key: `pk_test_${newId("ac_").slice(3)}`,
+      stripe_user_id: account,
+      token_type: "bearer"
+    })
+  )
+
+const tokenParams = Schema.Struct({
+  code: Params.optional(Params.text()),
+  grant_type: Params.text(100)
+})
+
+/** Exchanges a code for access. A code used a second time counts as stolen, so access is revoked. */
+const token = (service: Service, request: HttpRequest, input: FormInput) =>
+  Effect.gen(function* () {
+    const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
+    if (grant_type !== "authorization_code") {
+      return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
+    }
+    return yield* transactNow(service.store, (transaction, now) =>
+      Effect.gen(function* () {
+        const platform = transaction.in(service.platformId)
+        const found = platform.get("authorization", code)
+        if (found === undefined || found.expires <= now) {
+          return refused(400, "invalid_grant", `Authorization code does not exist: ${code.slice(0, 100)}`)
+        }
+        if (found.redeemed) {
+          if (isConnected(platform, found.account)) yield* revoke(service, transaction, found.account, now, request.id)
+          return refused(400, "invalid_grant", "This authorization code has already been used. Its tokens are revoked.")
+        }
+        platform.put("authorization", code, { ...found, redeemed: true })
+        platform.put("connection", found.account, { account: found.account, revoked: false })
+        return tokenOf(found)
+      })
+    )
+  })
+
+const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
+
+/** Ends the access to an account. Event: `account.application.deauthorized`. */
+const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
+  Effect.gen(function* () {
+    const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
+    if (client_id !== platformApplicationId) {
+      return refused(401, "invalid_client", `No such application: '${client_id}'`)
+    }
+    return yield* transactNow(service.store, (transaction, now) =>
+      Effect.gen(function* () {
+        const known = connectedAccount(transaction.in(service.platformId), account)
+        if (known === undefined || account === service.platformId) {
+          return refused(
+            401,
+            "invalid_client",
+            `This application is not connected to stripe account ${account}, or that account does not exist.`
+          )
+        }
+        yield* revoke(service, transaction, account, now, request.id)
+        return jsonReply(200, JSON.stringify({ stripe_user_id: account }))
+      })
+    )
+  })
+
+const operations = { token, deauthorize: endAccess } as const
+
+/**
+ * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize`
+ * for the platform, with its key and with refusals in OAuth's format.
+ */
+export const oauth =
+  (service: Service) =>
+  (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
+    if (name === "authorize" && (request.method === "GET" || request.method === "POST")) {
+      return authorizePage(service, request)
+    }
+    if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
+      return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
+    }
+    return authenticate(request, service.secretKey).pipe(
+      Effect.zipRight(parseForm(request.body)),
+      Effect.flatMap((input) => operations[name](service, request, input)),
+      Effect.catchTag("ProviderError", ({ message, status }) =>
+        Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
+      )
+    )
+  }

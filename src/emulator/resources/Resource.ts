@@ -1,0 +1,114 @@
+import { Effect, Schema } from "effect"
+import { newestFirst, type PageRequest, page, pageParams } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
+import type { Shape } from "../api/Shapes.ts"
+import { type Named, notFound, orFail, type ProviderError } from "../ProviderError.ts"
+import type { Kind, Records } from "../Records.ts"
+
+interface Parts {
+  readonly items: ReadonlyArray<{ readonly id: string }>
+  readonly noun: string
+}
+
+/** The result of an operation. */
+type Result<A = object> = Effect.Effect<A, ProviderError>
+
+interface ListOptions<A, Object> {
+  /** The filters that an object passes if its field of the same name has the value, or is in the range. */
+  readonly fields: ReadonlyArray<keyof A & keyof Object>
+  /** Further filters. */
+  readonly matches?: (object: Object, params: A, context: RequestContext) => boolean
+  /** Refuses filters that name unknown objects, or that exclude each other. */
+  readonly check?: (context: RequestContext, params: A) => Result<unknown>
+  /** The word for one object in the message about an unknown cursor; by default the kind. */
+  readonly noun?: string
+}
+
+const isRange = Schema.is(Schema.typeSchema(Params.range))
+
+/** Whether a field passes the filter of the same name. */
+const passes = (actual: unknown, asked: unknown): boolean =>
+  asked === undefined ||
+  (typeof actual === "number" && isRange(asked) ? Params.inRange(actual, asked) : actual === asked)
+
+/**
+ * The operations of one kind of object at its path.
+ *
+ * @param current the object as it is now, if its stored state depends on the time or on other objects
+ */
+export const resource = <K extends Kind & Shape & Named>(
+  path: string,
+  kind: K,
+  current: (context: RequestContext, stored: Records[K]) => Records[K] = (_, stored) => stored
+) => {
+  type Object = Records[K] & { readonly id: string }
+
+  /** Finds an object by its id; fails with 404 if there is none. */
+  const existing = (context: RequestContext, id: string): Result<Records[K]> =>
+    Effect.map(orFail(context.objects.get(kind, id), notFound(kind, id)), (stored) => current(context, stored))
+
+  const answers = { object: kind } as const
+  const own = `${path}/:id`
+
+  /** An operation on an existing object. */
+  const on =
+    (method: Route["method"], at: string, shape: Shape) =>
+    <A, I>(
+      params: Schema.Schema<A, I>,
+      run: (context: RequestContext, params: A, object: Records[K]) => Result
+    ): Route =>
+      route({
+        method,
+        path: at,
+        answers: { object: shape },
+        params,
+        run: (context, given, id) => Effect.flatMap(existing(context, id), (object) => run(context, given, object))
+      })
+
+  return {
+    existing,
+    get: route({ method: "GET", path: own, answers, params: noParams, run: (context, _, id) => existing(context, id) }),
+    create: <A, I>(params: Schema.Schema<A, I>, run: (context: RequestContext, params: A) => Result): Route =>
+      route({ method: "POST", path, answers, params, run }),
+    update: on("POST", own, kind),
+    /** Deletes an object, or ends it and answers with it. */
+    remove: (shape: "deleted" | K) => on("DELETE", own, shape),
+    /** Another change of an object, at a path below it. */
+    act: (name: string) => on("POST", `${own}/${name}`, kind),
+    /** Lists the objects, newest first. */
+    list: <A extends PageRequest, I>(
+      params: Schema.Schema<A, I>,
+      { check = () => Effect.void, fields, matches = () => true, noun = kind }: ListOptions<A, Object>
+    ): Route =>
+      route({
+        method: "GET",
+        path,
+        answers: { listOf: kind },
+        params,
+        run: (context, given) => {
+          const stored: ReadonlyArray<Object> = newestFirst(context.objects.all(kind))
+          const source = {
+            items: stored.map((object) => ({ ...object, ...current(context, object) })),
+            matches: (object: Object) =>
+              fields.every((name) => passes(object[name], given[name])) && matches(object, given, context),
+            noun,
+            url: path
+          }
+          return Effect.zipRight(check(context, given), page(source, given))
+        }
+      }),
+    /** Lists the parts of an object at a path below it. */
+    parts: (name: string, shape: Shape, partsOf: (context: RequestContext, object: Records[K]) => Parts): Route =>
+      route({
+        method: "GET",
+        path: `${own}/${name}`,
+        answers: { listOf: shape },
+        params: Schema.Struct(pageParams),
+        run: (context, given, id) =>
+          Effect.flatMap(existing(context, id), (object) =>
+            page({ ...partsOf(context, object), url: `${path}/${id}/${name}` }, given)
+          )
+      })
+  }
+}
