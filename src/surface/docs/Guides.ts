@@ -48,7 +48,17 @@ export const contents = [
   },
   {
     reader: "Change it",
-    names: ["contributing", "glossary", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
+    names: [
+      "contributing",
+      "glossary",
+      "contract",
+      "lanes",
+      "lanes-decision",
+      "decisions",
+      "decisions-data",
+      "decisions-api",
+      "performance"
+    ]
   }
 ] as const
 
