@@ -180,7 +180,7 @@ describe("the line", () => {
       expect(served).toEqual([])
       held.settle(40)
       yield* eventuallyTrue("its turn", () => served.length === 1)
-      expect(served[0]).toMatchObject([{ room: 4 }])
+      expect(served[0]).toMatchObject([{ room: 1 }])
     })
   )
 

@@ -67,7 +67,8 @@ SELECT json_build_object(
     'isFull', (SELECT count(*) FROM seen) >= $9,
     -- A row that is stored late is due since its transaction began: look back a little
     'next', (now() - interval '500 milliseconds')::text,
-    'waiting', (SELECT json_agg(DISTINCT endpoint_id) FROM seen WHERE free AND tid NOT IN (SELECT tid FROM chosen)),
+    'waiting', (SELECT COALESCE(json_agg(DISTINCT endpoint_id), '[]') FROM seen
+      WHERE free AND tid NOT IN (SELECT tid FROM chosen)),
     'nextDueInMillis', date_part('epoch', (
       SELECT next_attempt_at FROM payments.delivery_queue
       WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1

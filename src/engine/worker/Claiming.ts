@@ -26,6 +26,9 @@ const gatherFor = 15
 /** The least rest between looks at what is new while others wait, in milliseconds. */
 const arrivalsEvery = 5
 
+/** The most deliveries that the line gets in each `gatherFor` while others have something new. */
+const mostBesideNew = 128
+
 /** How often slow lanes are served, in milliseconds. */
 const slowEvery = 200
 
@@ -86,6 +89,8 @@ export class Claiming {
   readonly #sweepNow = new Signal()
   /** Whether a lane that is not slow may be in line. */
   #isBehind = false
+  /** When something new last began aside, by `performance.now()`. */
+  #newAsideAt = Number.NEGATIVE_INFINITY
   /** How many attempts must end until it is worthwhile to serve the line again. */
   #toEnd = 0
   /** Whether what has just come due waits for room. */
@@ -133,6 +138,11 @@ export class Claiming {
     this.#line.set(endpointId, { from: queueStart })
     if (!this.#parts.attempts.pace.isSlow(endpointId)) this.#isBehind = true
     if (this.#toEnd <= 0 || this.#line.size === 1) this.#turn.raise()
+  }
+
+  /** Signals that something new began aside, while others wait. Returns at once. */
+  noteNewAside(): void {
+    this.#newAsideAt = performance.now()
   }
 
   /** Signals that an attempt has ended or given up its place. Can be called from anywhere; returns at once. */
@@ -195,6 +205,7 @@ export class Claiming {
   readonly #claimNew: Effect.Effect<NewClaim | null> = Effect.suspend(() => {
     const { attempts, begin, options, queue } = this.#parts
     const health = this.health.arrivals
+    const leftOut = this.#leftOut()
     // Else it is done whenever the line is served
     if (this.#line.size === 0) attempts.takeCounts()
     const { isCrowded } = this
@@ -205,13 +216,14 @@ export class Claiming {
         since: this.#since,
         limit: this.#roomForNew(),
         perEndpoint: isCrowded ? Math.min(newestPerEndpoint, options.concurrencyPerEndpoint) : usualCap(options),
-        leftOut: this.#leftOut(),
+        leftOut,
         lease: options.lease
       })
       .pipe(
         Effect.tap(({ deliveries }) => begin(deliveries, claimedAt, isCrowded)),
-        Effect.tap(({ isFull, next, waiting }) => {
+        Effect.tap(({ deliveries, isFull, next, waiting }) => {
           this.#since = next
+          if (isCrowded && deliveries.length > 0) this.noteNewAside()
           for (const endpointId of waiting) if (!this.#line.has(endpointId)) this.enterLine(endpointId)
           if (isFull) this.#sweepNow.raise()
         })
@@ -246,13 +258,19 @@ export class Claiming {
     this.#toEnd = Math.floor((attempts.size - attempts.aside) / 2)
     const rest = usual.length > 0 ? gatherFor : slowEvery
     health.begin("waits for room: as many attempts are under way as there may be", rest)
-    if (this.#toEnd > 0 || count === 0) yield* this.#turn.wait(rest)
+    if (this.#leavesRoom) yield* Effect.sleep(gatherFor)
+    else if (this.#toEnd > 0 || count === 0) yield* this.#turn.wait(rest)
   })
+
+  /** Whether others had something new a moment ago: then the line leaves them a part of the machine. */
+  get #leavesRoom(): boolean {
+    return performance.now() - this.#newAsideAt < slowEvery
+  }
 
   /** What each of the first lanes in line gets, of those that are not slow: as many as there is room for, in equal parts. */
   #sharesOfUsual(): ReadonlyArray<LaneShare> {
     const { attempts } = this.#parts
-    const { room } = this
+    const room = this.#leavesRoom ? Math.min(this.room, mostBesideNew) : this.room
     const counts = attempts.takeCounts()
     const shares: Array<LaneShare> = []
     for (const [endpointId, { from }] of this.#line) {

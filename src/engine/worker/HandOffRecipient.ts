@@ -64,7 +64,9 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
       const releaseAll = Effect.sync(() => {
         for (const { endpointId } of deliveries) release(endpointId)
       })
-      run(Effect.ensuring(begin(claimed, leasedAt, claiming.isCrowded), releaseAll))
+      const { isCrowded } = claiming
+      if (isCrowded) claiming.noteNewAside()
+      run(Effect.ensuring(begin(claimed, leasedAt, isCrowded), releaseAll))
     }
   }
 }
