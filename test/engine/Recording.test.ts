@@ -20,7 +20,9 @@ const started = Effect.gen(function* () {
   const released: Array<readonly [id: string, seconds: number]> = []
   const begun: Array<ClaimedDelivery> = []
   const queue: Queue["Type"] = {
-    claim: unused,
+    claimNew: unused,
+    claimOfLanes: unused,
+    sweep: unused,
     destinations: unused,
     finish: (attempts) =>
       Effect.suspend(() => {
@@ -54,7 +56,7 @@ const started = Effect.gen(function* () {
     recorded,
     released,
     begun,
-    begin: (all: ReadonlyArray<ClaimedDelivery>) => begin(all, performance.now(), "usual")
+    begin: (all: ReadonlyArray<ClaimedDelivery>) => begin(all, performance.now(), false)
   }
 })
 

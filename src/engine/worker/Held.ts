@@ -12,16 +12,10 @@ import type { NextStep } from "../queue/StateMachine.ts"
 const notBegunDelay = Duration.seconds(1)
 
 /**
- * How attempts begin: in places of the `concurrency`, or aside, because their endpoint is slow or they are newly due.
- * See `Attempts`.
+ * How many attempts begin before the event loop gets to other work. A claim finds hundreds due at once, and what has just
+ * come due for others must not wait for all of them.
  */
-export type BegunAs = "usual" | "slow" | "newest"
-
-/**
- * How many attempts begin before the event loop gets to other work. Claims aside find hundreds due at once, most to
- * hanging endpoints, and newly due deliveries to others must not wait for them.
- */
-const beginAtOnce: Readonly<Record<BegunAs, number>> = { usual: Number.POSITIVE_INFINITY, slow: 8, newest: 32 }
+const beginAtOnce = 16
 
 /**
  * The deliveries that a worker has claimed and not yet recorded or released, whether or not their attempts have begun.
@@ -69,8 +63,15 @@ export class Held {
   }
 }
 
-/** Begins the deliveries claimed at `claimedAt` (by `performance.now()`), or releases them. */
-export type Begin = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, as: BegunAs) => Effect.Effect<void>
+/**
+ * Begins the deliveries claimed at `claimedAt` (by `performance.now()`), or releases them. With `aside`, they take none
+ * of the `concurrency` places: see `Attempts`.
+ */
+export type Begin = (
+  deliveries: ReadonlyArray<ClaimedDelivery>,
+  claimedAt: number,
+  aside: boolean
+) => Effect.Effect<void>
 
 interface BeginParts {
   readonly held: Held
@@ -87,7 +88,7 @@ interface BeginParts {
 /** See `Begin`. Releases deliveries that this process has already sent but not yet recorded. */
 export const makeBegin =
   ({ attempts, destinations, held, recording, startWithin }: BeginParts): Begin =>
-  (claimed, claimedAt, as) => {
+  (claimed, claimedAt, aside) => {
     held.add(claimed.length)
     const sent = recording.unrecorded(claimed)
     const deliveries = sent.size === 0 ? claimed : claimed.filter(({ id }) => !sent.has(id))
@@ -104,12 +105,12 @@ export const makeBegin =
         onSuccess: () => {
           const startBefore = claimedAt + Duration.toMillis(startWithin)
           const start = (some: ReadonlyArray<ClaimedDelivery>) => {
-            for (const delivery of some) attempts.start(delivery, startBefore, as !== "usual")
+            for (const delivery of some) attempts.start(delivery, startBefore, aside)
           }
-          return deliveries.length <= beginAtOnce[as]
+          return deliveries.length <= beginAtOnce
             ? Effect.sync(() => start(deliveries))
             : Effect.forEach(
-                Array.chunksOf(deliveries, beginAtOnce[as]),
+                Array.chunksOf(deliveries, beginAtOnce),
                 (some) =>
                   Effect.zipRight(
                     Effect.sync(() => start(some)),

@@ -1,6 +1,6 @@
-import { Duration } from "effect"
+import { Array, Duration } from "effect"
 import type { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
-import { type AskedFor, queueStart } from "../queue/Claim.ts"
+import type { LaneShare } from "../queue/Claim.ts"
 import type { DestinationSettings } from "../transport/DestinationUrl.ts"
 
 export interface WorkerOptions extends DestinationSettings {
@@ -21,6 +21,9 @@ export interface WorkerOptions extends DestinationSettings {
   readonly drainTimeout: Duration.Duration
   readonly userAgent: string
 }
+
+/** The most lanes that one claim serves. */
+export const mostLanes = 128
 
 /** The most deliveries that one claim takes. */
 export const maxClaim = 256
@@ -89,7 +92,6 @@ export class EndpointPace {
   readonly #cap: number
   readonly #first: number
   readonly #allowed = new Map<EndpointId, number>()
-  /** Ordered by when they were last asked for, the longest ago first. */
   readonly #slow = new Map<EndpointId, Slow>()
 
   /** `cap`: the most attempts at once to an endpoint; `first`: how many to an unknown one. */
@@ -98,7 +100,7 @@ export class EndpointPace {
     this.#first = Math.min(first, cap)
   }
 
-  /** The slow endpoints, ordered by when they were last asked for, the longest ago first. */
+  /** The slow endpoints. */
   get slow(): ReadonlyMap<EndpointId, SlowEndpoint> {
     return this.#slow
   }
@@ -113,15 +115,13 @@ export class EndpointPace {
   }
 
   /**
-   * Records an attempt that ended quickly, whatever its result, with none overdue, after `tookMillis`. Returns whether
-   * the endpoint was slow.
+   * Records an attempt that ended quickly, whatever its result, with none overdue, after `tookMillis`.
    */
-  noteQuick(endpointId: EndpointId, tookMillis: number): boolean {
+  noteQuick(endpointId: EndpointId, tookMillis: number): void {
     const wasSlow = this.#slow.delete(endpointId)
     const allowed = wasSlow ? 0 : this.allowed(endpointId)
     const most = tookMillis <= promptWithinMillis ? this.#cap : Math.min(usualMost, this.#cap)
     if (allowed !== most) this.#allow(endpointId, allowed < most ? allowed + 1 : allowed - 1)
-    return wasSlow
   }
 
   /**
@@ -139,16 +139,6 @@ export class EndpointPace {
     const slow = this.#slow.get(endpointId)
     const hangs = timedOut || tookMillis >= hangsAfterMillis
     if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs })
-  }
-
-  /** Records that these were asked for: the others come first now. */
-  noteAsked(endpointIds: Iterable<EndpointId>): void {
-    for (const endpointId of endpointIds) {
-      const slow = this.#slow.get(endpointId)
-      if (slow === undefined) continue
-      this.#slow.delete(endpointId)
-      this.#slow.set(endpointId, slow)
-    }
   }
 
   /**
@@ -201,9 +191,6 @@ const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
  */
 const hangingAtOnce = { share: 1 / 20, fewest: 2 }
 
-/** The most slow endpoints that one claim asks for. */
-const maxAsked = 128
-
 /** How many newly due deliveries are taken at a time, and how many of one endpoint may then be in flight. */
 const maxNewest = 256
 export const newestPerEndpoint = 2
@@ -231,21 +218,26 @@ interface Held {
   readonly organizationId: OrganizationId
 }
 
+/** A slow endpoint whose lane is in line. */
+type SlowLane = SlowEndpoint & Pick<LaneShare, "endpointId" | "from">
+
 /**
  * What to claim for slow endpoints, in their order, as far as there is room. Hanging ones come last, a few attempts at
  * a time; one that does not hang, and has nothing in flight, always gets an attempt from the places for newly due
  * deliveries.
  *
- * @param slow the slow endpoints; those whose turn it is come first
+ * @param inLine the slow endpoints that have due deliveries; those whose turn it is come first
+ * @param slow all slow endpoints
  * @param lanes how many deliveries of each endpoint are held
  * @param aside how many attempts are aside
  */
-export const slowRooms = (
+export const slowShares = (
+  inLine: ReadonlyArray<SlowLane>,
   slow: ReadonlyMap<EndpointId, SlowEndpoint>,
   lanes: Iterable<readonly [EndpointId, Held]>,
   aside: number,
   caps: Caps
-): ReadonlyArray<AskedFor> => {
+): ReadonlyArray<LaneShare> => {
   const held = new Map<EndpointId, number>()
   const heldOf = new Map<OrganizationId, number>()
   let free = placesOfSlow
@@ -257,32 +249,24 @@ export const slowRooms = (
   }
   const ofEndpoint = Math.min(mostToSlow(caps), Math.max(1, Math.floor(free * shareOf.endpoint)))
   const ofOrganization = Math.max(1, Math.floor(free * shareOf.organization))
-  const hanging = hangingLimits(slow, free)
+  const [others, hanging] = Array.partition(inLine, ({ hangs }) => hangs)
+  let left = Math.max(1, Math.floor(free * hangingAtOnce.share))
+  const ofHanging = Math.max(hangingAtOnce.fewest, Math.floor(left / hanging.length))
   let kept = newestRoom(aside)
-  const asked: Array<AskedFor> = []
-  const askFor = (endpointId: EndpointId, { hangs, organizationId }: SlowEndpoint) => {
+  const shares: Array<LaneShare> = []
+  for (const { endpointId, from, hangs, organizationId } of [...others, ...hanging]) {
     const has = held.get(endpointId) ?? 0
     const inOrganization = heldOf.get(organizationId) ?? 0
-    const most = hangs ? Math.min(hanging.ofEndpoint, hanging.left) : free
+    const most = hangs ? Math.min(ofHanging, left) : free
     const share = Math.min(ofEndpoint - has, ofOrganization - inOrganization, free, most)
     const room = share <= 0 && !hangs && has === 0 && kept > 0 ? 1 : share
-    if (room <= 0 || asked.length >= maxAsked) return
+    if (room <= 0) continue
+    if (shares.length >= mostLanes) break
     if (share <= 0) kept -= 1
-    asked.push({ endpointId, from: queueStart, room })
+    shares.push({ endpointId, from, room })
     heldOf.set(organizationId, inOrganization + room)
     free -= room
-    if (hangs) hanging.left -= room
+    if (hangs) left -= room
   }
-  for (const hangs of [false, true]) {
-    for (const [endpointId, known] of slow) if (known.hangs === hangs) askFor(endpointId, known)
-  }
-  return asked
-}
-
-/** How many attempts hanging endpoints may get at a time: all together, and each of them. */
-const hangingLimits = (slow: ReadonlyMap<EndpointId, SlowEndpoint>, free: number) => {
-  let count = 0
-  for (const { hangs } of slow.values()) if (hangs) count += 1
-  const left = Math.max(1, Math.floor(free * hangingAtOnce.share))
-  return { left, ofEndpoint: Math.max(hangingAtOnce.fewest, Math.floor(left / count)) }
+  return shares
 }

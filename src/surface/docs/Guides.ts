@@ -52,6 +52,7 @@ export const contents = [
       "contributing",
       "glossary",
       "contract",
+      "lanes",
       "decisions",
       "decisions-engine",
       "decisions-inbound",
