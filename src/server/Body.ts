@@ -264,21 +264,11 @@ const boundReasons: Record<BoundBroken["bound"], string> = {
   values: `is one too many: a request body has at most ${jsonBounds.values} values`
 }
 
-const boundMessages: Record<BoundBroken["bound"], string> = {
-  depth: `The request body is nested deeper than ${jsonBounds.depth} levels.`,
-  members: `The request body has more than ${jsonBounds.members} items or keys.`,
-  values: `The request body has more than ${jsonBounds.values} values.`
-}
-
-const tooMuch = ({ bound, path }: BoundBroken): ValidationFailed =>
-  new ValidationFailed(
-    path.length === 0 ? { message: boundMessages[bound] } : refusal(new Map([[nameOf(path), boundReasons[bound]]]))
-  )
-
 const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
   Effect.suspend((): Effect.Effect<unknown, ValidationFailed> => {
     const broken = brokenBound(bytes)
-    if (broken !== null) return tooMuch(broken)
+    if (broken !== null)
+      return new ValidationFailed(refusal(new Map([[nameOf(broken.path), boundReasons[broken.bound]]])))
     return Effect.flatMap(decode(bytes), (text) =>
       Effect.try({
         try: (): unknown => (text === "" ? null : JSON.parse(text)),

@@ -1,20 +1,23 @@
-import { randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { createHash, randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import type { Environment } from "../../src/platform/kit/Environment.ts"
-import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
+import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { type ReceivedMail, sharedMailbox, TestMailbox } from "./Mailbox.ts"
 import { type Answer, type RunningService, startForWorker, TestService, testPublicUrl } from "./TestService.ts"
+import { layer } from "./Tests.ts"
 
-/** `onService` with a real mail server behind it. */
+const api = { roles: { api: true, worker: false } } as const
+
+/** `onService` with a real mail server behind it, without a worker. */
 export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0] = {}) =>
   layer(
     Layer.unwrapEffect(
-      Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...overrides, smtpUrl: Option.some(url) }))
+      Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...api, ...overrides, smtpUrl: Option.some(url) }))
     ).pipe(Layer.provideMerge(TestMailbox.layer)),
-    { excludeTestServices: true, timeout: "60 seconds" }
+    { timeout: "60 seconds" }
   )
 
 /** `onOneService` with a real mail server behind it, for suites that look at addresses of their own alone. */
@@ -26,14 +29,11 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
       return running
     })
   )
-  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), {
-    excludeTestServices: true,
-    timeout: "60 seconds"
-  })
+  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), { timeout: "60 seconds" })
 }
 
 /** `onSharedService` with a real mail server behind it. */
-export const onSharedServiceWithMail = onOneServiceWithMail({ roles: { api: true, worker: false } })
+export const onSharedServiceWithMail = onOneServiceWithMail(api)
 
 /** An address that no other test has. */
 export const newEmail = (): string => `person-${randomUUID()}@example.com`
@@ -44,6 +44,10 @@ export const tokenIn = (mail: ReceivedMail): string => {
   expect(token, mail.text).toBeDefined()
   return token ?? ""
 }
+
+/** The hash under which a person's session is stored. */
+export const hashOf = ({ cookie }: Person): Buffer =>
+  createHash("sha256").update(cookie.replace("__Host-svc_session=", "")).digest()
 
 /** The cookie that an answer sets, as a browser sends it back. */
 export const cookieOf = (answer: Answer): string => {
@@ -110,5 +114,5 @@ export const signInOwner = Effect.gen(function* () {
   const person = yield* signIn(newEmail())
   const created = yield* person.request("POST", "/identity/organizations", { body: { name: "Bakery" } })
   expect(created.status, created.text).toBe(201)
-  return { ...person, organizationId: String(created.json["id"]) }
+  return { ...person, organizationId: OrganizationId.make(String(created.json["id"])) }
 })

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
@@ -157,7 +156,7 @@ onSharedServiceWithMail("API keys", (it) => {
   it.effect("are managed by owners, admins and developers, in the workspaces that they may enter", () =>
     Effect.gen(function* () {
       const owner = yield* signInOwner
-      const organizationId = OrganizationId.make(owner.organizationId)
+      const { organizationId } = owner
       const body = { name: "Key", permissions: ["*", "webhook-endpoints:*"] }
       const live = { ...body, mode: "live" }
       const { id } = (yield* create(owner, body)).json
@@ -190,7 +189,7 @@ onSharedServiceWithMail("API keys", (it) => {
     Effect.gen(function* () {
       const { request } = yield* TestService
       const owner = yield* signInOwner
-      const organizationId = OrganizationId.make(owner.organizationId)
+      const { organizationId } = owner
       const admin = yield* signInMember(organizationId, "admin")
       const developer = yield* signInMember(organizationId, "developer", ["sandbox", "production"])
       const body = { name: "Auditor", permissions: ["audit-log:read"] }

@@ -1,7 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
-import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
   newEmail,
@@ -57,7 +56,7 @@ const accept = (token: string) =>
 
 const company = Effect.gen(function* () {
   const owner = yield* signInOwner
-  const organizationId = OrganizationId.make(owner.organizationId)
+  const { organizationId } = owner
   return { owner, organizationId, admin: yield* signInMember(organizationId, "admin") }
 })
 

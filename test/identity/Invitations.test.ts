@@ -2,7 +2,6 @@ import { createHash, randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
 import { unlinked } from "../../src/identity/organizations/OrganizationName.ts"
-import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { RateLimits } from "../../src/platform/kit/RateLimit.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
@@ -19,7 +18,6 @@ import {
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/invitations"
 const denied = { status: 403, code: "permission_denied", fields: [] }
 const invalid = { status: 401, code: "session_invalid", fields: [] }
@@ -45,7 +43,7 @@ const openIds = (person: Person) =>
     return Array.from(Object(json["data"]), (item) => String(Object(item).id))
   })
 
-onServiceWithMail(api)("an invitation", (it) => {
+onServiceWithMail()("an invitation", (it) => {
   it.effect("is mailed, accepted by its link, and makes a signed-in member", () =>
     Effect.gen(function* () {
       const service = yield* TestService
@@ -155,7 +153,7 @@ onServiceWithMail(api)("an invitation", (it) => {
     Effect.gen(function* () {
       const owner = yield* signInOwner
       const other = yield* signInOwner
-      const { id } = yield* signInMember(OrganizationId.make(other.organizationId), "admin").pipe(
+      const { id } = yield* signInMember(other.organizationId, "admin").pipe(
         Effect.tap((second) => other.request("PATCH", `/identity/members/${second.id}`, { body: { role: "owner" } }))
       )
       expect(id).not.toBe(other.id)
@@ -172,7 +170,7 @@ onServiceWithMail(api)("an invitation", (it) => {
   it.effect("is sent by owners and admins alone, and to admins by owners alone", () =>
     Effect.gen(function* () {
       const owner = yield* signInOwner
-      const organizationId = OrganizationId.make(owner.organizationId)
+      const { organizationId } = owner
       const admin = yield* signInMember(organizationId, "admin")
       const { id: adminInvitation } = yield* invited(owner, { email: newEmail(), role: "admin" })
       for (const role of ["developer", "viewer"] as const) {

@@ -8,7 +8,6 @@ import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInO
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/members"
 const denied = { status: 403, code: "permission_denied", fields: [] }
 const missing = { status: 404, code: "resource_not_found", fields: [] }
@@ -17,7 +16,7 @@ const noOrganization = { status: 403, code: "organization_access_denied", fields
 /** An organization with a signed-in member of every role. */
 const company = Effect.gen(function* () {
   const owner = yield* signInOwner
-  const organizationId = OrganizationId.make(owner.organizationId)
+  const { organizationId } = owner
   return {
     organizationId,
     owner: owner as Person,
@@ -34,7 +33,7 @@ const roles = (person: Person) =>
     Object.fromEntries(Array.from(Object(json["data"]), (m) => [String(Object(m).email), String(Object(m).role)]))
   )
 
-onServiceWithMail(api)("members", (it) => {
+onServiceWithMail()("members", (it) => {
   it.effect("are listed to every role, with what they may enter, and to nobody else", () =>
     Effect.gen(function* () {
       const { request, organization } = yield* TestService

@@ -1,16 +1,20 @@
-import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { cookieOf, onSharedServiceWithMail, type Person, personOf, signInOwner, tokenIn } from "../harness/SignIn.ts"
+import {
+  cookieOf,
+  hashOf,
+  onSharedServiceWithMail,
+  type Person,
+  personOf,
+  signInOwner,
+  tokenIn
+} from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
-
-const hashOf = (person: Person) =>
-  createHash("sha256").update(person.cookie.replace("__Host-svc_session=", "")).digest()
 
 onSharedServiceWithMail("the sessions of a person", (it) => {
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Environment } from "../../src/platform/kit/Environment.ts"
-import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { onSharedServiceWithMail, type Person, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
@@ -104,7 +103,7 @@ onSharedServiceWithMail("a workspace that a request names", (it) => {
   it.effect("needs access to it, whichever one is selected", () =>
     Effect.gen(function* () {
       const owner = yield* signInOwner
-      const organizationId = OrganizationId.make(owner.organizationId)
+      const { organizationId } = owner
       const path = management(owner.organizationId)
       for (const role of ["developer", "viewer"] as const) {
         for (const granted of environments) {

@@ -4,7 +4,6 @@ import { Context, Effect } from "effect"
 import { ReturnUrls } from "../../src/identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { Environment } from "../../src/platform/kit/Environment.ts"
-import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService, testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
@@ -33,7 +32,7 @@ const select = (person: Person, environment: Environment) =>
 const shop = Effect.gen(function* () {
   const { emulator, makeKey, request, services } = yield* TestService
   const owner = yield* signInOwner
-  const organizationId = OrganizationId.make(owner.organizationId)
+  const { organizationId } = owner
   const accountId = yield* emulator.ensureAccount()
   yield* Context.get(services, Accounts).link({ organizationId, environment: "sandbox" }, accountId).pipe(Effect.orDie)
   const key = yield* makeKey(organizationId, ["*"])
@@ -47,7 +46,6 @@ const shop = Effect.gen(function* () {
   const body = { mode: "payment", line_items: [{ price, quantity: 1 }] }
   return {
     ...owner,
-    organizationId,
     accountId,
     sell: (idempotencyKey?: string) => post("/checkout/sessions", body, idempotencyKey),
     sellByLink: post("/payment-links", { line_items: body.line_items })
@@ -117,15 +115,14 @@ onSharedServiceWithMail("return URLs", (it) => {
     Effect.gen(function* () {
       const { organization, request } = yield* TestService
       const owner = yield* signInOwner
-      const id = OrganizationId.make(owner.organizationId)
-      const admin = yield* signInMember(id, "admin")
+      const admin = yield* signInMember(owner.organizationId, "admin")
       expect((yield* set(admin, own)).json).toMatchObject(own)
       for (const role of ["developer", "viewer"] as const) {
-        const member = yield* signInMember(id, role, ["sandbox"])
+        const member = yield* signInMember(owner.organizationId, role, ["sandbox"])
         expect((yield* read(member)).json).toMatchObject(own)
         expectFailure(yield* set(member, none), denied)
       }
-      const elsewhere = yield* signInMember(id, "developer", [])
+      const elsewhere = yield* signInMember(owner.organizationId, "developer", [])
       expectFailure(yield* read(elsewhere), workspace)
       expectFailure(yield* set(elsewhere, none), workspace)
       const homeless = yield* signIn(newEmail())

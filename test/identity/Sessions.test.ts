@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { permissionsOf } from "../../src/identity/Access.ts"
@@ -7,6 +6,7 @@ import { type Operation, operationKey } from "../../src/surface/contract/Operati
 import { eventually } from "../harness/Eventually.ts"
 import {
   cookieOf,
+  hashOf,
   newEmail,
   onServiceWithMail,
   onSharedServiceWithMail,
@@ -27,8 +27,6 @@ import {
   restore,
   type Things
 } from "../surface/http/Samples.ts"
-
-const api = { roles: { api: true, worker: false } } as const
 
 /** Signed-in members of the suite's organization, in every workspace unless they say otherwise, and what it has. */
 class Fixture extends Context.Tag("test/Sessions/Fixture")<
@@ -58,9 +56,6 @@ const invalid = { status: 401, code: "session_invalid", fields: [] }
 const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 const workspace = { status: 403, code: "workspace_access_required", fields: [] }
 const foreign = { status: 403, code: "organization_access_denied", fields: [] }
-
-const hashOf = (person: Person) =>
-  createHash("sha256").update(person.cookie.replace("__Host-svc_session=", "")).digest()
 
 onSharedServiceWithMail("a session", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of a member", (it) => {
@@ -441,7 +436,7 @@ onSharedServiceWithMail("a session lasts", (it) => {
   )
 })
 
-onServiceWithMail({ ...api, rateLimitPerMinute: 30 })("a session's requests", (it) => {
+onServiceWithMail({ rateLimitPerMinute: 30 })("a session's requests", (it) => {
   it.effect("are counted for it alone, under /identity and /v2 together, with the documented headers", () =>
     Effect.gen(function* () {
       const owner = yield* signInOwner

@@ -28,7 +28,7 @@ const invalid = { status: 401, code: "session_invalid", fields: [] }
 
 const api = { roles: { api: true, worker: false } } as const
 
-onServiceWithMail(api)("signing in", (it) => {
+onServiceWithMail()("signing in", (it) => {
   it.effect("goes by a mailed link, and answers the session with its cookie", () =>
     Effect.gen(function* () {
       const service = yield* TestService
@@ -234,7 +234,7 @@ onServiceWithMail(api)("signing in", (it) => {
   )
 })
 
-onServiceWithMail({ ...api, console: false })("without the console, the page that a link opens", (it) => {
+onServiceWithMail({ console: false })("without the console, the page that a link opens", (it) => {
   it.effect("uses nothing up, however often it is fetched, and carries no token", () =>
     Effect.gen(function* () {
       const { request, sql } = yield* TestService
@@ -346,7 +346,7 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
     return page
   })
 
-onServiceWithMail({ ...api, console: false })("the button of that page", (it) => {
+onServiceWithMail({ console: false })("the button of that page", (it) => {
   const scriptOf = (path: string) =>
     Effect.flatMap(TestService, ({ request }) =>
       Effect.map(request("GET", path), ({ text }) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1] ?? "")
@@ -423,7 +423,7 @@ onServiceWithMail({ ...api, console: false })("the button of that page", (it) =>
   )
 })
 
-onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is limited", (it) => {
+onServiceWithMail({ failedAuthenticationsPerMinute: 8 })("signing in is limited", (it) => {
   it.effect("to 5 links per address and 15 minutes of one client, and to 8 requests a minute", () =>
     Effect.gen(function* () {
       const email = newEmail()
@@ -464,7 +464,7 @@ onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is 
 const behindProxy = new BlockList()
 behindProxy.addAddress("127.0.0.1")
 
-onServiceWithMail({ ...api, trustedProxies: behindProxy })("signing in by link", (it) => {
+onServiceWithMail({ trustedProxies: behindProxy })("signing in by link", (it) => {
   it.effect("is left to a person whose links a stranger uses up, however the address is written", () =>
     Effect.gen(function* () {
       const email = newEmail()

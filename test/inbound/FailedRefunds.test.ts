@@ -59,7 +59,7 @@ const statistics = (shop: Shop) =>
     ({ json }) => json["payments"]
   )
 
-onServiceWithMail({ roles: { api: true, worker: false } })("a refund that fails after it was made", (it) => {
+onServiceWithMail()("a refund that fails after it was made", (it) => {
   it.effect("is told to owners and admins, and counted, days after it succeeded", () =>
     Effect.gen(function* () {
       const { emulator } = yield* TestService

@@ -9,6 +9,8 @@ export type Shell = (typeof shells)[number]
 
 const levels = LogLevel.allLevels.map((level) => ({ name: level._tag.toLowerCase(), level }))
 
+const namesOf = (all: ReadonlyArray<{ readonly name: string }>) => all.map(({ name }) => name)
+
 const parameter = (key: string, description: string, choices: ReadonlyArray<string> = []): Parameter => ({
   key,
   name: `--${key}`,
@@ -22,11 +24,7 @@ const parameter = (key: string, description: string, choices: ReadonlyArray<stri
 /** Options that are allowed before or after any command. */
 export const programOptions: ReadonlyArray<Parameter> = [
   parameter("help", "Show the help of a command, or of all."),
-  parameter(
-    "log-level",
-    "What is logged to standard error.",
-    levels.map(({ name }) => name)
-  ),
+  parameter("log-level", "What is logged to standard error.", namesOf(levels)),
   parameter("version", "Show the version."),
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
@@ -49,14 +47,8 @@ const startsWith = (whole: ReadonlyArray<string>, start: ReadonlyArray<string>):
 
 const wordsOf = ({ name }: Command): ReadonlyArray<string> => name.split(" ")
 
-/** Parses a command line. The forms of the values are checked by the command itself. */
-export const understand = (
-  commands: ReadonlyArray<Command>,
-  args: ReadonlyArray<string>
-): Either.Either<Understood, WrongUsage> => {
-  const known = [...programOptions, ...commands.flatMap(({ parameters }) => parameters)].filter(
-    (one) => !isArgument(one)
-  )
+/** The words of a command line, and its options as they are written. */
+const tokensOf = (known: ReadonlyArray<Parameter>, args: ReadonlyArray<string>) => {
   const { tokens } = parseArgs({
     args: [...args],
     options: Object.fromEntries(
@@ -70,54 +62,98 @@ export const understand = (
     allowPositionals: true,
     tokens: true
   })
-  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []))
-  const options = tokens.flatMap((token) =>
-    token.kind === "option"
-      ? [{ name: token.rawName === "-h" ? "--help" : token.rawName, value: token.value, inline: token.inlineValue }]
-      : []
-  )
-  const command = commands.find((one) => startsWith(words, wordsOf(one)))
-  const wrong = (problem: string, available: ReadonlyArray<string> = []) =>
-    Either.left(
-      new WrongUsage({
-        message: available.length === 0 ? problem : `${problem} Available: ${[...new Set(available)].join(", ")}.`,
-        ...(command === undefined ? {} : { command: command.name })
-      })
+  return {
+    words: tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : [])),
+    options: tokens.flatMap((token) =>
+      token.kind === "option"
+        ? [{ name: token.rawName === "-h" ? "--help" : token.rawName, value: token.value, inline: token.inlineValue }]
+        : []
     )
+  }
+}
 
+type WrittenOption = ReturnType<typeof tokensOf>["options"][number]
+
+const wrong = (command: Command | undefined, problem: string, available: ReadonlyArray<string> = []) =>
+  Either.left(
+    new WrongUsage({
+      message: available.length === 0 ? problem : `${problem} Available: ${[...new Set(available)].join(", ")}.`,
+      ...(command === undefined ? {} : { command: command.name })
+    })
+  )
+
+const noSuchOption = (command: Command | undefined, name: string) => {
+  if (command === undefined) return wrong(command, `There is no option ${name}.`, namesOf(programOptions))
+  const own = command.parameters.filter((one) => !isArgument(one))
+  return own.length === 0
+    ? wrong(command, `The command '${command.name}' has no options; it was given ${name}.`)
+    : wrong(command, `The command '${command.name}' has no option ${name}.`, namesOf(own))
+}
+
+type Values = Map<Parameter, ReadonlyArray<string>>
+
+/** The values of the options that the program and a command take. */
+const valuesOf = (
+  options: ReadonlyArray<WrittenOption>,
+  takes: ReadonlyArray<Parameter>,
+  command: Command | undefined
+): Either.Either<Values, WrongUsage> => {
+  const given: Values = new Map()
+  for (const { inline, name, value } of options) {
+    const taken = takes.find((one) => one.name === name)
+    if (taken === undefined) return noSuchOption(command, name)
+    if (taken.form === "" && inline === true) return wrong(command, `${name} takes no value.`)
+    if (taken.form !== "" && value === undefined) return wrong(command, `${name} needs a value: ${taken.form}.`)
+    const before = given.get(taken) ?? []
+    if (taken.form !== "" && !taken.repeated && before.length > 0) return wrong(command, `${name} is given twice.`)
+    given.set(taken, [...before, value ?? ""])
+  }
+  return Either.right(given)
+}
+
+/** A command with its values, and the argument in the words after its name. */
+const invocation = (
+  command: Command,
+  rest: ReadonlyArray<string>,
+  given: Values,
+  logLevel: LogLevel.LogLevel
+): Either.Either<Understood, WrongUsage> => {
+  const argument = command.parameters.find(isArgument)
+  const unexpected = rest[argument === undefined ? 0 : 1]
+  if (unexpected !== undefined) {
+    return wrong(command, `The command '${command.name}' takes no argument '${unexpected}'.`)
+  }
+  const [value] = rest
+  if (argument !== undefined && value !== undefined) given.set(argument, [value])
+  const entries = command.parameters.flatMap((one): ReadonlyArray<[string, Given[string]]> => {
+    const values = given.get(one)
+    return values === undefined
+      ? []
+      : [[one.key, one.form === "" ? true : one.repeated ? [...new Set(values)] : (values[0] ?? "")]]
+  })
+  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), logLevel })
+}
+
+/** Parses a command line. The forms of the values are checked by the command itself. */
+export const understand = (
+  commands: ReadonlyArray<Command>,
+  args: ReadonlyArray<string>
+): Either.Either<Understood, WrongUsage> => {
+  const known = [...programOptions, ...commands.flatMap(({ parameters }) => parameters)].filter(
+    (one) => !isArgument(one)
+  )
+  const { options, words } = tokensOf(known, args)
+  const command = commands.find((one) => startsWith(words, wordsOf(one)))
   const named = words.slice(0, 2)
   const under = commands.filter((one) => startsWith(wordsOf(one), named))
   const nouns = commands.flatMap((one) => wordsOf(one).slice(0, 1))
   if (command === undefined && under.length === 0) {
-    const siblings = commands.filter((one) => startsWith(wordsOf(one), named.slice(0, 1))).map(({ name }) => name)
-    return wrong(`There is no command '${named.join(" ")}'.`, siblings.length === 0 ? nouns : siblings)
+    const siblings = namesOf(commands.filter((one) => startsWith(wordsOf(one), named.slice(0, 1))))
+    return wrong(command, `There is no command '${named.join(" ")}'.`, siblings.length === 0 ? nouns : siblings)
   }
-
-  const takes = [...programOptions, ...(command === undefined ? known : command.parameters)]
-  const given = new Map<Parameter, ReadonlyArray<string>>()
-  for (const { inline, name, value } of options) {
-    const taken = takes.find((one) => one.name === name)
-    if (taken === undefined && command === undefined) {
-      return wrong(
-        `There is no option ${name}.`,
-        programOptions.map((one) => one.name)
-      )
-    }
-    if (taken === undefined) {
-      const own = takes.slice(programOptions.length).filter((one) => !isArgument(one))
-      return own.length === 0
-        ? wrong(`The command '${command?.name}' has no options; it was given ${name}.`)
-        : wrong(
-            `The command '${command?.name}' has no option ${name}.`,
-            own.map((one) => one.name)
-          )
-    }
-    if (taken.form === "" && inline === true) return wrong(`${name} takes no value.`)
-    if (taken.form !== "" && value === undefined) return wrong(`${name} needs a value: ${taken.form}.`)
-    const before = given.get(taken) ?? []
-    if (taken.form !== "" && !taken.repeated && before.length > 0) return wrong(`${name} is given twice.`)
-    given.set(taken, [...before, value ?? ""])
-  }
+  const values = valuesOf(options, [...programOptions, ...(command?.parameters ?? known)], command)
+  if (Either.isLeft(values)) return Either.left(values.left)
+  const given = values.right
 
   const valueOf = (name: string) =>
     programOptions.flatMap((one) => (one.name === name ? (given.get(one) ?? []) : []))[0]
@@ -128,29 +164,11 @@ export const understand = (
   const wanted = valueOf("--completions")
   const shell = shells.find((one) => one === wanted)
   if (shell !== undefined) return Either.right({ _tag: "Completions", shell })
-  if (wanted !== undefined) return wrong(`--completions must be ${shells.join(" or ")}.`)
+  if (wanted !== undefined) return wrong(command, `--completions must be ${shells.join(" or ")}.`)
   const level = levels.find(({ name }) => name === (valueOf("--log-level") ?? "warning"))
-  if (level === undefined) return wrong(`--log-level must be ${levels.map(({ name }) => name).join(" or ")}.`)
-
-  if (command === undefined) {
-    return words.length === 0
-      ? wrong("No command is given.", nouns)
-      : wrong(
-          `'${words.join(" ")}' is not a complete command.`,
-          under.map(({ name }) => name)
-        )
-  }
-  const rest = words.slice(wordsOf(command).length)
-  const argument = command.parameters.find(isArgument)
-  const unexpected = rest[argument === undefined ? 0 : 1]
-  if (unexpected !== undefined) return wrong(`The command '${command.name}' takes no argument '${unexpected}'.`)
-  const [value] = rest
-  if (argument !== undefined && value !== undefined) given.set(argument, [value])
-  const entries = command.parameters.flatMap((one): ReadonlyArray<[string, Given[string]]> => {
-    const values = given.get(one)
-    return values === undefined
-      ? []
-      : [[one.key, one.form === "" ? true : one.repeated ? [...new Set(values)] : (values[0] ?? "")]]
-  })
-  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), logLevel: level.level })
+  if (level === undefined) return wrong(command, `--log-level must be ${namesOf(levels).join(" or ")}.`)
+  if (command !== undefined) return invocation(command, words.slice(wordsOf(command).length), given, level.level)
+  return words.length === 0
+    ? wrong(command, "No command is given.", nouns)
+    : wrong(command, `'${words.join(" ")}' is not a complete command.`, namesOf(under))
 }

@@ -1,9 +1,9 @@
 import { dirname } from "node:path"
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import type { ProviderCredentials, SettingsShape } from "../../platform/settings/Settings.ts"
 import { isLocked } from "../../platform/storage/DirectoryLock.ts"
-import { LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
-import { localFilePath } from "../local/LocalOrganization.ts"
+import { emulatorCredentials, LocalDefaultsFailed, localSecretsPath, readSecrets } from "../local/Local.ts"
+import { localFilePath, readLocalFile } from "../local/LocalOrganization.ts"
 
 /** A service that runs on the local defaults of a data directory. */
 export interface LocalService {
@@ -11,14 +11,6 @@ export interface LocalService {
   /** Its provider emulator, if it started one. */
   readonly emulator: Option.Option<{ readonly url: URL; readonly credentials: ProviderCredentials }>
 }
-
-/** The fields that are read from the files that a local start writes into its data directory. */
-const LocalFile = Schema.Struct({
-  baseUrl: Schema.String,
-  databaseUrl: Schema.String,
-  emulatorUrl: Schema.NullOr(Schema.URL)
-})
-const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerWebhookSecret: Schema.String })
 
 /** The time limit for an answer of the service, which is on this machine and answers at once or not at all. */
 const livenessTimeoutMillis = 2000
@@ -39,31 +31,23 @@ const isLive = (baseUrl: string): Effect.Effect<boolean> =>
     return response.ok
   }).pipe(Effect.orElseSucceed(() => false))
 
-const readAs = <A, I>(file: string, schema: Schema.Schema<A, I>) =>
-  Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(Schema.parseJson(schema))))
-
 /** The service that is running on the data directory of these settings, if there is one. */
 export const findLocalService = (
   settings: SettingsShape
 ): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>
   Effect.gen(function* () {
     const file = localFilePath(settings)
-    const local = settings.mode === "local" ? yield* readAs(file, LocalFile) : Option.none()
+    const local = settings.mode === "local" ? yield* readLocalFile(file) : Option.none()
     if (Option.isNone(local) || !(yield* isOfLiveProcess(file)) || !(yield* isLive(local.value.baseUrl))) {
       return Option.none()
     }
-    const secrets = yield* readAs(localSecretsPath(settings), LocalSecrets)
+    const { databaseUrl, emulatorUrl } = local.value
     return Option.some({
-      databaseUrl: Redacted.make(local.value.databaseUrl),
-      emulator: Option.map(
-        Option.all({ url: Option.fromNullable(local.value.emulatorUrl), secrets }),
-        ({ secrets, url }) => ({
-          url,
-          credentials: {
-            secretKey: Redacted.make(secrets.providerSecretKey),
-            webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)] as const
-          }
-        })
+      databaseUrl: Redacted.make(databaseUrl),
+      emulator: Option.zipWith(
+        Option.fromNullable(emulatorUrl),
+        yield* readSecrets(localSecretsPath(settings)),
+        (url, secrets) => ({ url: new URL(url), credentials: emulatorCredentials(secrets) })
       )
     })
   })

@@ -80,8 +80,14 @@ export const readPrivateFile = (file: string): Effect.Effect<Option.Option<strin
 export const localSecretsPath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "secrets.json")
 
+/** The credentials of an emulator that was started with these secrets. */
+export const emulatorCredentials = (secrets: typeof LocalSecrets.Type): ProviderCredentials => ({
+  secretKey: Redacted.make(secrets.providerSecretKey),
+  webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)]
+})
+
 /** The secrets in a file; none if there is no such file. */
-const readSecrets = (file: string) =>
+export const readSecrets = (file: string) =>
   Effect.flatMap(readPrivateFile(file), (text) =>
     Effect.transposeMapOption(text, (known) =>
       Effect.mapError(
@@ -218,14 +224,6 @@ export const completeSettings = (
       needsEmulator && Option.isSome(secrets)
         ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))
         : Option.none<Emulator>()
-    const emulated = Option.all({ emulator, secrets }).pipe(
-      Option.map(
-        ({ secrets }): ProviderCredentials => ({
-          secretKey: Redacted.make(secrets.providerSecretKey),
-          webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)]
-        })
-      )
-    )
     const masterKeys = Option.orElse(settings.masterKeys, () =>
       Option.map(secrets, ({ masterKey }): readonly [MasterKey] => [
         { id: "local", key: Redacted.make(new Uint8Array(Buffer.from(masterKey, "base64"))) }
@@ -248,7 +246,9 @@ export const completeSettings = (
         provider: {
           timeout: settings.provider.timeout,
           concurrencyPerAccount: settings.provider.concurrencyPerAccount,
-          sandbox: Option.orElse(settings.provider.sandbox, () => emulated),
+          sandbox: Option.orElse(settings.provider.sandbox, () =>
+            Option.map(Option.zipRight(emulator, secrets), emulatorCredentials)
+          ),
           production: settings.provider.production,
           oauthClientIds: oauthClientIds(settings.provider, emulator),
           apiUrl: Option.orElse(

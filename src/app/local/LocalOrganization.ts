@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from "node:path"
-import { Effect, Either, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import type { Emulator } from "../../emulator/Emulator.ts"
 import { Keys } from "../../identity/keys/Keys.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
@@ -32,11 +32,14 @@ const defaultOwnerEmail = "owner@example.com"
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
 
+/** The content of `local.json`; none if there is no such file, or it has another form. */
+export const readLocalFile = (file: string): Effect.Effect<Option.Option<LocalFile>, LocalDefaultsFailed> =>
+  Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(LocalFile)))
+
 const known = Effect.fnUntraced(function* (file: string) {
   const organizations = yield* Organizations
   const keys = yield* Keys
-  const text = yield* readPrivateFile(file)
-  const content = Option.flatMap(text, (text) => Either.getRight(Schema.decodeEither(LocalFile)(text)))
+  const content = yield* readLocalFile(file)
   if (Option.isNone(content) || !(yield* organizations.exists(content.value.organizationId))) {
     return Option.none()
   }

@@ -33,13 +33,8 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       ${enteredEnvironments} AS environments
     FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id`)
 
-  /** Serializes changes of an organization's members, since the rules apply to all of them together. */
-  const lock = (organizationId: OrganizationId) =>
-    sql<{ readonly name: string }>`
-      SELECT name FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
-
-  const list = (organizationId: OrganizationId) =>
-    sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`
+  const ofPerson = (organizationId: OrganizationId, personId: string) =>
+    sql`organization_id = ${organizationId} AND person_id = ${personId}`
 
   const find = (organizationId: OrganizationId, personId: string) =>
     Effect.map(
@@ -47,68 +42,75 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       ([member]) => member
     )
 
-  /**
-   * The role that an author acts with now; read in the transaction of the action, since the author may have lost it in
-   * the meantime. The operator acts like an owner.
-   */
-  const roleOf = (organizationId: OrganizationId, author: Author) =>
-    Effect.gen(function* () {
+  /** Replaces the workspaces granted to a member. */
+  const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
+    Effect.zipRight(
+      sql`DELETE FROM payments.workspace_access WHERE ${ofPerson(organizationId, personId)}`,
+      sql`INSERT INTO payments.workspace_access (organization_id, environment, person_id)
+        SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
+    )
+
+  return {
+    find,
+    grant,
+
+    /** Serializes changes of an organization's members, since the rules apply to all of them together. */
+    lock: (organizationId: OrganizationId) => sql<{ readonly name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`,
+
+    list: (organizationId: OrganizationId) =>
+      sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`,
+
+    /**
+     * The role that an author acts with now; read in the transaction of the action, since the author may have lost it in
+     * the meantime. The operator acts like an owner.
+     */
+    roleOf: Effect.fnUntraced(function* (organizationId: OrganizationId, author: Author) {
       if (author.kind === "operator") {
         return "owner" as const
       }
       const member = author.kind === "person" ? yield* find(organizationId, author.id) : undefined
       return member === undefined ? yield* new PermissionDenied() : member.role
-    })
+    }),
 
-  /** The person of an e-mail address, created if unknown. */
-  const ensurePerson = (email: string) =>
-    Effect.gen(function* () {
+    /** The person of an e-mail address, created if unknown. */
+    ensurePerson: Effect.fnUntraced(function* (email: string) {
       const id = yield* newId
       // An update that changes nothing, so that the row is returned even if another request has just created it
       const [person] = yield* sql<{ readonly id: string }>`
         INSERT INTO payments.people (id, email) VALUES (${id}, ${email.toLowerCase()})
         ON CONFLICT (email) DO UPDATE SET email = EXCLUDED.email RETURNING id`
       return person?.id ?? id
-    })
+    }),
 
-  /** Replaces the workspaces granted to a member. */
-  const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
-    Effect.zipRight(
-      sql`DELETE FROM payments.workspace_access
-        WHERE organization_id = ${organizationId} AND person_id = ${personId}`,
-      sql`INSERT INTO payments.workspace_access (organization_id, environment, person_id)
-        SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
-    )
-
-  /** Inserts a membership of a person, who must have none elsewhere: a person has one organization. */
-  const insert = (options: {
-    readonly organizationId: OrganizationId
-    readonly personId: string
-    readonly role: Role
-    readonly environments: ReadonlyArray<Environment>
-  }): Effect.Effect<void, OrganizationAlreadyExists | SqlError.SqlError> =>
-    sql`INSERT INTO payments.memberships (organization_id, person_id, role)
-      VALUES (${options.organizationId}, ${options.personId}, ${options.role})`.pipe(
-      Effect.mapError((error) =>
-        violates(error, "memberships_one_per_person") || violates(error, "memberships_pkey")
-          ? new OrganizationAlreadyExists({ cause: error })
-          : error
+    /** Inserts a membership of a person, who must have none elsewhere: a person has one organization. */
+    insert: ({
+      environments,
+      organizationId,
+      personId,
+      role
+    }: Pick<Member, "personId" | "role" | "environments"> & { readonly organizationId: OrganizationId }): Effect.Effect<
+      void,
+      OrganizationAlreadyExists | SqlError.SqlError
+    > =>
+      sql`INSERT INTO payments.memberships (organization_id, person_id, role)
+        VALUES (${organizationId}, ${personId}, ${role})`.pipe(
+        Effect.mapError((error) =>
+          violates(error, "memberships_one_per_person") || violates(error, "memberships_pkey")
+            ? new OrganizationAlreadyExists({ cause: error })
+            : error
+        ),
+        Effect.zipRight(grant(organizationId, personId, environments)),
+        Effect.asVoid
       ),
-      Effect.zipRight(grant(options.organizationId, options.personId, options.environments)),
-      Effect.asVoid
-    )
 
-  const ofPerson = (organizationId: OrganizationId, personId: string) =>
-    sql`organization_id = ${organizationId} AND person_id = ${personId}`
+    setRole: (organizationId: OrganizationId, personId: string, role: Role) =>
+      sql`UPDATE payments.memberships SET role = ${role} WHERE ${ofPerson(organizationId, personId)}`,
 
-  const setRole = (organizationId: OrganizationId, personId: string, role: Role) =>
-    sql`UPDATE payments.memberships SET role = ${role} WHERE ${ofPerson(organizationId, personId)}`
+    remove: (organizationId: OrganizationId, personId: string) =>
+      sql`DELETE FROM payments.memberships WHERE ${ofPerson(organizationId, personId)}`,
 
-  const remove = (organizationId: OrganizationId, personId: string) =>
-    sql`DELETE FROM payments.memberships WHERE ${ofPerson(organizationId, personId)}`
-
-  const owners = (organizationId: OrganizationId) =>
-    sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`
-
-  return { lock, list, find, roleOf, ensurePerson, grant, insert, setRole, remove, owners }
+    owners: (organizationId: OrganizationId) =>
+      sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`
+  }
 })

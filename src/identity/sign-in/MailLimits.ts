@@ -142,15 +142,21 @@ export const takeInvitation = (
 ) => {
   const { author, email, organizationId, vouched } = invitation
   const mailbox = mailboxOf(email)
-  const sends = (who: string, bucket: string, limit: number, period: "an hour" | "a day", to = ""): MailLimit => ({
-    bucket,
-    limit,
-    period,
-    message: `${who} sends at most ${limit} invitations${to} in ${period}`
+  const sends = (limit: Omit<MailLimit, "message">, who = "An organization", to = ""): MailLimit => ({
+    ...limit,
+    message: `${who} sends at most ${limit.limit} invitations${to} in ${limit.period}`
   })
   const { perInviterAndHour, perMailboxAndDay, perOrganizationAndDay, perOrganizationAndHour } = invitationLimits
-  const perMailbox = invitationLimits.perOrganizationAndMailboxAndDay
-  const organization = "An organization"
+  const perInviter: Omit<MailLimit, "message"> = {
+    bucket: `invitations-by:${organizationId}:${author.kind}:${author.id}`,
+    limit: perInviterAndHour,
+    period: "an hour"
+  }
+  const perMailbox: Omit<MailLimit, "message"> = {
+    bucket: `invitations-of:${organizationId}:to:${mailbox}`,
+    limit: invitationLimits.perOrganizationAndMailboxAndDay,
+    period: "a day"
+  }
   const shared: MailLimit = {
     bucket: `invitations-to:${mailbox}`,
     limit: perMailboxAndDay,
@@ -158,10 +164,10 @@ export const takeInvitation = (
     message: `At most ${perMailboxAndDay} invitations are sent to one mailbox in a day by organizations that neither have an account linked by the operator nor take real payments`
   }
   return takeFrom(limits, [
-    sends("One person", `invitations-by:${organizationId}:${author.kind}:${author.id}`, perInviterAndHour, "an hour"),
-    sends(organization, `invitations-of:${organizationId}:to:${mailbox}`, perMailbox, "a day", " to one mailbox"),
-    sends(organization, `invitations:${organizationId}`, perOrganizationAndHour, "an hour"),
-    sends(organization, `invitations-of-day:${organizationId}`, perOrganizationAndDay, "a day"),
+    sends(perInviter, "One person"),
+    sends(perMailbox, undefined, " to one mailbox"),
+    sends({ bucket: `invitations:${organizationId}`, limit: perOrganizationAndHour, period: "an hour" }),
+    sends({ bucket: `invitations-of-day:${organizationId}`, limit: perOrganizationAndDay, period: "a day" }),
     // The shared limit comes last: senders beyond their own limits take nothing from it
     ...(vouched ? [] : [shared])
   ])

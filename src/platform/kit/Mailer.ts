@@ -174,23 +174,25 @@ interface SenderQueue {
   waiting: number
 }
 
-const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
-  const sending = yield* FiberSet.make<void>()
-  yield* Effect.addFinalizer(() =>
-    // Finalizers can't be interrupted, and so would outlast any timeout
-    FiberSet.awaitEmpty(sending).pipe(
-      Effect.interruptible,
-      Effect.timeoutOption(drainTimeout),
-      Effect.zipRight(FiberSet.size(sending)),
-      Effect.flatMap((count) =>
-        count === 0
-          ? Effect.void
-          : Effect.logWarning(
-              `${count} ${count === 1 ? "mail was" : "mails were"} given up: the service stopped before the mail server accepted ${count === 1 ? "it" : "them"}`
-            )
-      )
+/** Waits for the mails under way, for a moment; logs how many are given up. */
+const drained = (sending: FiberSet.FiberSet<void>) =>
+  // Finalizers can't be interrupted, and so would outlast any timeout
+  FiberSet.awaitEmpty(sending).pipe(
+    Effect.interruptible,
+    Effect.timeoutOption(drainTimeout),
+    Effect.zipRight(FiberSet.size(sending)),
+    Effect.flatMap((count) =>
+      count === 0
+        ? Effect.void
+        : Effect.logWarning(
+            `${count} ${count === 1 ? "mail was" : "mails were"} given up: the service stopped before the mail server accepted ${count === 1 ? "it" : "them"}`
+          )
     )
   )
+
+const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
+  const sending = yield* FiberSet.make<void>()
+  yield* Effect.addFinalizer(() => drained(sending))
   const senders = new Map<string, SenderQueue>()
   const queueOf = (sender: string): SenderQueue => {
     const known = senders.get(sender)

@@ -39,7 +39,7 @@ const otherProcess = Effect.gen(function* () {
   return Context.get(yield* Layer.build(layer), Warnings)
 })
 
-onServiceWithMail({ roles: { api: true, worker: false } })("a warning", (it) => {
+onServiceWithMail()("a warning", (it) => {
   it.effect("at three definitive failures tells owners and admins what fails, why, and what to do", () =>
     Effect.gen(function* () {
       const { endpointId, of, people, tenant } = yield* makeShop
