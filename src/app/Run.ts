@@ -1,6 +1,6 @@
 import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option } from "effect"
-import { checkMasterKeys } from "../destinations/endpoints/MasterKeyCheck.ts"
+import { checkMasterKeys } from "../destinations/endpoints/MasterKeys.ts"
 import { errorCode } from "../platform/errors/ErrorCode.ts"
 import { isKeptByBrowsers } from "../platform/kit/UrlServer.ts"
 import { readSettings, type SettingsShape } from "../platform/settings/Settings.ts"

@@ -159,7 +159,7 @@ const itemsOf = (reception: Reception, { data, name, place = "" }: Message): Rea
  * stopped: nothing of the last 24 hours is lost, and no event comes twice while the stream runs.
  *
  * Fails only if the service refuses it, for instance with `api_key_invalid`. Uses the `HttpClient` in its context,
- * whose own time-out for a body, if it has one, must be above 10 seconds.
+ * whose own timeout for a body, if it has one, must be above 10 seconds.
  */
 export const eventStream = (
   options: EventStreamOptions

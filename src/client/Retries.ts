@@ -49,7 +49,7 @@ const askedToWait = (outcome: Outcome, now: number): number => {
 }
 
 /**
- * Repeats requests if that is safe and may help: no connection, time-outs, 429, 500, 502, 503, 504, and 409 while the
+ * Repeats requests if that is safe and may help: no connection, timeouts, 429, 500, 502, 503, 504, and 409 while the
  * first try is under way. Waits as long as the service asks, and at least an exponential backoff with jitter.
  */
 export const withRetries = (

@@ -1,10 +1,3 @@
-/**
- * The catalog of event types and the `data` of each (contract 6.3): the types that a consumer may subscribe to, and
- * exactly the fields that it receives. None contains personal data, card data, client secrets or metadata.
- *
- * A type is defined once, in `catalog/`. Everything else derives from it: types, schemas of events, published JSON
- * Schemas, synthetic events, the event reference, and the types of the consumer's kit, which `npm run docs` writes.
- */
 import { Schema } from "effect"
 import { accountEvents } from "./catalog/Account.ts"
 import { checkoutEvents } from "./catalog/Checkout.ts"
@@ -12,6 +5,14 @@ import { disputeEvents } from "./catalog/Disputes.ts"
 import { milestoneEvents, paymentEvents } from "./catalog/Payments.ts"
 import { payoutEvents } from "./catalog/Payouts.ts"
 import { subscriptionEvents } from "./catalog/Subscriptions.ts"
+
+/**
+ * The catalog of event types and the `data` of each (contract 6.3): the types that a consumer may subscribe to, and
+ * exactly the fields that it receives. None contains personal data, card data, client secrets or metadata.
+ *
+ * A type is defined once, in `catalog/`. Everything else derives from it: types, schemas of events, published JSON
+ * Schemas, synthetic events, the event reference, and the types of the consumer's kit, which `npm run docs` writes.
+ */
 
 const catalog = [
   ...paymentEvents,
@@ -48,7 +49,7 @@ function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
 /** The event types (contract 6.3). */
 export const EventType = Schema.Literal(...each("type")).annotations({
   identifier: "EventType",
-  description: "Which event of the catalog it is"
+  description: "An event type of the catalog"
 })
 
 /** See the schema of the same name. */
@@ -61,7 +62,7 @@ export const eventData = byType("data")
 export type EventData<T extends EventType> = Schema.Schema.Type<(typeof eventData)[T]>
 
 /** The schema of every type's envelope, in the catalog's order. */
-export const envelopes = each("envelope")
+const envelopes = each("envelope")
 
 /** The schema of the envelope of each type. */
 export const envelopeByType = byType("envelope")
@@ -73,3 +74,12 @@ export const fictitious = byType("fictitious")
 export const eventTypes: ReadonlyArray<{ readonly type: EventType; readonly description: string }> = catalog.map(
   ({ description, type }) => ({ type, description })
 )
+
+/** The schema of every event (contract 6.1); `type` determines `data`. */
+export const Envelope = Schema.Union(...envelopes).annotations({
+  identifier: "Event",
+  description: "A signed event, told apart by its type"
+})
+
+/** See the schema of the same name. */
+export type Envelope = typeof Envelope.Type

@@ -1,11 +1,11 @@
 /** The envelope in which every event reaches the consumer (contract 6.1). */
 import { hash } from "node:crypto"
 import type { Environment } from "../platform/kit/Environment.ts"
-import type { EventData, EventType } from "./Catalog.ts"
-import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
-import type { EnvelopeWith } from "./EnvelopeStruct.ts"
+import type { Envelope, EventData, EventType } from "./Catalog.ts"
+import { type EnvelopeWith, envelopeVersion, providerName, testProviderName } from "./EventDefinition.ts"
 
-export { Envelope, EventId, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
+export { Envelope } from "./Catalog.ts"
+export { EventId, envelopeVersion, providerName, testProviderName } from "./EventDefinition.ts"
 
 /** The last second that `created_at` can name with a four-digit year: 9999-12-31T23:59:59Z. */
 export const maxUnixSeconds = 253_402_300_799

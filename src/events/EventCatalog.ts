@@ -17,7 +17,7 @@ export interface CatalogEntry {
  */
 export const EventTypeName = Schema.String.annotations({
   identifier: "EventType",
-  jsonSchema: { type: "string", enum: [...EventType.literals], description: "Which event of the catalog it is" }
+  jsonSchema: { type: "string", enum: [...EventType.literals], description: "An event type of the catalog" }
 })
 
 /**

@@ -1,6 +1,71 @@
+import { Schema } from "effect"
+
+/**
+ * The form of the envelope of every type (contract 6.1). No server code, since the API's contract and the published
+ * schemas use it.
+ */
+
+/** `source.provider` of events that come from a provider event. */
+export const providerName = "stripe"
+
+/** `source.provider` of synthetic test events. */
+export const testProviderName = "svc_test"
+
+/** The version of the envelope (contract 14.2). */
+export const envelopeVersion = 1
+
+/** An event's id: of a provider event, or of a synthetic test. */
+export const EventId = Schema.String.pipe(
+  Schema.pattern(/^svc_(evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/)
+).annotations({ identifier: "EventId", description: "The same in every delivery, `svc_evt_…`: deduplicate by it" })
+
+const isoTimestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+const OrganizationUuid = Schema.UUID.annotations({
+  identifier: "OrganizationUuid",
+  description: "The organization whose connected account the event came from"
+})
+
+const Source = Schema.Struct({
+  provider: Schema.Literal(providerName, testProviderName).annotations({
+    identifier: "EventSourceProvider",
+    description: `Who reported it; ${testProviderName} on synthetic events`
+  }),
+  event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
+}).annotations({ identifier: "EventSource", description: "Who reported the event, and under which id there" })
+
+/** The schema of one type's envelope. */
+export const envelopeStruct = <const T extends string, Data extends Schema.Schema.AnyNoContext>(type: T, data: Data) =>
+  Schema.Struct({
+    id: EventId,
+    type: Schema.Literal(type).annotations({ description: "The event type, which says what data holds" }),
+    version: Schema.Literal(envelopeVersion).annotations({ description: "The version of the envelope" }),
+    created_at: Schema.String.pipe(Schema.pattern(isoTimestamp)).annotations({
+      description: "When the event happened at the provider: ISO 8601, UTC, with milliseconds"
+    }),
+    livemode: Schema.Boolean.annotations({ description: "False in the sandbox" }),
+    organization_id: OrganizationUuid,
+    source: Source,
+    data,
+    test: Schema.optionalWith(Schema.Literal(true), { exact: true }).annotations({
+      description: "Present, and true, only on synthetic events: they prove nothing about any payment"
+    })
+  }).annotations({ identifier: `Event.${type}`, description: `The envelope of ${type}` })
+
+/** The envelope of a type with its data. */
+export interface EnvelopeWith<T extends string, Data> {
+  readonly id: string
+  readonly type: T
+  readonly version: typeof envelopeVersion
+  readonly created_at: string
+  readonly livemode: boolean
+  readonly organization_id: string
+  readonly source: { readonly provider: typeof providerName | typeof testProviderName; readonly event_id: string }
+  readonly data: Data
+  readonly test?: true
+}
+
 /** The definition of an event type, and everything that derives from it. */
-import type { Schema } from "effect"
-import { type EnvelopeWith, envelopeStruct } from "./EnvelopeStruct.ts"
 
 /** Generators of fictitious data. */
 export interface Fictitious {

@@ -9,7 +9,7 @@ import { remark } from "../platform/bounds/Rules.ts"
 import { CurrencyCode, controls, text } from "../platform/bounds/Text.ts"
 
 /** An empty filter would be ambiguous (all events or none), so it is refused. */
-const toLift = "leave it out if the endpoint is not to be filtered by it"
+const toLift = "leave it out if the endpoint should not filter by it"
 
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
   Schema.Array(item)

@@ -1,6 +1,6 @@
 /** An example event of every type, for documents. Pure, without server code: the contract's documents use it. */
-import { type EventType, fictitious } from "./Catalog.ts"
-import { type Envelope, envelopeVersion, providerName } from "./EnvelopeSchema.ts"
+import { type Envelope, type EventType, fictitious } from "./Catalog.ts"
+import { envelopeVersion, providerName } from "./EventDefinition.ts"
 
 /** Seconds in a day. */
 export const secondsPerDay = 86_400

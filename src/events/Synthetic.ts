@@ -2,9 +2,8 @@
  * Synthetic test events (contract 10): an envelope of every type of the catalog, with fictitious data. Pure. They look
  * like real ones, are marked as synthetic in several places, and refer to nothing that exists.
  */
-import { type EventType, fictitious } from "./Catalog.ts"
+import { type Envelope, type EventType, fictitious } from "./Catalog.ts"
 import { makeTestEnvelope } from "./Envelope.ts"
-import type { Envelope } from "./EnvelopeSchema.ts"
 import { secondsPerDay } from "./Samples.ts"
 
 /** The parts of a synthetic event. The same input gives the same event. */

@@ -21,7 +21,7 @@ export const Email = text({
 /** A one-time token from a mail. Anything else gets the same answer as a used token. */
 export const OneTimeToken = Schema.Redacted(
   text({ min: 1, max: 256 }).annotations({
-    description: "What follows the # in the mailed link"
+    description: "The token after the # in the mailed link"
   })
 )
 
@@ -29,7 +29,7 @@ export const OneTimeToken = Schema.Redacted(
 export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer").annotations({
   identifier: "MemberRole",
   description:
-    "What the person may do in the organization. Owners and admins enter every workspace; developers and viewers those granted to them; viewers read"
+    "The person's role. Owners and admins enter every workspace, developers and viewers those granted to them; viewers only read"
 })
 
 export const InvitedRole = Schema.Literal("admin", "developer", "viewer").annotations({

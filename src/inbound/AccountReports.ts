@@ -11,8 +11,7 @@ import type { Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, decisionOf, nothing, unreadable } from "./Decision.ts"
-import type { EnrichmentFailure } from "./Enrichment.ts"
+import { classify, type Decision, decisionOf, type EnrichmentFailure, nothing, unreadable } from "./Decision.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
@@ -32,6 +31,15 @@ export interface StoredReport {
 
 /** Stores a decision in the caller's transaction, if any; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
+
+/** A reading of an account, and the notification that triggered it. */
+interface Reading<A extends { readonly stored: boolean }, E> {
+  readonly insert: Insert<A, E>
+  readonly notification: Notification
+  readonly tenant: Tenant
+  /** Its number: see `AccountStatusRepo`. */
+  readonly reading: string
+}
 
 /**
  * The date of a status change's event, in Unix seconds. The event's id derives from the notification whose reading
@@ -87,11 +95,8 @@ export const makeAccountReports = Effect.gen(function* () {
 
   /** Runs in a transaction, under the account's lock. A copy of a stored notification changes nothing. */
   const storeReading = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
-    insert: Insert<A, E>,
-    notification: Notification,
-    tenant: Tenant,
-    status: AccountStatus,
-    reading: string
+    { insert, notification, reading, tenant }: Reading<A, E>,
+    status: AccountStatus
   ) {
     const { environment } = tenant
     const compared = yield* statuses.lockAndCompare(tenant, status, reading)
@@ -106,7 +111,7 @@ export const makeAccountReports = Effect.gen(function* () {
     }
     const toldAt = compared.isChanged ? toldAtOf(notification, compared) : null
     const report = yield* insert(
-      toldAt === null ? nothing("ignored", context) : updated(tenant, notification, status, context, toldAt)
+      toldAt === null ? nothing("ignored", context) : updated(notification, status, context, toldAt)
     )
     if (report.stored) {
       yield* statuses.store(tenant, status, reading, toldAt)
@@ -120,12 +125,10 @@ export const makeAccountReports = Effect.gen(function* () {
       : receipts.findContext({ environment, providerEventId: id, accountId: account, sold: null })
 
   const read = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
-    insert: Insert<A, E>,
-    notification: Notification,
-    tenant: Tenant,
-    context: InboundContext,
-    reading: string
+    of: Reading<A, E>,
+    context: InboundContext
   ) {
+    const { insert, notification, tenant } = of
     const account = yield* accounts.use(tenant, provider.retrieveAccount)
     const status = accountStatus(tenant.environment, account)
     if (Either.isLeft(status)) {
@@ -133,7 +136,7 @@ export const makeAccountReports = Effect.gen(function* () {
     }
     return status.right.account_id === notification.account
       ? yield* takePermit(`${tenant.environment} ${status.right.account_id}`).pipe(
-          Effect.zipRight(transaction(sql)(storeReading(insert, notification, tenant, status.right, reading))),
+          Effect.zipRight(transaction(sql)(storeReading(of, status.right))),
           Effect.scoped
         )
       : yield* insert(nothing("unlinked"))
@@ -154,7 +157,7 @@ export const makeAccountReports = Effect.gen(function* () {
       const { known, reading } = yield* statuses.begin(environment, notification.id)
       return known
         ? yield* insert(base)(nothing("ignored", context))
-        : yield* read(insert(base), notification, tenant, context, reading)
+        : yield* read({ insert: insert(base), notification, tenant, reading }, context)
     }),
 
     /** Like `receive`, for a notification that already has a receipt but led to nothing then. */
@@ -165,22 +168,20 @@ export const makeAccountReports = Effect.gen(function* () {
       context: InboundContext
     ): Effect.fn.Return<A, E | EnrichmentFailure | SqlError.SqlError> {
       const { reading } = yield* statuses.begin(tenant.environment, notification.id)
-      return yield* read(insert, notification, tenant, context, reading)
+      return yield* read({ insert, notification, tenant, reading }, context)
     })
   }
 })
 
 /** Creates `account.updated`; no filter applies to it, so only endpoints without filters get it. */
 const updated = (
-  { environment, organizationId }: Tenant,
-  { id }: Notification,
+  { id, livemode }: Notification,
   status: AccountStatus,
   context: InboundContext,
   created: number
-): Decision =>
-  decisionOf(
-    [
-      makeEnvelope({ environment, organizationId, providerEventId: id, created, type: "account.updated", data: status })
-    ],
-    context
-  )
+): Decision => {
+  const environment = livemode ? "production" : "sandbox"
+  const { organizationId } = context
+  const of = { environment, organizationId, providerEventId: id, created } as const
+  return decisionOf([makeEnvelope({ ...of, type: "account.updated", data: status })], context)
+}

@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { AccountStatus } from "../payments/account/AccountStatus.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import type { Tenant } from "../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 
 /** A reading of an account that is about to begin, and whether the notification that triggers it is already known. */
 export interface ReadingBegun {
@@ -54,8 +54,7 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           reported_status IS DISTINCT FROM ${JSON.stringify(status)}::jsonb AS "isChanged",
           extract(epoch FROM reported_status_at)::float8 AS "lastToldAt"
         FROM payments.provider_accounts
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-          AND account_id = ${status.account_id} AND status = 'connected'
+        WHERE ${ofTenant(sql, tenant)} AND account_id = ${status.account_id} AND status = 'connected'
         FOR UPDATE`
     ).pipe(Effect.map(([row]) => row)),
 
@@ -70,6 +69,5 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
       UPDATE payments.provider_accounts SET reported_status = ${JSON.stringify(status)}::jsonb,
         reported_status_reading = ${reading}::bigint,
         reported_status_at = COALESCE(to_timestamp(${toldAt}::float8), reported_status_at)
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-        AND account_id = ${status.account_id}`.pipe(Effect.asVoid)
+      WHERE ${ofTenant(sql, tenant)} AND account_id = ${status.account_id}`.pipe(Effect.asVoid)
 }))

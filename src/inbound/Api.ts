@@ -14,7 +14,7 @@ export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhoo
 /** The fields of every notification; the rest is up to the provider. */
 const notification = Schema.Struct(
   {
-    id: described(Schema.String, "The provider's id of the event: a second one with it changes nothing"),
+    id: described(Schema.String, "The provider's event id: a second notification with it changes nothing"),
     type: described(Schema.String, "The provider's type of the event, such as `charge.refunded`")
   },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -30,7 +30,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(OpenApi.Summary, "Take a notification of the provider")
+      .annotate(OpenApi.Summary, "Receive a notification from the provider")
       .annotate(
         OpenApi.Description,
         "200: stored, or known already. 400: not signed by the provider, nothing stored. 503: not stored, send it again."
@@ -43,10 +43,10 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(OpenApi.Summary, "Take a thin account notification of the provider")
+      .annotate(OpenApi.Summary, "Receive a thin account notification from the provider")
       .annotate(
         OpenApi.Description,
-        "Leads to a reading of the account, never to a payment. 200: stored, or known already. 400: not signed by the provider, nothing stored. 503: not stored, or the account could not be read; send it again."
+        "Makes the service read the account; never results in a payment. 200: stored, or known already. 400: not signed by the provider, nothing stored. 503: not stored, or the account could not be read; send it again."
       )
   )
-  .annotate(OpenApi.Description, "The payment provider's own entries; not destinations for integrators") {}
+  .annotate(OpenApi.Description, "Webhook entry points for the payment provider, not for integrators") {}

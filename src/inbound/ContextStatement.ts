@@ -1,5 +1,6 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import { type MatchableEndpoint, matchableEndpoints } from "../destinations/publishing/MatchableEndpoint.ts"
+import type { MatchableEndpoint } from "../destinations/publishing/Publication.ts"
+import { matchableEndpoints } from "../destinations/publishing/PublicationStatement.ts"
 import type { SoldItems, SoldItemsReference } from "../events/stripe/Translate.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"

@@ -1,28 +1,21 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Either, Layer } from "effect"
 import type { ProviderEvent } from "../events/stripe/Translate.ts"
 import { entersEverything, Members } from "../identity/members/Members.ts"
 import type { ServiceUnavailable } from "../platform/errors/Errors.ts"
+import { formatAmount } from "../platform/kit/Amounts.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
-import { Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
+import { type Mail, Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
-import { removeOld } from "../platform/storage/Batches.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, nothing, unreadable } from "./Decision.ts"
-import { failedRefundsMail } from "./FailedRefundsMail.ts"
+import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
 import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
 /** How often to look for failed refunds to report. */
 const interval = "1 minute"
-
-/** How many organizations get their mail in a run, and the maximum number of refunds in one mail. */
-const tenantsAtOnce = 50
-const refundsAtOnce = 1000
-
-/** Lease on a mail: how long a process may take to hand it over before another one tries. */
-const claimedFor = "5 minutes"
 
 /** Retry delays of a mail: if the mail server was unreachable, and if it refused the mail, which needs an operator. */
 const unreachableFor = "5 minutes"
@@ -33,8 +26,8 @@ const refusedFor = "1 hour"
  * notifications may be about one refund, in any order, and each may be repeated.
  */
 export const makeTakeRefundNews = Effect.map(
-  SqlClient.SqlClient,
-  (sql) =>
+  makeFailedRefundsRepo,
+  (repo) =>
     (
       environment: Environment,
       event: ProviderEvent,
@@ -45,13 +38,9 @@ export const makeTakeRefundNews = Effect.map(
         onRight: (refund) =>
           refund === null
             ? Effect.succeed(nothing("ignored", context))
-            : sql`
-                INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, charge_id, payment_id,
-                  amount, currency, status, failure_reason)
-                VALUES (${context.organizationId}, ${environment}, ${refund.refundId}, ${refund.chargeId},
-                  ${refund.paymentId}, ${refund.amount}, ${refund.currency}, ${refund.status}, ${refund.reason})
-                ON CONFLICT (organization_id, environment, refund_id) DO NOTHING`.pipe(
-                Effect.as(nothing("ignored", context))
+            : Effect.as(
+                repo.insert({ organizationId: context.organizationId, environment }, refund),
+                nothing("ignored", context)
               )
       })
 )
@@ -81,47 +70,16 @@ export class FailedRefunds extends Context.Tag("connected-payments/inbound/Faile
     Layer.effect(FailedRefunds, make(options))
 }
 
-/** A claimed refund to report; `amount` is text. */
-type Claimed = Omit<FailedRefund, "amount"> & { readonly amount: string }
-
 const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
-  const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeFailedRefundsRepo
   const mailer = yield* Mailer
   const members = yield* Members
 
-  const due = sql<Tenant>`
-    SELECT f.organization_id AS "organizationId", f.environment FROM payments.failed_refunds f
-    WHERE f.mail_at <= now() AND NOT EXISTS (
-      SELECT 1 FROM payments.failed_refunds t
-      WHERE t.organization_id = f.organization_id AND t.environment = f.environment
-        AND t.mailed_at > now() - interval '1 hour'
-    )
-    GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`
-
-  const claim = ({ environment, organizationId }: Tenant) => sql<Claimed>`
-    WITH due AS MATERIALIZED (
-      SELECT refund_id FROM payments.failed_refunds
-      WHERE organization_id = ${organizationId} AND environment = ${environment} AND mail_at <= now()
-      ORDER BY recorded_at LIMIT ${refundsAtOnce} FOR UPDATE SKIP LOCKED
-    )
-    UPDATE payments.failed_refunds f SET mail_at = now() + ${claimedFor}::interval FROM due
-    WHERE f.organization_id = ${organizationId} AND f.environment = ${environment} AND f.refund_id = due.refund_id
-    RETURNING f.refund_id AS "refundId", f.charge_id AS "chargeId", f.payment_id AS "paymentId", f.amount, f.currency,
-      f.status, f.failure_reason AS reason`
-
-  /** @param wait time until the next try; null if the refunds were reported */
-  const settle = ({ environment, organizationId }: Tenant, refunds: ReadonlyArray<Claimed>, wait: string | null) => sql`
-    UPDATE payments.failed_refunds SET mail_at = now() + ${wait}::interval,
-      mailed_at = CASE WHEN ${wait}::text IS NULL THEN now() END
-    WHERE organization_id = ${organizationId} AND environment = ${environment}
-      AND refund_id = ANY (${refunds.map(({ refundId }) => refundId)}::text[])`
-
   const tellOne = Effect.fnUntraced(function* (tenant: Tenant) {
-    const claimed = yield* claim(tenant)
-    if (claimed.length === 0) return
+    const refunds = yield* repo.claim(tenant)
+    if (refunds.length === 0) return
     const people = yield* members.list(tenant.organizationId)
     const addresses = people.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
-    const refunds = claimed.map((refund) => ({ ...refund, amount: Number(refund.amount) }))
     const mails = addresses.map((to) => failedRefundsMail({ ...tenant, refunds }, { to, publicUrl }))
     yield* sendToSeveral(mailer, mails).pipe(
       Effect.as(null),
@@ -131,22 +89,17 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
           error.permanent ? refusedFor : unreachableFor
         )
       ),
-      Effect.flatMap((wait) => settle(tenant, claimed, wait)),
+      Effect.flatMap((wait) => repo.settle(tenant, refunds, wait)),
       Effect.annotateLogs({ ...tenant })
     )
   })
 
   return {
-    tell: Effect.flatMap(due, (tenants) => Effect.forEach(tenants, tellOne, { discard: true })).pipe(
+    tell: Effect.flatMap(repo.due, (tenants) => Effect.forEach(tenants, tellOne, { discard: true })).pipe(
       orUnavailable,
       Effect.withSpan("FailedRefunds.tell")
     ),
-    clean: removeOld(sql, {
-      table: "failed_refunds",
-      key: ["organization_id", "environment", "refund_id"],
-      old: sql`r.recorded_at < now() - interval '91 days'`,
-      by: "recorded_at"
-    }).pipe(orUnavailable)
+    clean: orUnavailable(repo.removeOld)
   }
 })
 
@@ -156,3 +109,45 @@ export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlCl
   Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),
   interval
 )
+
+/** The refunds that a mail is about, at least one. */
+export interface FailedRefundsTold extends Tenant {
+  readonly refunds: ReadonlyArray<FailedRefund>
+}
+
+/** Maximum number of refunds listed in the mail. */
+const listed = 20
+
+const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
+  `- ${refundId}: ${formatAmount(amount, currency)} of ${paymentId ?? chargeId ?? "an unknown payment"}, ${status}${
+    reason === null ? "" : ` (${reason})`
+  }`
+
+/** The mail to owners and admins about failed refunds, and what to do about them. */
+export const failedRefundsMail = (
+  { environment, organizationId, refunds }: FailedRefundsTold,
+  { publicUrl, to }: { readonly to: string; readonly publicUrl: string }
+): Mail => {
+  const some = refunds.length === 1 ? "A refund" : `${refunds.length} refunds`
+  const lines = refunds.slice(0, listed).map(lineOf)
+  const more = refunds.length > listed ? [`- and ${refunds.length - listed} more`] : []
+  return {
+    to,
+    sender: organizationId,
+    subject: `${some} failed in ${environment}`,
+    text: `${some} of your organization did not reach the payer. The money is back in your balance at the payment provider.
+
+Environment: ${environment}
+
+${[...lines, ...more].join("\n")}
+
+What to do:
+1. Give the money back in another way: the payer may not know that it has not arrived.
+2. Correct your own records: the event payment.refunded was sent when the refund was created, and no event follows it.
+3. Read a refund with its status and reason:
+   ${publicUrl}/v2/organizations/${organizationId}/provider/refunds/${refunds[0]?.refundId ?? ""}
+
+This mail is sent at most once an hour for each environment.
+`
+  }
+}

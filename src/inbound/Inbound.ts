@@ -21,15 +21,18 @@ import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, nothing, unreadable } from "./Decision.ts"
 import {
+  classify,
+  type Decision,
   type DecisionStep,
   type EnrichmentFailure,
   type Fetched,
   makeEnrichment,
+  nothing,
   nothingFetched,
+  unreadable,
   untilDecided
-} from "./Enrichment.ts"
+} from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
@@ -44,6 +47,220 @@ type Receive = (
   body: Uint8Array,
   signatureHeader: string | undefined
 ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const wakeUp = yield* WakeUp
+  const count = countedBy(yield* Metrics)
+  const reportUnreadable = yield* makeUnreadableReports
+  const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
+  const { decide } = yield* makeEnrichment
+  const accountReports = yield* makeAccountReports
+  const takeRefundNews = yield* makeTakeRefundNews
+
+  const contextOf = (
+    environment: Environment,
+    { account, id }: Notification,
+    sold: SoldItemsReference | null,
+    find = receipts.findContext
+  ) =>
+    account === null ? Effect.succeed(undefined) : find({ environment, providerEventId: id, accountId: account, sold })
+
+  /** Stores a receipt with its decision. A cached context's version must still be the tenant's. */
+  const store = (base: ReceiptBase, decision: Decision, version: InboundContext["version"]) =>
+    Effect.map(
+      version === null
+        ? receipts.insert({ ...base, ...decision })
+        : receipts.insertCached({ ...base, ...decision }, version),
+      ({ first, outcome, waits }): StoredReport => ({
+        outcome,
+        stored: first,
+        waits,
+        unreadable: decision.unreadable
+      })
+    )
+
+  /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
+  const finish = (
+    { environment, providerEventId, type }: ReceiptBase,
+    organizationId: InboundContext["organizationId"] | null,
+    apiVersion: string | null,
+    { outcome, stored, unreadable, waits }: StoredReport
+  ): Effect.Effect<Received> =>
+    Effect.withFiberRuntime((fiber) => {
+      const received: Received = stored ? outcome : "duplicate"
+      annotateFiber(fiber, {
+        "notification.id": providerEventId,
+        "notification.type": type,
+        "notification.outcome": received
+      })
+      const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
+      if (!stored || unreadable === null) return announced
+      const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
+      return Effect.zipRight(reportUnreadable(reported), announced)
+    })
+
+  /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
+  const take = (
+    environment: Environment,
+    notification: Notification,
+    handling: Handling
+  ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError> => {
+    const lookUp = () =>
+      takeBy(environment, notification, handling, receipts.findContext).pipe(
+        // The account was unlinked or disconnected during the call to the provider: the retry classifies it as not
+        // for us
+        Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
+        Effect.catchTag("TenantChanged", Effect.die)
+      )
+    return handling.mayUseCache
+      ? Effect.catchAll(takeBy(environment, notification, handling, receipts.cachedContext), (error) =>
+          error._tag === "TenantChanged" || error._tag === "ProviderAccountNotConnected" ? lookUp() : Effect.fail(error)
+        )
+      : lookUp()
+  }
+
+  /** Runs synchronously up to the first wait: the runtime's steps would cost more than the work in them. */
+  const takeBy = (
+    environment: Environment,
+    notification: Notification,
+    handling: Handling,
+    find: typeof receipts.findContext
+  ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError | TenantChanged> =>
+    Effect.withFiberRuntime((fiber) =>
+      flatMapSync(contextOf(environment, notification, handling.sold, find), (context) => {
+        const { apiVersion, deauthorization, isOfAccount, handle } = handling
+        const classified = classify(environment, notification, context)
+        // Ignore a deauthorization that is not for us: one from the other mode is not about this link
+        const deauthorizes = classified._tag === "ForUs" && notification.type === deauthorization
+        const decision =
+          classified._tag === "ForUs" || !isOfAccount || notification.account !== null
+            ? classified
+            : { ...classified, decision: withoutAccount(classified.decision) }
+        const base = receiptOf(fiber, environment, notification, deauthorizes)
+        return Effect.flatMap(
+          decision._tag === "NotForUs"
+            ? store(base, decision.decision, context?.version ?? null)
+            : handle(base, decision.context),
+          (report) => finish(base, context?.organizationId ?? null, apiVersion, report)
+        )
+      })
+    )
+
+  /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
+  const decideAgain = (base: ReceiptBase, event: ProviderEvent, { organizationId }: InboundContext, fetched: Fetched) =>
+    receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
+      Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
+      Effect.flatMap((context): Effect.Effect<DecisionStep<StoredReport>, SqlError.SqlError | TenantChanged> => {
+        const classified = classify(base.environment, event, context)
+        const attempt: DecisionStep<Decision> =
+          classified._tag === "ForUs"
+            ? decide(base.environment, event, classified.context, fetched)
+            : { _tag: "Decided", value: classified.decision }
+        return attempt._tag === "NeedsFetch"
+          ? Effect.succeed(attempt)
+          : Effect.map(store(base, attempt.value, null), (value) => ({ _tag: "Decided", value }))
+      })
+    )
+
+  const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) => {
+    const attempt = decide(base.environment, event, context, nothingFetched)
+    return attempt._tag === "Decided"
+      ? store(base, attempt.value, context.version)
+      : Effect.flatMap(attempt.fetch, (fetched) =>
+          untilDecided((fetched) => transaction(sql)(decideAgain(base, event, context, fetched)), fetched)
+        )
+  }
+
+  /** Refuses a signed body that can't be read, so that the provider sends it again, and reports it to operators. */
+  const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
+    Effect.zipRight(
+      reportUnreadable({
+        part: "event",
+        reason,
+        environment,
+        organizationId: null,
+        providerEventId: null,
+        type: null,
+        apiVersion: apiVersionOf(input)
+      }),
+      notAnEvent()
+    )
+
+  /** Verifies and parses a notification of one form, then takes it. */
+  const verifyAndTake = <N extends Notification>(
+    { parse, handlingOf, verify }: Form<N>,
+    body: Uint8Array,
+    signatureHeader: string | undefined
+  ) =>
+    Effect.flatMap(
+      verify(body, signatureHeader),
+      ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
+        const parsed = parse(input)
+        if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
+        return environment === "sandbox" && parsed.right.livemode
+          ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
+          : take(environment, parsed.right, handlingOf(parsed.right, input))
+      }
+    )
+
+  const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
+    spanned(name, (body, signatureHeader) =>
+      Effect.matchEffect(verifyAndTake(form, body, signatureHeader), {
+        onSuccess: (received) => {
+          count(received)
+          return Effect.succeed(received)
+        },
+        onFailure: (error) => {
+          count(outcomeOf(error))
+          return notStored(error)
+        }
+      })
+    )
+
+  return {
+    examine: (signatureHeader: string | undefined) =>
+      Effect.tapError(provider.checkSignatureHeader(signatureHeader), (error) =>
+        Effect.sync(() => count(outcomeOf(error)))
+      ),
+    receive: entryFor("Inbound.receive", {
+      verify: provider.verifyNotification,
+      parse: parseProviderEvent,
+      handlingOf: (event, input) => ({
+        apiVersion: apiVersionOf(input),
+        deauthorization: snapshotDeauthorization,
+        isOfAccount: false,
+        sold: soldItemsReference(event),
+        mayUseCache: !event.type.startsWith("account.") && !isRefundNews(event),
+        handle: (base, context) =>
+          event.type === "account.updated"
+            ? accountReports.receive(base, event, context)
+            : isRefundNews(event)
+              ? // Recorded before the receipt is stored: if that fails, the provider sends it again
+                Effect.flatMap(takeRefundNews(base.environment, event, context), (decision) =>
+                  store(base, decision, context.version)
+                )
+              : takeSnapshot(base, event, context)
+      })
+    }),
+    receiveThin: entryFor("Inbound.receiveThin", {
+      verify: provider.verifyThinNotification,
+      parse: parseThinNotification,
+      handlingOf: (thin) => ({
+        apiVersion: null,
+        deauthorization: thinDeauthorization,
+        isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
+        sold: null,
+        mayUseCache: false,
+        handle: (base, context) =>
+          isAccountNews(thin.type)
+            ? accountReports.receive(base, thin, context)
+            : store(base, nothing("ignored", context), null)
+      })
+    })
+  }
+})
 
 /** Receives the provider's notifications (contract 11.2). */
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
@@ -68,231 +285,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
     Inbound,
     never,
     SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | LocalHandOff | KeyedHash
-  > = Layer.effect(
-    Inbound,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const provider = yield* Provider
-      const wakeUp = yield* WakeUp
-      const count = countedBy(yield* Metrics)
-      const reportUnreadable = yield* makeUnreadableReports
-      const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
-      const { decide } = yield* makeEnrichment
-      const accountReports = yield* makeAccountReports
-      const takeRefundNews = yield* makeTakeRefundNews
-
-      const contextOf = (
-        environment: Environment,
-        { account, id }: Notification,
-        sold: SoldItemsReference | null,
-        find = receipts.findContext
-      ) =>
-        account === null
-          ? Effect.succeed(undefined)
-          : find({ environment, providerEventId: id, accountId: account, sold })
-
-      /** Stores a receipt with its decision. A cached context's version must still be the tenant's. */
-      const store = (base: ReceiptBase, decision: Decision, version: InboundContext["version"]) =>
-        Effect.map(
-          version === null
-            ? receipts.insert({ ...base, ...decision })
-            : receipts.insertCached({ ...base, ...decision }, version),
-          ({ first, outcome, waits }): StoredReport => ({
-            outcome,
-            stored: first,
-            waits,
-            unreadable: decision.unreadable
-          })
-        )
-
-      /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
-      const finish = (
-        { environment, providerEventId, type }: ReceiptBase,
-        organizationId: InboundContext["organizationId"] | null,
-        apiVersion: string | null,
-        { outcome, stored, unreadable, waits }: StoredReport
-      ): Effect.Effect<Received> =>
-        Effect.withFiberRuntime((fiber) => {
-          const received: Received = stored ? outcome : "duplicate"
-          annotateFiber(fiber, {
-            "notification.id": providerEventId,
-            "notification.type": type,
-            "notification.outcome": received
-          })
-          const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
-          if (!stored || unreadable === null) return announced
-          const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
-          return Effect.zipRight(reportUnreadable(reported), announced)
-        })
-
-      /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
-      const take = (
-        environment: Environment,
-        notification: Notification,
-        handling: Handling
-      ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError> => {
-        const lookUp = () =>
-          takeBy(environment, notification, handling, receipts.findContext).pipe(
-            // The account was unlinked or disconnected during the call to the provider: the retry classifies it as not
-            // for us
-            Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
-            Effect.catchTag("TenantChanged", Effect.die)
-          )
-        return handling.mayUseCache
-          ? Effect.catchAll(takeBy(environment, notification, handling, receipts.cachedContext), (error) =>
-              error._tag === "TenantChanged" || error._tag === "ProviderAccountNotConnected"
-                ? lookUp()
-                : Effect.fail(error)
-            )
-          : lookUp()
-      }
-
-      /** Runs synchronously up to the first wait: the runtime's steps would cost more than the work in them. */
-      const takeBy = (
-        environment: Environment,
-        notification: Notification,
-        handling: Handling,
-        find: typeof receipts.findContext
-      ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError | TenantChanged> =>
-        Effect.withFiberRuntime((fiber) =>
-          flatMapSync(contextOf(environment, notification, handling.sold, find), (context) => {
-            const { apiVersion, deauthorization, isOfAccount, handle } = handling
-            const classified = classify(environment, notification, context)
-            // Ignore a deauthorization that is not for us: one from the other mode is not about this link
-            const deauthorizes = classified._tag === "ForUs" && notification.type === deauthorization
-            const decision =
-              classified._tag === "ForUs" || !isOfAccount || notification.account !== null
-                ? classified
-                : { ...classified, decision: withoutAccount(classified.decision) }
-            const base = receiptOf(fiber, environment, notification, deauthorizes)
-            return Effect.flatMap(
-              decision._tag === "NotForUs"
-                ? store(base, decision.decision, context?.version ?? null)
-                : handle(base, decision.context),
-              (report) => finish(base, context?.organizationId ?? null, apiVersion, report)
-            )
-          })
-        )
-
-      /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
-      const decideAgain = (
-        base: ReceiptBase,
-        event: ProviderEvent,
-        { organizationId }: InboundContext,
-        fetched: Fetched
-      ) =>
-        receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
-          Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
-          Effect.flatMap((context): Effect.Effect<DecisionStep<StoredReport>, SqlError.SqlError | TenantChanged> => {
-            const classified = classify(base.environment, event, context)
-            const attempt: DecisionStep<Decision> =
-              classified._tag === "ForUs"
-                ? decide(base.environment, event, classified.context, fetched)
-                : { _tag: "Decided", value: classified.decision }
-            return attempt._tag === "NeedsFetch"
-              ? Effect.succeed(attempt)
-              : Effect.map(store(base, attempt.value, null), (value) => ({ _tag: "Decided", value }))
-          })
-        )
-
-      const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) => {
-        const attempt = decide(base.environment, event, context, nothingFetched)
-        return attempt._tag === "Decided"
-          ? store(base, attempt.value, context.version)
-          : Effect.flatMap(attempt.fetch, (fetched) =>
-              untilDecided((fetched) => transaction(sql)(decideAgain(base, event, context, fetched)), fetched)
-            )
-      }
-
-      /** Refuses a signed body that can't be read, so that the provider sends it again, and reports it to operators. */
-      const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
-        Effect.zipRight(
-          reportUnreadable({
-            part: "event",
-            reason,
-            environment,
-            organizationId: null,
-            providerEventId: null,
-            type: null,
-            apiVersion: apiVersionOf(input)
-          }),
-          notAnEvent()
-        )
-
-      /** Verifies and parses a notification of one form, then takes it. */
-      const verifyAndTake = <N extends Notification>(
-        { parse, handlingOf, verify }: Form<N>,
-        body: Uint8Array,
-        signatureHeader: string | undefined
-      ) =>
-        Effect.flatMap(
-          verify(body, signatureHeader),
-          ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
-            const parsed = parse(input)
-            if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
-            return environment === "sandbox" && parsed.right.livemode
-              ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
-              : take(environment, parsed.right, handlingOf(parsed.right, input))
-          }
-        )
-
-      const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
-        spanned(name, (body, signatureHeader) =>
-          Effect.matchEffect(verifyAndTake(form, body, signatureHeader), {
-            onSuccess: (received) => {
-              count(received)
-              return Effect.succeed(received)
-            },
-            onFailure: (error) => {
-              count(outcomeOf(error))
-              return notStored(error)
-            }
-          })
-        )
-
-      return {
-        examine: (signatureHeader) =>
-          Effect.tapError(provider.checkSignatureHeader(signatureHeader), (error) =>
-            Effect.sync(() => count(outcomeOf(error)))
-          ),
-        receive: entryFor("Inbound.receive", {
-          verify: provider.verifyNotification,
-          parse: parseProviderEvent,
-          handlingOf: (event, input) => ({
-            apiVersion: apiVersionOf(input),
-            deauthorization: snapshotDeauthorization,
-            isOfAccount: false,
-            sold: soldItemsReference(event),
-            mayUseCache: !event.type.startsWith("account.") && !isRefundNews(event),
-            handle: (base, context) =>
-              event.type === "account.updated"
-                ? accountReports.receive(base, event, context)
-                : isRefundNews(event)
-                  ? // Recorded before the receipt is stored: if that fails, the provider sends it again
-                    Effect.flatMap(takeRefundNews(base.environment, event, context), (decision) =>
-                      store(base, decision, context.version)
-                    )
-                  : takeSnapshot(base, event, context)
-          })
-        }),
-        receiveThin: entryFor("Inbound.receiveThin", {
-          verify: provider.verifyThinNotification,
-          parse: parseThinNotification,
-          handlingOf: (thin) => ({
-            apiVersion: null,
-            deauthorization: thinDeauthorization,
-            isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
-            sold: null,
-            mayUseCache: false,
-            handle: (base, context) =>
-              isAccountNews(thin.type)
-                ? accountReports.receive(base, thin, context)
-                : store(base, nothing("ignored", context), null)
-          })
-        })
-      }
-    })
-  )
+  > = Layer.effect(Inbound, make)
 }
 
 /**
@@ -377,7 +370,7 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
   if (error._tag === "LiveUnderSandboxSecret") {
     return Effect.zipRight(
       Effect.logError(
-        "A live event came under a signing secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS, and was not stored: correct the secrets"
+        "A live event was signed with a secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS and was not stored: correct the secrets"
       ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
       unavailable
     )

@@ -1,5 +1,6 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Effect } from "effect"
+import { receiptMonths } from "../platform/storage/ReceiptMonths.ts"
 
 /**
  * The partition that stores a receipt. A unique key can't span the months' tables, so all copies of a notification must
@@ -42,12 +43,13 @@ const monthOf = (time: Date): string => time.toISOString().slice(0, 7)
 const lastMonth = (now: Date): string => monthOf(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)))
 
 /** How far ahead the provider's clock may be for its time to be believed, in days. */
-const clockAhead = 1
+export const clockAhead = 1
 
 /** The month in two days' time: receipts may already be stored under it. */
 const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * clockAhead * millisPerDay))
 
-const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
+/** The table of a month. */
+export const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
 /** How often to look again for a missing month's table, in milliseconds. */
 const lookAgain = 60_000
@@ -62,13 +64,10 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
   let known: Tables | undefined
 
   const load = (now: number) =>
-    Effect.map(
-      sql<{ readonly month: string }>`SELECT to_char(month, 'YYYY-MM') AS month FROM payments.receipt_months`,
-      (rows) => {
-        known = { months: new Set(rows.map(({ month }) => month)), loadedAt: now }
-        return known
-      }
-    )
+    Effect.map(Effect.provideService(receiptMonths, SqlClient.SqlClient, sql), (months) => {
+      known = { months, loadedAt: now }
+      return known
+    })
 
   const partitionOf = (
     { months }: Tables,
@@ -113,62 +112,3 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
       })
     })
 })
-
-const undated = "'infinity'::date"
-
-/**
- * SQL: the rows that a statement for this partition stores, with the columns that `receiptParts` needs: those in no
- * other table, or all if all tables are searched.
- *
- * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and
- * `received_at`
- */
-export const partitionedRows = (
-  sql: SqlClient.SqlClient,
-  partition: ReceiptPartition,
-  rows: Statement.Fragment
-): Statement.Fragment => {
-  if (partition.kind === "month") {
-    // Not EXISTS, which the planner may turn into a join that reads a whole month
-    const isAbsent = partition.others.map(
-      (table) => `(SELECT 1 FROM payments.${table} r
-          WHERE r.environment = s.environment AND r.provider_event_id = s.provider_event_id) IS NULL`
-    )
-    return sql`SELECT s.* FROM (${rows}) s WHERE ${sql.literal(isAbsent.join(" AND "))}`
-  }
-  return sql`
-      SELECT s.*, COALESCE(s.stored_under, CASE ${sql.literal(`
-          WHEN s.own_month >= payments.month_at(-1)
-            AND s.provider_created_at < GREATEST(now(), s.received_at) + interval '${clockAhead} days'
-            AND EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = s.own_month) THEN s.own_month
-          ELSE ${undated} END`)}) AS month
-      FROM (
-        SELECT s.*, payments.month_of(s.provider_created_at) AS own_month,
-          payments.month_of_receipt(s.environment, s.provider_event_id) AS stored_under
-        FROM (${rows}) s
-        -- Searches once
-        OFFSET 0
-      ) s`
-}
-
-/**
- * SQL: the parts that store the receipts of `source`, which `partitionedRows` has made. The last part, `receipt`, has
- * the stored rows, each with whether it is the first copy. They must follow `matching`.
- */
-export const receiptParts = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment => {
-  const table = partition.kind === "month" ? tableOf(partition.month) : "receipts"
-  const month = partition.kind === "month" ? `'${partition.month}-01'::date` : "s.month"
-  return sql`receipt AS (${sql.literal(`
-      INSERT INTO payments.${table} AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
-        outcome, reason, provider_created_at, received_at, month)
-      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
-        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
-          WHEN s.position IN (SELECT m.position FROM matching m WHERE m.active) THEN 'delivered'
-          ELSE 'no_subscriber' END,
-        s.reason, s.provider_created_at, s.received_at, ${month}
-      FROM source s
-      -- Always in one order: two statements that have receipts in common never wait for each other
-      ORDER BY s.environment, s.provider_event_id
-      ON CONFLICT (environment, provider_event_id, month) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome`)})`
-}

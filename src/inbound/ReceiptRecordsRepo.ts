@@ -1,17 +1,29 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Duration, Effect } from "effect"
-import { eventKey } from "../destinations/publishing/EventKey.ts"
+import { Array, Duration, Effect } from "effect"
+import { eventKey } from "../destinations/publishing/Publication.ts"
+import { publicationParts } from "../destinations/publishing/PublicationStatement.ts"
 import { EventType } from "../events/Catalog.ts"
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
-import { environments } from "../platform/kit/Environment.ts"
+import { type Environment, environments } from "../platform/kit/Environment.ts"
 import { deliveryId, type EndpointId, type OrganizationId } from "../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
-import type { Tenant } from "../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { removeOld } from "../platform/storage/Batches.ts"
 import { boundedRead } from "../platform/storage/BoundedReads.ts"
+import { addDayOf } from "../platform/storage/DayPartitions.ts"
 import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../platform/storage/ReceiptMonths.ts"
-import type { ListReceipts, Receipt, ReceiptEvent, ReceiptKey, ReceiptPage } from "./Receipt.ts"
+import type { Decision } from "./Decision.ts"
+import type {
+  FindMissing,
+  ListReceipts,
+  Receipt,
+  ReceiptEvent,
+  ReceiptKey,
+  ReceiptOutcome,
+  ReceiptPage
+} from "./Receipt.ts"
+import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
 interface StoredEvent {
   readonly id: string
@@ -45,7 +57,17 @@ const possibleEventKeys = ({
 }: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
   EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
-/** Reads receipts, and removes them after their retention. Nothing outside the slice imports this. */
+export interface StoredReplay {
+  /** The event id of each delivery created. */
+  readonly made: ReadonlyArray<string>
+  /** The receipt's outcome now. */
+  readonly outcome: ReceiptOutcome
+}
+
+/** Outcomes that led to nothing: the notification could not be read, or its account was not linked. */
+const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
+
+/** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
@@ -135,7 +157,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.map(
       sql<{ id: EndpointId }>`
         SELECT id FROM payments.endpoints
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        WHERE ${ofTenant(sql, tenant)}
           -- Clocks of processes and database may differ a little
           AND (deleted_at IS NULL OR deleted_at > ${receivedAt.toISOString()}::timestamptz - interval '1 hour')`,
       (endpoints) =>
@@ -154,7 +176,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     const ids = yield* possibleDeliveryIds(tenant, events, receivedAt)
     const counts = yield* sql<{ eventKey: string; state: DeliveryState; count: number }>`
       SELECT event_id AS "eventKey", state, count(*)::int AS count FROM payments.deliveries
-      WHERE organization_id = ${organizationId} AND environment = ${environment} AND id = ANY(${ids}::uuid[])
+      WHERE ${ofTenant(sql, tenant)} AND id = ANY(${ids}::uuid[])
       GROUP BY event_id, state`
     return events.map(({ id, key, skipped, type }): ReceiptEvent => {
       const countOf = (state: DeliveryState) =>
@@ -163,6 +185,81 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       return { id, type, deliveries, skipped }
     })
   })
+
+  /** The accounts whose events may be missing, and whether each is still connected. */
+  const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
+    sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
+      SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
+      WHERE environment = ${environment}
+        AND ${
+          organizationId === undefined
+            ? sql`(status = 'connected' OR disconnected_at >= ${since.toISOString()}::timestamptz)`
+            : sql`organization_id = ${organizationId}`
+        }
+      ORDER BY organization_id`
+
+  /** Those of these events that left no receipt. In chunks of 5000, since statements have a timeout. */
+  const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
+    Effect.map(
+      Effect.forEach(
+        Array.chunksOf(ids, 5000),
+        (some) => sql<{ readonly id: string }>`
+        SELECT id FROM unnest(${some}::text[]) AS known (id)
+        WHERE NOT EXISTS (
+          SELECT 1 FROM payments.receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
+        )`
+      ),
+      (rows) => new Set(rows.flat().map(({ id }) => id))
+    )
+
+  /**
+   * Creates the missing deliveries of a notification's events, and the events themselves if they are gone, in one
+   * statement. Existing rows are unchanged. If it creates a delivery, the receipt becomes `delivered`. A receipt that
+   * was `malformed` or `unlinked` gets its new outcome, and skipped events are recorded for paused endpoints, since
+   * none were before.
+   */
+  const insertMissing = (
+    tenant: Tenant,
+    receipt: Receipt,
+    { events, outcome, unreadable }: Decision
+  ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
+    const wasNothing = madeNothing.includes(receipt.outcome)
+    // False for stored status events, which are replayed with the receipt's old outcome and not created again
+    const becomesMore = sql`outcome = ANY (${madeNothing}::text[]) AND NOT ${madeNothing.includes(outcome)}`
+    const { providerEventId, receivedAt } = receipt
+    const parts = publicationParts(
+      sql,
+      tenant,
+      { events, receivedAt, providerEventId, sourceEventId: providerEventId },
+      { skippedIf: sql`${wasNothing}`, admits: unlessMilestoneIsTaken(sql) }
+    )
+    const newReceipt = sql`
+        new_receipt AS (
+          UPDATE payments.receipts
+          SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
+            outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
+              WHEN NOT (${becomesMore}) THEN outcome
+              WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
+          WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
+            AND (EXISTS (SELECT 1 FROM delivery) OR ${becomesMore})
+          RETURNING outcome
+        )`
+    const insert = sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
+        WITH milestone AS (
+          UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
+          WHERE ${claimsMilestone(events)}
+            AND ${ofTenant(sql, tenant)} AND NOT had_payments_before
+            AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
+          RETURNING 1
+        ), ${parts},
+        ${newReceipt}
+        SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
+          (SELECT outcome FROM new_receipt) AS outcome`
+    return Effect.map(Effect.zipRight(addDayOf(sql, receivedAt), insert), ([row]) => ({
+      made: row?.made ?? [],
+      outcome: row?.outcome ?? receipt.outcome
+    }))
+  }
 
   /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
@@ -187,5 +284,5 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       cleanUndated(retention)
     ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))
 
-  return { find, list, storedEvents, eventsOf, clean }
+  return { find, list, storedEvents, eventsOf, accountsOf, withoutReceipt, insertMissing, clean }
 })

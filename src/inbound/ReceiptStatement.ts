@@ -1,35 +1,20 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import {
-  isAmong,
-  type MatchedEvent,
-  matchingPart,
-  publicationValues,
-  storingParts
-} from "../destinations/publishing/Publication.ts"
+import { type MatchedEvent, publicationValues } from "../destinations/publishing/Publication.ts"
+import { isAmong, matchingPart, storingParts } from "../destinations/publishing/PublicationStatement.ts"
 import { leasedRows } from "../engine/queue/Enqueue.ts"
 import type { HandOff, LeasedRow } from "../engine/queue/LocalHandOff.ts"
 import type { EventType } from "../events/Catalog.ts"
 import { recordDisconnection } from "../payments/Disconnection.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
-import type { ReceiptOutcome } from "./Receipt.ts"
-import { partitionedRows, type ReceiptPartition, receiptParts } from "./ReceiptPartition.ts"
+import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
+import { clockAhead, type ReceiptPartition, tableOf } from "./ReceiptPartition.ts"
 import type { Unreadable } from "./UnreadableReports.ts"
 
 /** A notification to be stored with its events and deliveries. */
-export interface NewReceipt {
-  readonly environment: Environment
-  readonly providerEventId: string
-  readonly organizationId: OrganizationId | null
-  readonly accountId: string | null
-  readonly type: string
-  readonly livemode: boolean
-  readonly outcome: ReceiptOutcome
+export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
   readonly unreadable: Unreadable | null
-  readonly providerCreatedAt: Date
-  readonly receivedAt: Date
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
@@ -69,6 +54,65 @@ export interface ReceiptsRow {
  */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
+
+const undated = "'infinity'::date"
+
+/**
+ * SQL: the rows that a statement for this partition stores, with the columns that `receiptParts` needs: those in no
+ * other table, or all if all tables are searched.
+ *
+ * @param rows a query with at least the columns `environment`, `provider_event_id`, `provider_created_at` and
+ * `received_at`
+ */
+const partitionedRows = (
+  sql: SqlClient.SqlClient,
+  partition: ReceiptPartition,
+  rows: Statement.Fragment
+): Statement.Fragment => {
+  if (partition.kind === "month") {
+    // Not EXISTS, which the planner may turn into a join that reads a whole month
+    const isAbsent = partition.others.map(
+      (table) => `(SELECT 1 FROM payments.${table} r
+          WHERE r.environment = s.environment AND r.provider_event_id = s.provider_event_id) IS NULL`
+    )
+    return sql`SELECT s.* FROM (${rows}) s WHERE ${sql.literal(isAbsent.join(" AND "))}`
+  }
+  return sql`
+      SELECT s.*, COALESCE(s.stored_under, CASE ${sql.literal(`
+          WHEN s.own_month >= payments.month_at(-1)
+            AND s.provider_created_at < GREATEST(now(), s.received_at) + interval '${clockAhead} days'
+            AND EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = s.own_month) THEN s.own_month
+          ELSE ${undated} END`)}) AS month
+      FROM (
+        SELECT s.*, payments.month_of(s.provider_created_at) AS own_month,
+          payments.month_of_receipt(s.environment, s.provider_event_id) AS stored_under
+        FROM (${rows}) s
+        -- Searches once
+        OFFSET 0
+      ) s`
+}
+
+/**
+ * SQL: the parts that store the receipts of `source`, which `partitionedRows` has made. The last part, `receipt`, has
+ * the stored rows, each with whether it is the first copy. They must follow `matching`.
+ */
+const receiptParts = (sql: SqlClient.SqlClient, partition: ReceiptPartition): Statement.Fragment => {
+  const table = partition.kind === "month" ? tableOf(partition.month) : "receipts"
+  const month = partition.kind === "month" ? `'${partition.month}-01'::date` : "s.month"
+  return sql`receipt AS (${sql.literal(`
+      INSERT INTO payments.${table} AS r (environment, provider_event_id, organization_id, account_id, type, livemode,
+        outcome, reason, provider_created_at, received_at, month)
+      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
+        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
+          WHEN s.position IN (SELECT m.position FROM matching m WHERE m.active) THEN 'delivered'
+          ELSE 'no_subscriber' END,
+        s.reason, s.provider_created_at, s.received_at, ${month}
+      FROM source s
+      -- Always in one order: two statements that have receipts in common never wait for each other
+      ORDER BY s.environment, s.provider_event_id
+      ON CONFLICT (environment, provider_event_id, month) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome`)})`
+}
 
 /** The values of receipts, each an array with one element per receipt, and those of the events published with them. */
 const receiptColumns = [

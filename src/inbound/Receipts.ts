@@ -1,21 +1,23 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Array, Context, type Duration, Effect, Either, Layer } from "effect"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
-import type { Accounts } from "../payments/Accounts.ts"
+import { translatedProviderTypes } from "../events/stripe/Translate.ts"
+import { Accounts } from "../payments/Accounts.ts"
 import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
-import type { Provider } from "../payments/Provider.ts"
+import { Provider } from "../payments/Provider.ts"
 import type { ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../platform/errors/Errors.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
-import type { Author } from "../platform/kit/Tenant.ts"
+import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable, sessionClient } from "../platform/storage/Database.ts"
 import { preferReplica } from "../platform/storage/ReadReplica.ts"
-import { makeLostEvents } from "./LostEvents.ts"
 import {
+  type AccountNotAsked,
   type FindMissing,
   type FoundMissing,
   type ListReceipts,
+  type MissingEvent,
   type ReceiptDetail,
   type ReceiptKey,
   ReceiptNotFound,
@@ -24,28 +26,150 @@ import {
   ReplayRefused
 } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
+import { refundNewsTypes } from "./RefundNews.ts"
 import { makeReplay } from "./Replay.ts"
 
-export {
-  type AccountNotAsked,
-  type FindMissing,
-  type FoundMissing,
-  type ListReceipts,
-  type MissingEvent,
-  type Receipt,
-  type ReceiptDetail,
-  type ReceiptEvent,
-  type ReceiptKey,
-  ReceiptNotFound,
-  type ReceiptOutcome,
-  type ReceiptPage,
-  type Replay,
-  ReplayRefused,
-  receiptOutcomes
-} from "./Receipt.ts"
+/** The notification types that can lead to more than a receipt. */
+const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
+
+/** Finds events that the provider has but that left no receipt, for example those lost with a database. */
+const makeFindLostEvents = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const records = yield* makeReceiptRecordsRepo
+
+  const findOf = Effect.fnUntraced(function* (tenant: Tenant, { since, until }: FindMissing) {
+    const listed = yield* accounts.use(tenant, (account) => provider.listEvents(account, { since, until }))
+    const translated = listed.filter(({ type }) => knownTypes.has(type))
+    const missing = yield* records.withoutReceipt(
+      tenant.environment,
+      translated.map(({ id }) => id)
+    )
+    return translated
+      .filter(({ id }) => missing.has(id))
+      .map(
+        ({ created, id, type }): MissingEvent => ({
+          organizationId: tenant.organizationId,
+          providerEventId: id,
+          type,
+          providerCreatedAt: new Date(created * 1000)
+        })
+      )
+  })
+
+  const notConnected = (organizationId: OrganizationId): AccountNotAsked => ({
+    organizationId,
+    reason: "not_connected",
+    message: "No account is connected in this environment: the provider can't be asked for its events"
+  })
+
+  /** An account whose events can't be listed does not affect the others. */
+  return Effect.fnUntraced(function* (query: FindMissing) {
+    const { environment, organizationId } = query
+    const found = yield* records.accountsOf(query)
+    const none = organizationId !== undefined && found.length === 0 ? [notConnected(organizationId)] : []
+    const asked = yield* Effect.forEach(found, ({ connected, organizationId }) =>
+      connected
+        ? findOf({ organizationId, environment }, query).pipe(
+            Effect.map(Either.right),
+            Effect.catchAll((error) => {
+              if (error._tag === "ProviderAccountNotConnected") {
+                return Effect.succeed(Either.left(notConnected(organizationId)))
+              }
+              return error._tag === "ServiceUnavailable" || error._tag === "SqlError"
+                ? Effect.fail(error)
+                : Effect.succeed(
+                    Either.left<AccountNotAsked>({
+                      organizationId,
+                      reason: "failed",
+                      message: `${error.code}: ${error.message}`
+                    })
+                  )
+            })
+          )
+        : Effect.succeed(Either.left(notConnected(organizationId)))
+    )
+    const [notAsked, events] = Array.separate(asked)
+    const foundMissing: FoundMissing = {
+      events: events.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime()),
+      notAsked: [...none, ...notAsked]
+    }
+    return foundMissing
+  })
+})
 
 /** The default author of a replay. */
 const localOperator: Author = { kind: "operator", id: "local" }
+
+const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: Duration.Duration }) {
+  const records = yield* makeReceiptRecordsRepo
+  const session = yield* sessionClient
+  const wakeUp = yield* WakeUp
+  const replays = yield* makeReplay
+  const findMissing = yield* makeFindLostEvents
+  const onReplica = yield* preferReplica
+
+  const find = Effect.fnUntraced(function* (key: ReceiptKey) {
+    const receipt = yield* records.find(key)
+    return receipt === undefined
+      ? yield* new ReceiptNotFound({
+          ...key,
+          message: `There is no receipt of ${key.providerEventId} in ${key.environment}.`
+        })
+      : receipt
+  })
+
+  const list = Effect.fn("Receipts.list")(
+    function* (query: ListReceipts) {
+      const { before, environment } = query
+      if (before !== undefined) {
+        yield* find({ environment, providerEventId: before })
+      }
+      return yield* records.list(query)
+    },
+    onReplica,
+    orUnavailable
+  )
+
+  const get = Effect.fn("Receipts.get")(
+    function* (key: ReceiptKey) {
+      const receipt = yield* find(key)
+      return { ...receipt, events: yield* records.eventsOf(receipt) }
+    },
+    onReplica,
+    orUnavailable
+  )
+
+  const replay = Effect.fn("Receipts.replay")(function* (
+    { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
+    author: Author = localOperator
+  ) {
+    const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
+    const owner = receipt?.organizationId ?? organizationId
+    if (organizationId !== undefined && owner !== organizationId) {
+      return yield* new ReplayRefused({
+        reason: "another_organization",
+        message: `The receipt of ${key.providerEventId} belongs to organization ${owner}`
+      })
+    }
+    const replayed =
+      receipt === undefined && organizationId !== undefined
+        ? yield* replays.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
+        : yield* replays.replay(receipt ?? (yield* find(key)), author)
+    if (replayed.deliveriesMade > 0) {
+      yield* wakeUp.announce
+    }
+    return replayed
+  }, orUnavailable)
+
+  return {
+    list,
+    get,
+    missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
+    replay,
+    clean: orUnavailable(records.clean(options.receiptRetention, session))
+  }
+})
 
 /** Receipts of the provider's notifications, for operators. */
 export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
@@ -96,78 +220,5 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
   static readonly layer = (options: {
     readonly receiptRetention: Duration.Duration
   }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | KeyedHash> =>
-    Layer.scoped(
-      Receipts,
-      Effect.gen(function* () {
-        const records = yield* makeReceiptRecordsRepo
-        const session = yield* sessionClient
-        const wakeUp = yield* WakeUp
-        const replayStored = yield* makeReplay
-        const missing = yield* makeLostEvents
-        const onReplica = yield* preferReplica
-
-        const find = Effect.fnUntraced(function* (key: ReceiptKey) {
-          const receipt = yield* records.find(key)
-          return receipt === undefined
-            ? yield* new ReceiptNotFound({
-                ...key,
-                message: `There is no receipt of ${key.providerEventId} in ${key.environment}.`
-              })
-            : receipt
-        })
-
-        const list = Effect.fn("Receipts.list")(
-          function* (query: ListReceipts) {
-            const { before, environment } = query
-            if (before !== undefined) {
-              yield* find({ environment, providerEventId: before })
-            }
-            return yield* records.list(query)
-          },
-          onReplica,
-          orUnavailable
-        )
-
-        const get = Effect.fn("Receipts.get")(
-          function* (key: ReceiptKey) {
-            const receipt = yield* find(key)
-            return { ...receipt, events: yield* records.eventsOf(receipt) }
-          },
-          onReplica,
-          orUnavailable
-        )
-
-        const replay = Effect.fn("Receipts.replay")(function* (
-          { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
-          author: Author = localOperator
-        ) {
-          const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
-          const owner = receipt?.organizationId ?? organizationId
-          if (organizationId !== undefined && owner !== organizationId) {
-            return yield* new ReplayRefused({
-              reason: "another_organization",
-              message: `The receipt of ${key.providerEventId} belongs to organization ${owner}`
-            })
-          }
-          const replayed =
-            receipt === undefined && organizationId !== undefined
-              ? yield* missing.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
-              : yield* replayStored(receipt ?? (yield* find(key)), author)
-          if (replayed.deliveriesMade > 0) {
-            yield* wakeUp.announce
-          }
-          return replayed
-        }, orUnavailable)
-
-        const findMissing = Effect.fn("Receipts.missing")(missing.find, orUnavailable)
-
-        return {
-          list,
-          get,
-          missing: findMissing,
-          replay,
-          clean: orUnavailable(records.clean(options.receiptRetention, session))
-        }
-      })
-    )
+    Layer.scoped(Receipts, make(options))
 }

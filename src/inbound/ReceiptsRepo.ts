@@ -5,7 +5,7 @@ import { Batcher } from "../platform/kit/Batcher.ts"
 import { batchIntervalMillis } from "../platform/kit/BatchInterval.ts"
 import { newId } from "../platform/kit/Ids.ts"
 import { RequestId } from "../platform/kit/Request.ts"
-import type { Tenant } from "../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { isInTransaction, isUnavailable } from "../platform/storage/Database.ts"
 import { makePreparing, type PreparedStatement } from "../platform/storage/Statements.ts"
 import {
@@ -14,6 +14,7 @@ import {
   contextSql,
   contextsOf,
   contextValues,
+  type FoundContext,
   type InboundContext
 } from "./ContextStatement.ts"
 import { type MonthPartition, makeReceiptPartitions } from "./ReceiptPartition.ts"
@@ -27,7 +28,6 @@ import {
   type StoredReceipt,
   type VersionedReceipt
 } from "./ReceiptStatement.ts"
-import { RememberedContexts } from "./RememberedContexts.ts"
 
 /**
  * Batching: at most `concurrency` statements run at once, each with one batch; receipts that arrive meanwhile gather
@@ -39,7 +39,7 @@ const gathering = {
   interval: batchIntervalMillis,
   patience: {
     millis: 5000,
-    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
+    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for the notifications" })
   },
   isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
 } as const
@@ -167,10 +167,8 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
       }),
 
     /** In a transaction: locks the tenant's account, so that it is not linked, unlinked or disconnected meanwhile. */
-    lockAccount: ({ environment, organizationId }: Tenant): Effect.Effect<void, SqlError.SqlError> =>
-      Effect.asVoid(sql`
-        SELECT 1 FROM payments.provider_accounts
-        WHERE organization_id = ${organizationId} AND environment = ${environment} FOR UPDATE`)
+    lockAccount: (tenant: Tenant): Effect.Effect<void, SqlError.SqlError> =>
+      Effect.asVoid(sql`SELECT 1 FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} FOR UPDATE`)
   }
 })
 
@@ -197,3 +195,56 @@ const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "
 
 /** A cached context is outdated. */
 export class TenantChanged extends Data.TaggedError("TenantChanged") {}
+
+/**
+ * Cache lifetime of a context, in milliseconds; bounded since the overlap of two signing secrets ends with time, not
+ * with a change of the tenant's version.
+ */
+const rememberedFor = 30_000
+
+/** Maximum number of endpoints in all cached contexts together; each can have filters of some kilobytes. */
+const maxEndpoints = 10_000
+
+interface Remembered {
+  readonly context: InboundContext
+  /** By `performance.now()`. */
+  readonly lookedUpAt: number
+}
+
+/**
+ * A cache of accounts' contexts. Holds only facts whose change changes the tenant's version: not what a session offers,
+ * and no account that awaits its first payment.
+ */
+export class RememberedContexts {
+  readonly #known = new Map<string, Remembered>()
+  #endpoints = 0
+
+  /** The cached context of an account in an environment, unless expired. */
+  get(key: string): InboundContext | undefined {
+    const known = this.#known.get(key)
+    if (known === undefined) return undefined
+    if (performance.now() - known.lookedUpAt < rememberedFor) return known.context
+    this.forget(key)
+    return undefined
+  }
+
+  /** Caches a context that was just looked up. */
+  put(key: string, context: FoundContext): void {
+    if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
+    this.forget(key)
+    this.#endpoints += context.endpoints.length
+    this.#known.set(key, {
+      context: { ...context, offered: null },
+      lookedUpAt: performance.now()
+    })
+    for (const oldest of this.#known.keys()) {
+      if (this.#endpoints + this.#known.size <= maxEndpoints) break
+      this.forget(oldest)
+    }
+  }
+
+  forget(key: string): void {
+    this.#endpoints -= this.#known.get(key)?.context.endpoints.length ?? 0
+    this.#known.delete(key)
+  }
+}

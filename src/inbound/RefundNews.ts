@@ -44,13 +44,8 @@ const Failed = Schema.Struct({
 const decodeRefund = Schema.decodeUnknownEither(Refund, { errors: "all" })
 const decodeFailed = Schema.decodeUnknownEither(Failed, { errors: "all" })
 
-const path = "event.data.object"
-
-/** The failed refund in an event; null if the event is not about a refund, or the refund has not failed. */
-export const failedRefundOf = (event: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
-  isRefundNews(event) ? failedIn(event) : Either.right(null)
-
-const failedIn = ({ data }: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
+/** The failed refund in an event about a refund; null if the refund has not failed. */
+export const failedRefundOf = ({ data }: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
   decodeRefund(data.object).pipe(
     Either.flatMap(({ id, status }) =>
       status === "failed" || status === "canceled"
@@ -68,5 +63,5 @@ const failedIn = ({ data }: ProviderEvent): Either.Either<FailedRefund | null, M
           )
         : Either.right(null)
     ),
-    Either.mapLeft((error) => malformed(path, error))
+    Either.mapLeft((error) => malformed("event.data.object", error))
   )

@@ -1,23 +1,48 @@
-import { SqlClient } from "@effect/sql"
-import { Effect, Predicate } from "effect"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Clock, Effect, Either, Predicate } from "effect"
 import { matchEvent } from "../destinations/publishing/Publication.ts"
-import { type ProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/stripe/Translate.ts"
+import {
+  type ProviderEvent,
+  parseProviderEvent,
+  type SoldItemsReference,
+  soldItemsReference
+} from "../events/stripe/Translate.ts"
+import { Accounts } from "../payments/Accounts.ts"
+import { Provider } from "../payments/Provider.ts"
 import { makeAudit } from "../platform/kit/Audit.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Decision, nothing } from "./Decision.ts"
-import { makeEnrichment, untilDecided } from "./Enrichment.ts"
+import { type Decision, type Fetched, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
-import { makeFetchEvent } from "./FetchEvent.ts"
-import type { Receipt, Replay } from "./Receipt.ts"
+import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isRefundNews } from "./RefundNews.ts"
-import { refuse, requireReadable } from "./ReplayRefusals.ts"
-import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
+
+/** Reasons why an event can't be replayed. */
+const refusals = {
+  wrong_mode: "The event is from the provider's other mode: nothing may be created from it",
+  account_not_linked: "The event's account is not linked and connected in this environment",
+  another_organization: "The event's account is linked to another organization by now",
+  deliveries_expired:
+    "The event was delivered, and its deliveries are no longer kept: it could reach an endpoint twice",
+  event_expired: "The provider does not have the event any more; it keeps events for 30 days"
+} as const
+
+const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
+  new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
+
+/** Refuses an unreadable event and stores nothing: a later version may be able to read it. */
+const refuseUnreadable = (why: string) =>
+  new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
+
+const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefused> =>
+  decision.outcome === "malformed"
+    ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
+    : Effect.succeed(decision)
 
 /**
  * Whether a receipt is of a thin notification or an account's status: its event reported one moment, and is stored or
@@ -38,20 +63,42 @@ const notificationOf = (receipt: Receipt): Notification => ({
   account: receipt.accountId
 })
 
-/** Creates the missing deliveries of a receipt's events; see `Receipts.replay`. */
+/** An event to replay: that of a receipt, or one that left none. */
+type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId" | "accountId">
+
+/** Stores a decision in the caller's transaction. */
+type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>
+
+/** Replays receipts, and stores events that left none; see `Receipts.replay`. */
 export const makeReplay = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const accounts = yield* Accounts
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
   const records = yield* makeReceiptRecordsRepo
-  const repo = yield* makeReplayRepo
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
-  const fetchEvent = yield* makeFetchEvent
   const takeRefundNews = yield* makeTakeRefundNews
 
-  const contextOf = Effect.fnUntraced(function* (receipt: Receipt, sold: SoldItemsReference | null) {
-    const { accountId, environment, organizationId, providerEventId } = receipt
+  /** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
+  const fetchEvent = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
+    const fetched = yield* accounts
+      .use(tenant, (account) =>
+        // Fetched on the account's behalf, the event may not name the account
+        Effect.map(provider.retrieveEvent(account, providerEventId), (event) => ({
+          ...event,
+          account: account.accountId
+        }))
+      )
+      .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
+    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
+  })
+
+  const contextOf = Effect.fnUntraced(function* (
+    { accountId, environment, organizationId, providerEventId }: Source,
+    sold: SoldItemsReference | null
+  ) {
     const context =
       accountId === null ? undefined : yield* receipts.findContext({ environment, providerEventId, accountId, sold })
     if (context === undefined || !context.connected) {
@@ -62,47 +109,77 @@ export const makeReplay = Effect.gen(function* () {
       : context
   })
 
-  /** Runs in a transaction. */
-  const store = Effect.fnUntraced(function* (tenant: Tenant, receipt: Receipt, decision: Decision, author: Author) {
-    const { made, outcome } = yield* repo.insertMissing(tenant, receipt, decision)
-    const changed = made.length > 0 || outcome !== receipt.outcome
-    if (changed) {
-      yield* audit({
-        ...tenant,
-        author,
-        action: "receipt.replayed",
-        targetType: "receipt",
-        targetId: receipt.providerEventId
+  const record = (tenant: Tenant, author: Author, providerEventId: string) =>
+    audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: providerEventId })
+
+  /** Creates the missing deliveries of a receipt's events. */
+  const storeMissing =
+    (receipt: Receipt, author: Author): Store =>
+    (tenant, decision) =>
+      Effect.gen(function* () {
+        const { made, outcome } = yield* records.insertMissing(tenant, receipt, decision)
+        const changed = made.length > 0 || outcome !== receipt.outcome
+        if (changed) {
+          yield* record(tenant, author, receipt.providerEventId)
+        }
+        return {
+          changed,
+          outcome,
+          deliveriesMade: made.length,
+          events: decision.events.map(({ id, type }) => ({
+            id,
+            type,
+            deliveriesMade: made.filter((eventId) => eventId === id).length
+          }))
+        }
       })
-    }
-    const replayed: Replay = {
-      changed,
-      outcome,
-      deliveriesMade: made.length,
-      events: decision.events.map(({ id, type }) => ({
-        id,
-        type,
-        deliveriesMade: made.filter((eventId) => eventId === id).length
-      }))
-    }
-    return replayed
-  })
+
+  /** Stores an event as its notification would have been. If that arrives later, it counts as a copy. */
+  const storeLost =
+    (event: ProviderEvent, author: Author): Store =>
+    (tenant, decision) =>
+      Effect.gen(function* () {
+        if (decision.outcome === "unlinked") {
+          return yield* refuse("account_not_linked")
+        }
+        const { first, outcome } = yield* receipts.insert({
+          environment: tenant.environment,
+          providerEventId: event.id,
+          accountId: event.account,
+          type: event.type,
+          livemode: event.livemode,
+          providerCreatedAt: new Date(event.created * 1000),
+          receivedAt: new Date(yield* Clock.currentTimeMillis),
+          deauthorizes: false,
+          traceparent: null,
+          ...decision
+        })
+        if (first) {
+          yield* record(tenant, author, event.id)
+        }
+        const events = decision.events.map(({ id, matching, type }) => ({
+          id,
+          type,
+          deliveriesMade: first ? matching.filter(({ active }) => active).length : 0
+        }))
+        const deliveriesMade = events.reduce((sum, { deliveriesMade }) => sum + deliveriesMade, 0)
+        return { changed: first, outcome, deliveriesMade, events }
+      })
 
   /** In a transaction: decides again, since the context may have changed during the call to the provider. */
   const decideAndStore = Effect.fnUntraced(function* (
-    receipt: Receipt,
+    source: Source,
     event: ProviderEvent,
-    author: Author,
-    fetched: Parameters<typeof decide>[3]
+    store: Store,
+    fetched: Fetched
   ) {
-    const { organizationId } = yield* contextOf(receipt, null)
-    const tenant = { organizationId, environment: receipt.environment }
+    const { organizationId } = yield* contextOf(source, null)
+    const tenant = { organizationId, environment: source.environment }
     yield* receipts.lockAccount(tenant)
-    const context = yield* contextOf({ ...receipt, organizationId }, soldItemsReference(event))
+    const context = yield* contextOf({ ...source, organizationId }, soldItemsReference(event))
     const attempt = decide(tenant.environment, event, context, fetched)
     if (attempt._tag === "NeedsFetch") return attempt
-    const decision = yield* requireReadable(attempt.value)
-    return { _tag: "Decided", value: yield* store(tenant, receipt, decision, author) } as const
+    return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
   })
 
   /**
@@ -118,17 +195,15 @@ export const makeReplay = Effect.gen(function* () {
 
   /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
-    receipt: Receipt,
-    tenant: Tenant,
+    source: Source,
+    event: ProviderEvent,
     context: InboundContext,
-    author: Author
+    store: Store
   ) {
-    yield* requireDeliveries(receipt, tenant)
-    const event = yield* fetchEvent(tenant, receipt.providerEventId)
     if (isRefundNews(event)) {
-      yield* Effect.flatMap(takeRefundNews(tenant.environment, event, context), requireReadable)
+      yield* Effect.flatMap(takeRefundNews(source.environment, event, context), requireReadable)
     }
-    return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(receipt, event, author, fetched)))
+    return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(source, event, store, fetched)))
   })
 
   /** Replays the events as they were stored. */
@@ -136,44 +211,59 @@ export const makeReplay = Effect.gen(function* () {
     receipt: Receipt,
     tenant: Tenant,
     context: InboundContext,
-    author: Author
+    store: Store
   ) {
     const stored = yield* records.storedEvents(tenant, receipt)
     const events = stored.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, context.endpoints))
-    return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
+    return yield* transaction(sql)(store(tenant, { ...nothing(receipt.outcome, context), events }))
   })
 
-  /** Reads the account's present status, if a notification about it could not be read: it was never reported. */
-  const replayReading = Effect.fnUntraced(function* (
-    receipt: Receipt,
-    tenant: Tenant,
-    context: InboundContext,
-    author: Author
-  ) {
-    const { replay } = yield* accountReports.repeat(
-      (decision) =>
-        requireReadable(decision).pipe(
-          Effect.flatMap((readable) => transaction(sql)(store(tenant, receipt, readable, author))),
-          Effect.map((replay) => ({ stored: true, replay }))
-        ),
-      notificationOf(receipt),
-      tenant,
-      context
+  /** Reads the account again, as for a notification: what the event says may be outdated. */
+  const replayReading = (notification: Notification, tenant: Tenant, context: InboundContext, store: Store) =>
+    Effect.map(
+      accountReports.repeat(
+        (decision) =>
+          requireReadable(decision).pipe(
+            Effect.flatMap((readable) => transaction(sql)(store(tenant, readable))),
+            Effect.map((replay) => ({ stored: replay.changed, replay }))
+          ),
+        notification,
+        tenant,
+        context
+      ),
+      ({ replay }) => replay
     )
-    return replay
-  })
 
-  return Effect.fnUntraced(function* (receipt: Receipt, author: Author) {
-    if (receipt.outcome === "wrong_mode") {
-      return yield* refuse("wrong_mode")
-    }
-    const context = yield* contextOf(receipt, null)
-    const tenant = { organizationId: context.organizationId, environment: receipt.environment }
-    if (!isOfAMoment(receipt)) {
-      return yield* replaySnapshot(receipt, tenant, context, author)
-    }
-    return receipt.outcome === "malformed"
-      ? yield* replayReading(receipt, tenant, context, author)
-      : yield* replayStored(receipt, tenant, context, author)
-  })
+  return {
+    replay: Effect.fnUntraced(function* (receipt: Receipt, author: Author) {
+      if (receipt.outcome === "wrong_mode") {
+        return yield* refuse("wrong_mode")
+      }
+      const context = yield* contextOf(receipt, null)
+      const tenant = { organizationId: context.organizationId, environment: receipt.environment }
+      const store = storeMissing(receipt, author)
+      if (!isOfAMoment(receipt)) {
+        yield* requireDeliveries(receipt, tenant)
+        return yield* replaySnapshot(receipt, yield* fetchEvent(tenant, receipt.providerEventId), context, store)
+      }
+      // A notification that could not be read was never reported
+      return receipt.outcome === "malformed"
+        ? yield* replayReading(notificationOf(receipt), tenant, context, store)
+        : yield* replayStored(receipt, tenant, context, store)
+    }),
+
+    /** Stores an event that left no receipt. */
+    takeIn: Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
+      const event = yield* fetchEvent(tenant, providerEventId)
+      if (event.livemode !== (tenant.environment === "production")) {
+        return yield* refuse("wrong_mode")
+      }
+      const source = { ...tenant, providerEventId: event.id, accountId: event.account }
+      const context = yield* contextOf(source, null)
+      const store = storeLost(event, author)
+      return event.type === "account.updated"
+        ? yield* replayReading(event, tenant, context, store)
+        : yield* replaySnapshot(source, event, context, store)
+    })
+  }
 })

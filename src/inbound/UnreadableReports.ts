@@ -32,9 +32,10 @@ export interface UnreadableReport extends Unreadable {
 
 const messages: Readonly<Record<Unreadable["part"], string>> = {
   event: "A notification of the provider could not be read and was refused: see the guide, Notifications can't be read",
-  object: "A notification could not be read, so nothing was made of it: see the guide, Notifications can't be read",
-  account: "An account could not be read, so its status was not told: see the guide, Notifications can't be read",
-  filters: "What endpoints filter by could not be read, so they got nothing: see the guide, Notifications can't be read"
+  object: "A notification could not be read, so it created no event: see the guide, Notifications can't be read",
+  account: "An account could not be read, so no event reported its status: see the guide, Notifications can't be read",
+  filters:
+    "The fields that endpoints filter by could not be read, so they got nothing: see the guide, Notifications can't be read"
 }
 
 const knownTypes: ReadonlySet<string> = new Set([

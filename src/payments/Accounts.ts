@@ -305,7 +305,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Connected provider accounts: one per organization and environment (contract 1.5). */
-export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
+export class Accounts extends Context.Tag("connected-payments/payments/Accounts")<
   Accounts,
   {
     /**

@@ -199,4 +199,4 @@ export interface ProviderShape
  * The payment provider, as the service uses it. Replace this layer to run on another provider or on your own test
  * double: parameters and answers are JSON with the provider's names, errors are the documented ones.
  */
-export class Provider extends Context.Tag("connected-payments/provider/Provider")<Provider, ProviderShape>() {}
+export class Provider extends Context.Tag("connected-payments/payments/Provider")<Provider, ProviderShape>() {}

@@ -33,7 +33,7 @@ const Triggered = Schema.parseJson(
 
 /** Makes an emulated provider cause an event. Returns whether it did, which only an emulator can. */
 export class ProviderTriggers extends Context.Reference<ProviderTriggers>()(
-  "connected-payments/provider/ProviderTriggers",
+  "connected-payments/payments/ProviderTriggers",
   {
     defaultValue:
       () =>

@@ -11,26 +11,26 @@ import {
  * data.
  */
 const reasons: ReadonlyMap<string, string> = new Map([
-  ["amount_too_large", "is more than the provider takes in this currency"],
-  ["amount_too_small", "is less than the provider takes in this currency"],
+  ["amount_too_large", "is more than the provider accepts in this currency"],
+  ["amount_too_small", "is less than the provider accepts in this currency"],
   ["charge_already_refunded", "has been refunded in full already"],
   ["charge_disputed", "is disputed by its payer, and can't be refunded"],
   ["charge_not_refundable", "can't be refunded"],
   ["coupon_expired", "has expired"],
   ["parameter_invalid_empty", "must not be empty"],
-  ["parameter_invalid_integer", "must be a whole number within what the provider takes"],
+  ["parameter_invalid_integer", "must be a whole number that the provider accepts"],
   ["parameter_invalid_string_blank", "must not be blank"],
   ["parameter_invalid_string_empty", "must not be empty"],
   ["parameter_missing", "is missing, and the provider needs it with the other fields that were sent"],
-  ["parameter_unknown", "is not taken by the provider"],
-  ["parameters_exclusive", "is not taken together with another field that was sent"],
-  ["product_inactive", "leads to a product that is inactive; activate the product first"],
+  ["parameter_unknown", "is not accepted by the provider"],
+  ["parameters_exclusive", "is not accepted together with another field that was sent"],
+  ["product_inactive", "belongs to an inactive product; activate the product first"],
   ["resource_already_exists", "is taken already"],
   [
     "resource_missing",
-    "names no object of the connected account in this environment; sandbox and production are apart"
+    "names no object of the connected account in this environment; sandbox and production are separate"
   ],
-  ["url_invalid", "must be a URL that the provider takes"]
+  ["url_invalid", "must be a URL that the provider accepts"]
 ])
 
 /**
@@ -49,10 +49,10 @@ const payments: ReadonlyMap<string, string> = new Map([
   ["generic_decline", "the card was declined"],
   ["incorrect_cvc", "the card's security code is wrong"],
   ["incorrect_number", "the card's number is wrong"],
-  ["insufficient_funds", "the card has too little on it"],
+  ["insufficient_funds", "the card has insufficient funds"],
   ["invalid_cvc", "the card's security code is wrong"],
-  ["invalid_expiry_month", "the month in which the card expires is wrong"],
-  ["invalid_expiry_year", "the year in which the card expires is wrong"],
+  ["invalid_expiry_month", "the card's expiry month is wrong"],
+  ["invalid_expiry_year", "the card's expiry year is wrong"],
   ["lost_card", "the card was declined"],
   ["merchant_blacklist", "the card was declined"],
   ["pickup_card", "the card was declined"],

@@ -26,7 +26,7 @@ export const explainRounding =
           cause,
           code,
           fields,
-          message: `${message} The provider takes amounts in ${currency} only if they end in ${ending}.`
+          message: `${message} The provider accepts amounts in ${currency} only if they end in ${ending}.`
         })
       : failure
   }

@@ -105,7 +105,7 @@ export const StatementDescriptor = text({
   rule: "must be 1 to 22 characters with at least one Latin letter, without < > \\ ' \" *"
 })
   .pipe(Schema.pattern(/[A-Za-z]/))
-  .annotations({ description: "What a payer's bank statement shows" })
+  .annotations({ description: "The text on a payer's bank statement" })
 
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified").annotations({
@@ -120,10 +120,10 @@ export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999)).annotations(
 
 /** Query fields of lists that can be filtered by payment; if both are given, both must match. */
 export const ofPaymentFields = {
-  charge: optional(Reference, "Only those of this charge"),
-  payment_intent: optional(Reference, "Only those of this payment")
+  charge: optional(Reference, "Only objects of this charge"),
+  payment_intent: optional(Reference, "Only objects of this payment")
 }
 
 /** The sentence in an operation's description about fields that identify the payer (contract 4.14). */
 export const payerOf = (fields: string): string =>
-  `What says who paid, such as ${fields}, is null unless the credential also has the permission \`customers:read\`.`
+  `Fields that say who paid, such as ${fields}, are null unless the credential also has the permission \`customers:read\`.`

@@ -14,7 +14,6 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
-import { suspend } from "../platform/fibers/Suspend.ts"
 import { bodyLimits, bodyShareOf } from "./BodyBudget.ts"
 
 /**
@@ -42,7 +41,7 @@ export type UnreadableRequest =
  * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not arrive:
  * it took too long, or could not be read. The connection ends after the answer.
  */
-export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
+export const bodyRefused = Symbol("connected-payments/server/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
@@ -151,7 +150,7 @@ export const readMessage = (
   Effect.zipRight(requirePlain(source), readPlain(source, limit))
 
 const readPlain = (source: IncomingMessage, limit: number): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
-  suspend((resume) => {
+  Effect.async((resume) => {
     const share = bodyShareOf(source)
     let gathered: Gathered | undefined = new Gathered()
     let length = 0

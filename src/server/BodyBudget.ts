@@ -19,7 +19,7 @@ export const bodyLimits = { known: 96 * MiB, strangers: 32 * MiB } as const
 export class BodyDropped extends ServiceUnavailable {
   constructor() {
     super({
-      message: "The bodies of requests take all the memory that they may take; try again, on a new connection.",
+      message: "Request bodies fill the memory available to them; try again, on a new connection.",
       retryAfter: "1 second"
     })
   }

@@ -12,7 +12,7 @@ export type DirectListener = (
  * Listeners for requests that skip the platform's handler: POST requests whose target is exactly a key of this map.
  * Filled by the layers that serve them, before the server begins to serve.
  */
-export class DirectListeners extends Context.Tag("connected-payments/http/DirectListeners")<
+export class DirectListeners extends Context.Tag("connected-payments/server/DirectListeners")<
   DirectListeners,
   Map<string, DirectListener>
 >() {}

@@ -82,8 +82,8 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
 
 /** The log messages for refusals for lack of room. */
 const fullLines = {
-  connection: "The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT)",
-  body: "The bodies of requests take all the memory that they may take, or those of one address half of it"
+  connection: "The process has its maximum of connections, or one address has half of it (CONNECTION_LIMIT)",
+  body: "Request bodies fill the memory available to them, or those of one address half of it"
 }
 
 /** Logs that connections or bodies were refused, each at most once a minute. */

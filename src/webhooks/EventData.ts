@@ -4,7 +4,7 @@
 export interface PaymentSucceededData {
   /** The provider's id of the payment (payment intent): guard the effect by it */
   readonly payment_id: string
-  /** What was received, in the smallest currency unit */
+  /** The amount received, in the smallest currency unit */
   readonly amount_received: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -14,7 +14,7 @@ export interface PaymentSucceededData {
 export interface PaymentFailedData {
   /** The provider's id of the payment (payment intent): guard the effect by it */
   readonly payment_id: string
-  /** What should have been received, in the smallest currency unit */
+  /** The amount that should have been received, in the smallest currency unit */
   readonly amount: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -112,7 +112,7 @@ export interface SubscriptionRenewedData {
   readonly subscription_id: string
   /** The provider's id of the invoice */
   readonly invoice_id: string
-  /** What was paid on the invoice, in the smallest currency unit */
+  /** The amount paid on the invoice, in the smallest currency unit */
   readonly amount_paid: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -196,7 +196,7 @@ export interface AccountUpdatedData {
   readonly details_submitted: boolean
   /** The status of each payment method */
   readonly capabilities: { readonly [key: string]: "active" | "pending" | "inactive" }
-  /** What the account still has to submit, without the names of the information */
+  /** Counts of the information that the account still has to submit */
   readonly requirements: {
     /** Whether information is pending or overdue */
     readonly action_required: boolean

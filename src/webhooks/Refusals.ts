@@ -74,6 +74,6 @@ export const writeRefusal = (
   const unwritten = last === undefined || last.unwritten === 0 ? "" : ` (and ${last.unwritten} more like it before)`
   console.error(
     `Webhook delivery${delivery} refused, ${reason}${unwritten}: ${message}. ${advice[reason]} ` +
-      "A refused delivery is not sent again by itself: have it re-sent once this is fixed."
+      "A refused delivery is not retried automatically: have it re-sent once this is fixed."
   )
 }

@@ -34,7 +34,7 @@ const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
   unsupported_version: "The event's version is not supported",
   wrong_organization: "The event belongs to another organization",
   wrong_environment: "The event belongs to the other environment",
-  body_too_large: "The request's body is larger than what is read"
+  body_too_large: "The request's body is larger than the limit"
 }
 
 /** A delivery that must be rejected. Respond with a 4xx; the message contains nothing from the request. */

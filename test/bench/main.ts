@@ -11,6 +11,7 @@ import { inboundBench } from "./inbound/Inbound.ts"
 import { latencyBench } from "./latency/Latency.ts"
 import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
+import { pathsBench } from "./paths/Paths.ts"
 import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 import { scaleBench } from "./scale/Scale.ts"
@@ -38,6 +39,7 @@ const benches: ReadonlyArray<Bench> = [
   memoryBench,
   bodiesBench,
   consoleBench,
+  pathsBench,
   peersBench
 ]
 

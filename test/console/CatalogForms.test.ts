@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import { Reader } from "../../src/console/components/Reader.ts"
 import {
   type CheckoutPage,
   draftOfPage,
@@ -6,11 +7,11 @@ import {
   newPage,
   pageChanges
 } from "../../src/console/pages/catalog/CheckoutPageDraft.ts"
-import { emptyItem, readItems } from "../../src/console/pages/catalog/ItemDraft.ts"
+import { emptyItem, type ItemDraft, itemsIn } from "../../src/console/pages/catalog/ItemDraft.ts"
 import { emptyPrice, type PriceDraft, readPrice } from "../../src/console/pages/catalog/PriceDraft.ts"
 import { draftOf, emptyProduct, newProduct, productChanges } from "../../src/console/pages/catalog/ProductDraft.ts"
 import { emptyPromotion, type PromotionDraft, readPromotion } from "../../src/console/pages/catalog/PromotionDraft.ts"
-import { emptyQuestion, keyOf, readQuestions } from "../../src/console/pages/catalog/QuestionDraft.ts"
+import { emptyQuestion, keyOf, type QuestionDraft, questionsIn } from "../../src/console/pages/catalog/QuestionDraft.ts"
 
 const price = (fields: Partial<PriceDraft>) => readPrice({ ...emptyPrice("brl"), ...fields })
 
@@ -145,14 +146,17 @@ describe("a promotion code that is written in a form", () => {
 })
 
 describe("what a link sells", () => {
-  const names = { prefix: "line_items", adjustable: "adjustable_quantity" }
+  const readItems = (items: ReadonlyArray<ItemDraft>) => {
+    const reader = new Reader()
+    return reader.done(itemsIn(reader, items, { prefix: "line_items", adjustable: "adjustable_quantity" }))
+  }
 
   it("is prices with quantities, within bounds if the payer chooses", () => {
     const items = [
       { ...emptyItem(0), price: "price_1" },
       { ...emptyItem(1), price: "price_2", isAdjustable: true }
     ]
-    expect(readItems(items, names)).toEqual({
+    expect(readItems(items)).toEqual({
       kind: "ready",
       value: [
         { price: "price_1", quantity: 1, bounds: undefined },
@@ -162,7 +166,7 @@ describe("what a link sells", () => {
   })
 
   it("is not sent without a price, or with what is no number", () => {
-    expect(readItems([{ ...emptyItem(0), quantity: "x", isAdjustable: true, maximum: "" }], names)).toEqual({
+    expect(readItems([{ ...emptyItem(0), quantity: "x", isAdjustable: true, maximum: "" }])).toEqual({
       kind: "problems",
       problems: {
         "line_items.0.price": expect.any(String),
@@ -174,6 +178,11 @@ describe("what a link sells", () => {
 })
 
 describe("questions to payers", () => {
+  const readQuestions = (questions: ReadonlyArray<QuestionDraft>) => {
+    const reader = new Reader()
+    return reader.done(questionsIn(reader, questions))
+  }
+
   it("have a key of letters and digits, from the label if none is given", () => {
     expect(keyOf("Grão ou moído?")).toBe("graooumoido")
     expect(readQuestions([{ ...emptyQuestion(0), label: "Grind" }])).toEqual({

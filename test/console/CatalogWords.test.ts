@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { readCount, readPercentage } from "../../src/console/pages/catalog/Counts.ts"
+import { readCount, readPercentage } from "../../src/console/components/Reader.ts"
 import { currencyChoices } from "../../src/console/pages/catalog/Currencies.ts"
 import {
   discountWords,

@@ -47,7 +47,7 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
           await page.getByRole("tab", { name: "Python" }).click()
           expect(await codeIn(page, "A receiver in Python").textContent()).not.toContain(shown)
           expect(await codeIn(page, "The receiver's environment").textContent()).toContain(shown)
-          await page.getByRole("link", { name: "Go on: send a test event" }).click()
+          await page.getByRole("link", { name: "Next: send a test event" }).click()
           await settled(page)
           expect(await page.content()).not.toContain(shown)
           return shown

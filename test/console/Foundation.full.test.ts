@@ -30,7 +30,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
         expect(await page.evaluate("document.activeElement.name")).toBe("email")
         await page.getByRole("textbox", { name: "E-mail address" }).fill(email)
         await page.keyboard.press("Enter")
-        await page.getByRole("heading", { name: "Look into your mailbox" }).waitFor()
+        await page.getByRole("heading", { name: "Check your mailbox" }).waitFor()
       })
       const link = yield* mailedLink(email)
       yield* Effect.promise(async () => {

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
+import { capitalized, pairsAt, plainWords, textAt, valueAt } from "../../src/console/api/Reading.ts"
 import { createdWithin } from "../../src/console/pages/payments/Days.ts"
-import { capitalized, pairsAt, plainWords, textAt, valueAt } from "../../src/console/pages/payments/Reading.ts"
 import {
   chargeStatus,
-  deliveryStatus,
   disputeStatus,
   intentStatus,
   methodOf,
@@ -118,12 +117,6 @@ describe("words of payments", () => {
     expect(methodOf({ payment_method_details: { type: "card", card: {} } })).toBe("Card")
     expect(methodOf({ payment_method_details: { type: "us_bank_account" } })).toBe("Us bank account")
     expect(methodOf({})).toBeUndefined()
-  })
-
-  it("tell a delivery that is tried again from a new one", () => {
-    expect(deliveryStatus({ state: "queued", lastErrorCode: null }).words).toBe("Queued")
-    expect(deliveryStatus({ state: "queued", lastErrorCode: "timeout" }).words).toBe("Waiting to retry")
-    expect(deliveryStatus({ state: "delivered", lastErrorCode: null }).words).toBe("Delivered")
   })
 
   it("say when a dispute needs an answer", () => {

@@ -87,7 +87,7 @@ onConsole(`the console from a bare start${browserNote}`, (it) => {
           await page.goto("/console/sandbox/start")
           await page.getByRole("textbox", { name: "E-mail address" }).fill(email)
           await page.getByRole("button", { name: "Send me a link" }).click()
-          await page.getByRole("heading", { name: "Look into your mailbox" }).waitFor()
+          await page.getByRole("heading", { name: "Check your mailbox" }).waitFor()
         })
         const link = yield* mailedLink(email)
         const { key, organizationId, secret } = yield* Effect.promise(async () => {

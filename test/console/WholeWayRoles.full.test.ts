@@ -190,7 +190,7 @@ onConsole(`who is invited to the console${browserNote}`, (it) => {
           await page.getByText("Your session has ended").waitFor()
           await page.getByRole("textbox", { name: "E-mail address" }).fill(email)
           await page.getByRole("button", { name: "Send me a link" }).click()
-          await page.getByRole("heading", { name: "Look into your mailbox" }).waitFor()
+          await page.getByRole("heading", { name: "Check your mailbox" }).waitFor()
         })
         const link = yield* mailedLink(email, 2)
         yield* Effect.promise(async () => {

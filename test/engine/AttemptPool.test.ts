@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Option, Scope } from "effect"
-import { AttemptPool } from "../../src/engine/worker/AttemptPool.ts"
+import { Cause, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { AttemptPool, sharedScheduler } from "../../src/engine/worker/AttemptPool.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 
 /** A pool whose attempts wait to be ended, each by its name. */
@@ -51,5 +51,24 @@ describe("a pool of attempts", () => {
       expect(interrupted.toSorted()).toEqual(["a", "c"])
       expect([...ended.keys()]).toEqual(["b"])
     })
+  )
+
+  it.effect("resumes its fibers together, before what they resume", () =>
+    Effect.gen(function* () {
+      const steps: Array<string> = []
+      const resumes: Array<() => void> = []
+      const step = (name: string) =>
+        Effect.gen(function* () {
+          yield* Effect.async<void>((resume) => void resumes.push(() => resume(Effect.void)))
+          steps.push(`${name} resumed`)
+          yield* Effect.yieldNow()
+          steps.push(`${name} went on`)
+        })
+      const fibers = yield* Effect.forEach(["a", "b"], (name) => Effect.fork(step(name)))
+      yield* Effect.yieldNow()
+      for (const resume of resumes) resume()
+      yield* Effect.forEach(fibers, Fiber.join)
+      expect(steps).toEqual(["a resumed", "b resumed", "a went on", "b went on"])
+    }).pipe(Effect.withScheduler(sharedScheduler))
   )
 })

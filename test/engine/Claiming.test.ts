@@ -51,7 +51,7 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
     const destinations = new Destinations(queue, { encrypt: () => unused, decrypt: () => unused })
     const attempts = yield* Attempts.make(
       options,
-      { transport: { send: () => () => {} }, destinations },
+      { transport: { send: () => Effect.never }, destinations },
       {
         onFinished: () => {},
         onUnsignable: () => {},

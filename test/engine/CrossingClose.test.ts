@@ -89,7 +89,7 @@ describe("an attempt whose kept connection closes", () => {
   it.scopedLive("has one time limit, however often it is sent", () =>
     Effect.gen(function* () {
       const { consumer, requests } = yield* closingAtSecond(
-        (socket) => setTimeout(() => socket.resetAndDestroy(), 400),
+        (socket) => socket.resetAndDestroy(),
         () => {}
       )
       const outcome = yield* postTo(consumer)

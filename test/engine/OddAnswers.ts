@@ -1,4 +1,5 @@
 import { Utils } from "effect"
+import { recorded } from "../servers/Servers.ts"
 
 /** Answers as consumers give them, and what may become of them: mangled in all the ways that parsers are known to differ in. */
 
@@ -7,26 +8,9 @@ const crlf = "\r\n"
 const answer = (status: string, headers: ReadonlyArray<string>, body = ""): string =>
   [`HTTP/1.1 ${status}`, ...headers, "", body].join(crlf)
 
-/** As common servers answer. */
+/** As common servers answer: what real ones sent, and what others are known to. */
 const usual: ReadonlyArray<string> = [
-  answer("204 No Content", []),
-  answer("204 No Content", ["Date: Sun, 22 Nov 2026 22:00:00 GMT", "Connection: keep-alive", "Keep-Alive: timeout=5"]),
-  answer("204 No Content", ["Content-Length: 0"]),
-  answer("200 OK", ["Content-Length: 0"]),
-  answer(
-    "200 OK",
-    [
-      "X-Powered-By: Express",
-      "Content-Type: text/plain; charset=utf-8",
-      "Content-Length: 2",
-      'ETag: W/"2-nOO9QiTIwXgNtWtBJezz8kv3SLc"',
-      "Connection: keep-alive",
-      "Keep-Alive: timeout=5"
-    ],
-    "OK"
-  ),
-  answer("200 OK", ["content-type: application/json", "transfer-encoding: chunked"], 'd\r\n{"ok": true} \r\n0\r\n\r\n'),
-  answer("200 OK", ["Transfer-Encoding: chunked"], "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"),
+  ...Object.values(recorded).flatMap(({ closed, reused }) => [...Object.values(reused), ...Object.values(closed)]),
   answer("202 Accepted", ["Server: nginx", "Content-Length: 11", "Connection: close"], "hello world"),
   answer("200 OK", ["Upgrade: h2,h2c", "Connection: Upgrade, Keep-Alive", "Content-Length: 2"], "OK"),
   answer("302 Found", ["Location: https://example.com/", "Content-Length: 0"]),

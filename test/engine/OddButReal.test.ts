@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { recorded } from "../servers/Servers.ts"
 import { post, rawConsumer, transport, until } from "./TransportServers.ts"
 
 /**
@@ -102,30 +103,26 @@ const odd: ReadonlyArray<Odd> = [
   }
 ]
 
+/** Of these alone the connection may be used again. */
+const usualAfterAll = ["205 with a length", "an offer of another protocol"]
+
+/** Sends two attempts to a consumer that answers with these bytes; how many connections it took, each closed but a reused one. */
+const expectTwice = (answer: string, closes: boolean, status: number, connections: 1 | 2) =>
+  Effect.gen(function* () {
+    const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), closes)
+    for (const path of ["/a", "/b"]) {
+      const outcome = yield* post(`http://127.0.0.1:${consumer.port}${path}`)
+      expect(outcome).toMatchObject({ httpStatus: status, errorCode: null })
+    }
+    expect(consumer.sockets).toHaveLength(connections)
+    if (connections === 2) yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+  }).pipe(Effect.provide(transport()))
+
 describe("an odd answer that is a success", () => {
-  it.scopedLive.each(odd)("counts: $what (closes: $closes)", ({ answer, closes = false, status }) =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), closes)
-      for (const path of ["/a", "/b"]) {
-        expect(yield* post(`http://127.0.0.1:${consumer.port}${path}`)).toMatchObject({
-          httpStatus: status,
-          errorCode: null
-        })
-      }
-    }).pipe(Effect.provide(transport()))
-  )
-
-  const notKept = odd.filter(({ what }) => !["205 with a length", "an offer of another protocol"].includes(what))
-
-  it.scopedLive.each(notKept)(
-    "leaves a connection that is not used again: $what (closes: $closes)",
-    ({ answer, closes = false }) =>
-      Effect.gen(function* () {
-        const consumer = yield* rawConsumer(Buffer.from(answer, "latin1"), closes)
-        for (const path of ["/a", "/b"]) yield* post(`http://127.0.0.1:${consumer.port}${path}`)
-        expect(consumer.sockets).toHaveLength(2)
-        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      }).pipe(Effect.provide(transport()))
+  it.scopedLive.each(odd)(
+    "counts, and leaves a connection that is not used again: $what (closes: $closes)",
+    ({ answer, closes = false, status, what }) =>
+      expectTwice(answer, closes, status, usualAfterAll.includes(what) ? 1 : 2)
   )
 
   it.scopedLive("does not hide another status: 100 before 410 is 410", () =>
@@ -158,5 +155,16 @@ describe("an odd answer that is a success", () => {
       const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
       expect(outcome).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
     }).pipe(Effect.provide(transport()))
+  )
+})
+
+describe("an answer as a real server sent it", () => {
+  it.scopedLive.each(Object.entries(recorded))(
+    "counts, and leaves a connection that is reused or not, as with the server itself: %s",
+    ([, { closed, reused }]) =>
+      Effect.forEach([...Object.entries(reused), ...Object.entries(closed)], ([path, answer]) => {
+        const endsWithConnection = !/^(?:content-length|transfer-encoding):|^HTTP\S+ 204/im.test(answer)
+        return expectTwice(answer, endsWithConnection, path.startsWith("/204") ? 204 : 200, path in reused ? 1 : 2)
+      })
   )
 })

@@ -383,25 +383,15 @@ describe("the deadline", () => {
       expect(yield* postTo(healthy)).toMatchObject({ errorCode: null })
       const outcomes = yield* Fiber.join(stuck)
       expect(outcomes.filter(({ errorCode }) => errorCode === "timeout")).toHaveLength(500)
-      expect(Math.min(...outcomes.map(({ durationMs }) => durationMs))).toBeGreaterThanOrEqual(2000)
+      expect(Math.min(...outcomes.map(({ durationMs }) => durationMs))).toBeGreaterThanOrEqual(5000)
       yield* until(() => hanging.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(transport({ timeout: "2 seconds" })))
+      // As long as all of them take to connect on a machine that does much else
+    }).pipe(Effect.provide(transport({ timeout: "5 seconds" })))
   )
 })
 
-describe("interruption", () => {
-  it.scopedLive("closes the connection", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => socket.resume())
-      const attempt = yield* Effect.fork(postTo(consumer))
-      yield* until(() => consumer.sockets.some((socket) => socket.bytesRead > 0))
-      yield* Fiber.interrupt(attempt)
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      expect(consumer.sockets).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
-
-  it.scopedLive("the end of the transport ends what is in flight, and connects no more", () =>
+describe("the end of the transport", () => {
+  it.scopedLive("ends what is in flight, and connects no more", () =>
     Effect.gen(function* () {
       const consumer = yield* tcpConsumer((socket) => socket.resume())
       const { attempt, service } = yield* Effect.gen(function* () {

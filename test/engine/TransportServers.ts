@@ -5,7 +5,6 @@ import { createServer as createHttpsServer } from "node:https"
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net"
 import type { TlsOptions } from "node:tls"
 import { Duration, Effect, Layer, type Scope } from "effect"
-import type { AttemptOutcome } from "../../src/engine/attempts/Attempt.ts"
 import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
 import { Transport, type TransportOptions, type TransportRequest } from "../../src/engine/transport/Transport.ts"
 
@@ -114,19 +113,15 @@ export const transport = (
   resolver: Layer.Layer<DnsResolver> = DnsResolver.layer
 ): Layer.Layer<Transport> => Transport.layer(options).pipe(Layer.provide(resolver))
 
-/** Makes an attempt; a local destination is allowed unless said otherwise. Its interruption abandons the attempt. */
+/** Makes an attempt; a local destination is allowed unless said otherwise. */
 export const post = (url: string, request: Partial<TransportRequest> = {}) =>
   Effect.flatMap(Transport, ({ send }) =>
-    Effect.async<AttemptOutcome>((resume) => {
-      const headers = { "content-type": "application/json" }
-      const abandon = send(
-        { url, body: '{"id":"svc_evt_1"}', headers, allowLocal: true, ...request },
-        {
-          onOutcome: (outcome) => resume(Effect.succeed(outcome)),
-          onDefect: (defect) => resume(Effect.die(defect))
-        }
-      )
-      return Effect.sync(abandon)
+    send({
+      url,
+      body: '{"id":"svc_evt_1"}',
+      headers: { "content-type": "application/json" },
+      allowLocal: true,
+      ...request
     })
   )
 

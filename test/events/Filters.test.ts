@@ -269,8 +269,8 @@ describe("filters that are refused", () => {
     expect(refusal({ products: [], metadata: {} })).toEqual({
       reason: "invalid",
       reasons: new Map([
-        ["filters.products", "must not be an empty list: leave it out if the endpoint is not to be filtered by it"],
-        ["filters.metadata", "must not be empty: leave it out if the endpoint is not to be filtered by it"]
+        ["filters.products", "must not be an empty list: leave it out if the endpoint should not filter by it"],
+        ["filters.metadata", "must not be empty: leave it out if the endpoint should not filter by it"]
       ])
     })
   })

@@ -1,7 +1,9 @@
+import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
+import { TestMailbox } from "./Mailbox.ts"
 import { newEmail } from "./SignIn.ts"
 import { TestService } from "./TestService.ts"
 
@@ -27,3 +29,19 @@ export const membersOf = Effect.fnUntraced(function* (tenant: { readonly id: Org
     viewer: yield* member("viewer")
   }
 })
+
+/** The mails to an address, the oldest first. */
+export const mailsTo = (address: string) =>
+  Effect.map(TestMailbox, ({ mails }) => mails.filter(({ to }) => to.includes(address)))
+
+/** Expects this many mails to the owner and to the admin, and none to the other members. */
+export const expectMails = (people: Effect.Effect.Success<ReturnType<typeof membersOf>>, owner = 0, admin = owner) =>
+  Effect.map(
+    Effect.all({
+      owner: mailsTo(people.owner),
+      admin: mailsTo(people.admin),
+      developer: mailsTo(people.developer),
+      viewer: mailsTo(people.viewer)
+    }),
+    (mails) => expect(Object.values(mails).map(({ length }) => length)).toEqual([owner, admin, 0, 0])
+  )

@@ -107,7 +107,8 @@ export const testSettings: ServiceOptions["settings"] = {
     connectionLimit: 2000,
     requestTimeout: Duration.minutes(1),
     answerTimeout: Duration.minutes(2),
-    keepAliveTimeout: Duration.seconds(5),
+    // Longer than a run: on a slow machine a request could meet the end of an idle connection
+    keepAliveTimeout: Duration.minutes(30),
     shutdownDelay: Duration.zero,
     imageConcurrency: 64
   },

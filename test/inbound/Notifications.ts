@@ -211,3 +211,12 @@ export const typesTo = (endpointId: string) =>
       (rows) => rows.map(({ type }) => type)
     )
   )
+
+/** The audit records of replays, the oldest first. */
+export const auditedReplays = (tenant: Tenant) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log
+      WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
+  )

@@ -11,6 +11,7 @@ import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
+  auditedReplays,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -44,14 +45,6 @@ const deliveriesOf = (tenant: Tenant) =>
 const loseDeliveries = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`
   WITH gone AS (DELETE FROM payments.delivery_queue WHERE ${condition})
   DELETE FROM payments.deliveries WHERE ${condition}`
-
-const auditedReplays = (tenant: Tenant) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log
-      WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
-  )
 
 /** The account takes no charges any more, and the notification of it has come; returns the event's id. */
 const updateAccount = Effect.fnUntraced(function* ({ accountId }: Tenant) {

@@ -8,6 +8,7 @@ import { Metrics, type MetricsWriter, makeMetrics } from "../../src/platform/tel
 import { charge, invoice, paymentIntent, secretMark, subscription } from "../events/ProviderEvents.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
+  auditedReplays,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -73,13 +74,6 @@ const unheard = Effect.fnUntraced(function* (tenant: Tenant) {
     UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE account_id = ${tenant.accountId}`
   return id
 })
-
-const auditedReplays = (tenant: Tenant) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      SELECT 1 FROM payments.audit_log WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed'`
-  )
 
 /** As a later API version may send it. */
 const { currency: _currency, amount_received: _amount, ...unknownPayment } = paymentIntent

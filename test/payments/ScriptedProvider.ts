@@ -33,7 +33,7 @@ export const replying =
 /** Takes the request and keeps silent. */
 export const silent: Behaviour = () => {}
 
-/** Sends a byte now and then, for ever: never silent long enough for a time-out of silence. */
+/** Sends a byte now and then, for ever: never silent long enough for a timeout of silence. */
 export const dripping: Behaviour = (_, response) => {
   response.writeHead(200, { "content-type": "application/json" })
   const timer = setInterval(() => response.write(" "), 20)

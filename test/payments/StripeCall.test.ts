@@ -53,7 +53,7 @@ describe("a call to the provider", () => {
     ["a proxy's failure without a body", replying(503, "")],
     ["a proxy's failure that is no object", replying(504, null)],
     ["too many calls", refusing(429, { code: "rate_limit" })],
-    ["a lock time-out", refusing(429, { code: "lock_timeout", type: "invalid_request_error" })],
+    ["a lock timeout", refusing(429, { code: "lock_timeout", type: "invalid_request_error" })],
     ["a key whose first call is still under way", refusing(409, { code: "idempotency_key_in_use" })],
     ["what the provider advises to repeat", refusing(400, {}, { "stripe-should-retry": "true" })]
   ] as const)("is made again after %s, a write under the same key", ([, behaviour]) =>

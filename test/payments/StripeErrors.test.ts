@@ -85,7 +85,7 @@ describe("an error of the provider's", () => {
       "provider.network_decline_code": "51"
     })
     expect(error.message).toBe(
-      "The payment provider refused the payment: the card has too little on it. It may work later. The provider's id of the request is req_Q1w2E3r4."
+      "The payment provider refused the payment: the card has insufficient funds. It may work later. The provider's id of the request is req_Q1w2E3r4."
     )
   })
 

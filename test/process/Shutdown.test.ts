@@ -51,7 +51,7 @@ const busyClients = (local: LocalFile, count: number) =>
 
 describe("a service with clients that keep their connections", () => {
   it.scopedLive(
-    "says that it is not ready, answers what they ask, closes without a reset, and does not wait for its time-out",
+    "says that it is not ready, answers what they ask, closes without a reset, and does not wait for its timeout",
     () =>
       Effect.gen(function* () {
         const directory = yield* dataDirectory

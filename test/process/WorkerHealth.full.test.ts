@@ -55,10 +55,10 @@ describe("a process that is only a worker", () => {
         yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
         worker.child.kill("SIGUSR2")
         const stuck = yield* until(baseUrl, "/health/live", ({ status }) => status === 503)
-        expect(stuck.body).toEqual({ status: "stuck", worker: "does not go on: it claims" })
+        expect(stuck.body).toEqual({ status: "stuck", worker: "makes no progress: it claims" })
         expect(yield* ask(baseUrl, "/health/ready")).toEqual({
           status: 503,
-          body: { status: "not_ready", reason: "the worker does not go on: it claims" }
+          body: { status: "not_ready", reason: "the worker makes no progress: it claims" }
         })
 
         worker.child.kill("SIGSTOP")

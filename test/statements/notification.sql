@@ -54,7 +54,7 @@ event AS (
     (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
   SELECT m.organization_id, m.environment, m.id, m."endpointId", m.key, m."secretIds",
     false, m.traceparent, '{}'
-  FROM matching m WHERE m.active AND CASE WHEN m.position IN (SELECT s.position FROM fresh s) THEN true ELSE false END AND true
+  FROM matching m WHERE m.active AND CASE WHEN m.position IN (SELECT s.position FROM fresh s) THEN true ELSE false END
   ON CONFLICT (organization_id, environment, id) DO NOTHING
   RETURNING *
 ), queued AS (

@@ -41,7 +41,7 @@ describe("a refused delivery, where no onRefused is given", () => {
 
   it("is reported with its reason and what to check, for an event of the sandbox at a receiver of production", async () => {
     expect((await deliver()).status).toBe(400)
-    expect(lines).toEqual([expect.stringMatching(/wrong_environment.*`livemode`.*not sent again by itself/)])
+    expect(lines).toEqual([expect.stringMatching(/wrong_environment.*`livemode`.*not retried automatically/)])
     expect(lines[0]).toContain(delivery)
   })
 

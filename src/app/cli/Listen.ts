@@ -168,7 +168,7 @@ const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.E
     case "Connected":
       return item.lookBackExceeded
         ? Console.error(
-            `${clockTime()}  Connected again. EVENTS ARE MISSING: those before ${item.from.toISOString()} are too long ago to be streamed.`
+            `${clockTime()}  Connected again. EVENTS ARE MISSING: those before ${item.from.toISOString()} are too old to be streamed.`
           )
         : Console.error(`${clockTime()}  Connected: waiting for events.`)
     case "Interrupted":
@@ -189,7 +189,7 @@ const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.E
 export const listenCommands: ReadonlyArray<Command> = [
   running({
     name: "listen",
-    summary: "Post the sandbox's events to a program on this machine, signed, as they come.",
+    summary: "Post the sandbox's events to a program on this machine, signed, as they occur.",
     example: "--forward-to http://localhost:3000/webhooks",
     input: Schema.Struct({
       forwardTo: form(
@@ -258,8 +258,8 @@ export const listenCommands: ReadonlyArray<Command> = [
         json: triggered,
         text:
           triggered.origin === "provider"
-            ? `The local provider makes ${type} happen: the event comes like any other.`
-            : `A synthetic ${type} is on its way to those who listen: ${triggered.eventId}`
+            ? `The local provider triggers ${type}: the event follows like any other.`
+            : `A synthetic ${type} is on its way to all listeners: ${triggered.eventId}`
       }
     })
   })

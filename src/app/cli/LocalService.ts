@@ -19,7 +19,7 @@ const livenessTimeoutMillis = 2000
 const isOfLiveProcess = (file: string) =>
   Effect.mapError(
     isLocked(dirname(file)),
-    (cause) => new LocalDefaultsFailed({ message: `Whether ${file} is of a running service can't be found out`, cause })
+    (cause) => new LocalDefaultsFailed({ message: `Can't tell whether ${file} belongs to a running service`, cause })
   )
 
 /** Whether the service answers. */

@@ -24,7 +24,7 @@ export const mcpCommands: ReadonlyArray<Command> = [
           toolsForm,
           "<name,name>",
           "Only these tools, such as list_products,get_product. Default: all that the key may call.",
-          "must be 1 to 100 names of tools with commas between"
+          "must be 1 to 100 tool names, separated by commas"
         )
       )
     }),

@@ -2,7 +2,8 @@ import { Duration, Effect, Layer, Schema } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
-import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../../inbound/Receipts.ts"
+import { type Receipt, type ReceiptDetail, type Replay, receiptOutcomes } from "../../inbound/Receipt.ts"
+import { Receipts } from "../../inbound/Receipts.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { CheckoutSessions } from "../../payments/checkout/CheckoutSessions.ts"
 import type { Provider } from "../../payments/Provider.ts"
@@ -234,7 +235,7 @@ export const receiptCommands: ReadonlyArray<Command> = [
       environment: environmentOption,
       organization: optional(
         organizationOption.annotations({
-          description: "Whose event it is. If it has no receipt, it is stored as if it were reported now."
+          description: "The organization of the event. An event without a receipt is stored as if it were reported now."
         })
       ),
       event: eventArgument

@@ -4,7 +4,7 @@ import {
   type RotationProgress,
   type RotationReport,
   rotateMasterKeys
-} from "../../destinations/endpoints/MasterKeyRotation.ts"
+} from "../../destinations/endpoints/MasterKeys.ts"
 import { command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation } from "./Installation.ts"
@@ -72,5 +72,5 @@ export const rotateMaster = command({
 
 const notAll = new CommandFailed({
   message:
-    "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
+    "Not everything is encrypted under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
 })

@@ -196,7 +196,7 @@ connected-payments is ready${content.emulatorUrl === null ? "" : " (sandbox only
   API key       ${content.apiKey}
   Docs          ${content.baseUrl}/docs
 ${settings.console ? `  Console       ${content.baseUrl}/console (sign in as ${content.ownerEmail}; without SMTP_URL the link is written here)\n` : ""}
-Create a product, a price of it and a checkout session, then list the sessions:
+Create a product, a price for it and a checkout session, then list the sessions:
 
 ${keep("PRODUCT", "prod", post("/products", '{"name": "Coffee"}'))}
 

@@ -57,9 +57,9 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
     TestService | LocalProvider | PgClient.PgClient | SqlClient.SqlClient,
     TestServiceFailed | EmulatorError | EmbeddedPostgresError | SqlError.SqlError
   > =>
-    this.layerOnDatabase(options).pipe(
-      // Fresh, so that services built together do not share it
-      Layer.provideMerge(Layer.fresh(Layer.provide(embeddedClientLayer, EmbeddedDatabase.layer)))
+    // Fresh as a whole, so that services built together don't share it; `provideMerge` builds a fresh part twice
+    Layer.fresh(
+      Layer.provideMerge(this.layerOnDatabase(options), Layer.provide(embeddedClientLayer, EmbeddedDatabase.layer))
     )
 
   /**
@@ -73,10 +73,8 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
     TestServiceFailed | EmulatorError,
     PgClient.PgClient | SqlClient.SqlClient
   > =>
-    Layer.scoped(TestService, make(options)).pipe(
-      // Fresh as well: an emulator notifies one service only
-      Layer.provideMerge(Layer.fresh(LocalProvider.layer))
-    )
+    // Fresh as well: an emulator notifies one service only
+    Layer.fresh(Layer.provideMerge(Layer.scoped(TestService, make(options)), LocalProvider.layer))
 }
 
 /** Settings with fast polling, local destinations, and limits that no test reaches. */

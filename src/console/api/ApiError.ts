@@ -1,3 +1,5 @@
+import { itemsAt, textAt } from "./Reading.ts"
+
 /** A failed API call: a refusal by the service, or no response. */
 export class ApiError extends Error {
   /** The HTTP status; 0 if the service could not be reached. */
@@ -10,14 +12,7 @@ export class ApiError extends Error {
   readonly requestId: string | null
   readonly retryAfterSeconds: number | null
 
-  constructor(details: {
-    readonly message: string
-    readonly status: number
-    readonly code: string
-    readonly fields?: ReadonlyArray<string>
-    readonly requestId?: string | null
-    readonly retryAfterSeconds?: number | null
-  }) {
+  constructor(details: Pick<ApiError, "message" | "status" | "code"> & Partial<ApiError>) {
     super(details.message)
     this.name = "ApiError"
     this.status = details.status
@@ -28,28 +23,22 @@ export class ApiError extends Error {
   }
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null
-
 /** Parses an error response. A proxy may send something other than the service's JSON. */
 export const refusalOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => null)
-  const said = isRecord(body) ? body : {}
-  const text = (field: string): string | undefined => {
-    const value = said[field]
-    return typeof value === "string" && value !== "" ? value : undefined
-  }
-  const fields = said["fields"]
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN)
   return new ApiError({
-    message: text("error") ?? `The service answered with status ${response.status}.`,
+    message: textAt(body, "error") ?? `The service answered with status ${response.status}.`,
     status: response.status,
-    code: text("code") ?? "unexpected_answer",
-    fields: Array.isArray(fields) ? fields.filter((field): field is string => typeof field === "string") : [],
-    requestId: text("requestId") ?? response.headers.get("request-id"),
+    code: textAt(body, "code") ?? "unexpected_answer",
+    fields: itemsAt(body, "fields").filter((field) => typeof field === "string"),
+    requestId: textAt(body, "requestId") ?? response.headers.get("request-id"),
     retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : null
   })
 }
+
+/** Whether a request was aborted by its own signal. */
+export const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
 
 /** No response: no connection, or it broke off. */
 export const unreachable = (): ApiError =>

@@ -1,4 +1,4 @@
-import { ApiError, refusalOf, unreachable } from "./ApiError.ts"
+import { ApiError, isAbort, refusalOf, unreachable } from "./ApiError.ts"
 import { currentPath, environmentIn, servicePath } from "./Base.ts"
 import { type OperationKey, operations } from "./operations.ts"
 import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
@@ -18,22 +18,13 @@ const maxKnown = 50
 
 const answers = new Map<string, KnownAnswer>()
 
-/** The last cached response; undefined if there is none. */
-const knownAnswer = (asked: string): KnownAnswer | undefined => answers.get(asked)
-
 /** Caches a response and evicts the oldest one beyond the limit. */
 const keepAnswer = (asked: string, answer: KnownAnswer): void => {
   answers.delete(asked)
   answers.set(asked, answer)
-  if (answers.size <= maxKnown) return
-  for (const oldest of answers.keys()) {
-    answers.delete(oldest)
-    return
-  }
+  const [oldest] = answers.keys()
+  if (answers.size > maxKnown && oldest !== undefined) answers.delete(oldest)
 }
-
-/** Clears the cache, as at the end of a session. */
-const forgetAnswers = (): void => answers.clear()
 
 export { ApiError } from "./ApiError.ts"
 export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
@@ -49,7 +40,7 @@ const session: { organizationId: string | undefined; onEnd: () => void } = {
 
 /** Sets the organization for the paths of later calls, and clears the response cache. */
 export const setOrganization = (organizationId: string | undefined): void => {
-  forgetAnswers()
+  answers.clear()
   session.organizationId = organizationId
 }
 
@@ -90,8 +81,6 @@ const queryOf = (urlParams: Readonly<Record<string, unknown>>): string => {
 const endsSession = (error: ApiError, key: string): boolean =>
   error.status === 401 && !/^(?:signIn|invitation)\./.test(key)
 
-const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
-
 const send = async (key: OperationKey, request: AnyRequest, options: CallOptions): Promise<unknown> => {
   const [method, template, takesKey] = operations[key]
   const environment = environmentIn(currentPath())
@@ -103,7 +92,7 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
   const url = `${servicePath}${pathOf(template, request.path ?? {})}${queryOf(request.urlParams ?? {})}`
   // The cache key includes the workspace, since both workspaces have the same URLs
   const asked = `${environment} ${url}`
-  const known = method === "GET" ? knownAnswer(asked) : undefined
+  const known = method === "GET" ? answers.get(asked) : undefined
   if (known !== undefined) headers.set("if-none-match", known.etag)
   const response = await fetch(url, {
     method,

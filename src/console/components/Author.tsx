@@ -2,7 +2,16 @@ import { call } from "../api/Call.ts"
 import { useQuery } from "../state/Query.ts"
 import { useSession, useWorkspace } from "../state/Session.ts"
 
-/** The author of an action, shown by a familiar name. */
+/** The members of the organization. */
+export const useMembers = () => useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
+
+/** The API keys of this workspace, which viewers may not list. */
+export const useKeys = (options: { readonly pollMillis?: number } = {}) => {
+  const { organization } = useSession()
+  const { environment } = useWorkspace()
+  const key = organization.role === "viewer" ? null : `${environment}/keys`
+  return useQuery(key, (signal) => call("apiKeys", "list", {}, { signal }), options)
+}
 
 interface AuthorShown {
   readonly kind: string
@@ -11,11 +20,9 @@ interface AuthorShown {
 
 /** Names authors: members by email address, keys of this workspace by name, if the reader may list them. */
 export const useAuthorNames = (): ((author: AuthorShown | null) => string) => {
-  const { organization, person } = useSession()
-  const { environment } = useWorkspace()
-  const listsKeys = organization.role !== "viewer"
-  const members = useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
-  const keys = useQuery(listsKeys ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }))
+  const { person } = useSession()
+  const members = useMembers()
+  const keys = useKeys()
   return (author) => {
     if (author === null) return "unknown"
     if (author.kind === "operator") return "Operator"

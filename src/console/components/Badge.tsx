@@ -1,8 +1,15 @@
 import type { ComponentChildren } from "preact"
-
-export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
+import type { Tone } from "./chartScales.ts"
 
 /** A highlighted word, such as a state. Its colour adds nothing to the word. */
-export const Badge = (props: { readonly tone?: Tone | "sandbox"; readonly children: ComponentChildren }) => (
-  <span class={`badge badge-${props.tone ?? "neutral"}`}>{props.children}</span>
-)
+export const Badge = (props: {
+  readonly tone?: Tone | "sandbox" | undefined
+  readonly children: ComponentChildren
+}) => <span class={`badge badge-${props.tone ?? "neutral"}`}>{props.children}</span>
+
+/** A state that is on or off, such as `Active` and `Inactive`; the first word is shown in green. */
+export const OnOffBadge = (props: {
+  readonly isOn: boolean
+  readonly words: readonly [on: string, off: string]
+  readonly off?: Tone
+}) => (props.isOn ? <Badge tone="ok">{props.words[0]}</Badge> : <Badge tone={props.off}>{props.words[1]}</Badge>)

@@ -5,7 +5,7 @@ export type ButtonKind = "primary" | "plain" | "danger" | "quiet"
 
 /** A button. While `busy` it keeps its size and the focus, but ignores clicks. */
 export const Button = (props: {
-  readonly kind?: ButtonKind
+  readonly kind?: ButtonKind | undefined
   readonly busy?: boolean | undefined
   readonly disabled?: boolean | undefined
   readonly onClick?: (() => void) | undefined

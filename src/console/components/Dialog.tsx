@@ -1,24 +1,24 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef, useState } from "preact/hooks"
-import type { ApiError } from "../api/ApiError.ts"
-import { Button } from "./Button.tsx"
+import { type Submission, useSubmit } from "../state/Query.ts"
+import { Button, type ButtonKind } from "./Button.tsx"
 import { TextField } from "./Field.tsx"
-import { Form } from "./Form.tsx"
+import { Form, type FormProps } from "./Form.tsx"
 import { Icon } from "./Icon.tsx"
 
-interface DialogProps {
-  readonly title: string
-  readonly open: boolean
+/** Opens a modal `<dialog>` while it is mounted. Escape and a click outside its content close it. */
+export const Modal = ({
+  children,
+  onClose,
+  ...attributes
+}: {
+  readonly class: string
+  readonly "aria-label"?: string
+  readonly "aria-labelledby"?: string
   readonly onClose: () => void
-  readonly footer?: ComponentChildren
-  /** Stays open on a click outside and on Escape, for content that is shown only once. */
-  readonly keep?: boolean
-  readonly children?: ComponentChildren
-}
-
-const OpenDialog = (props: DialogProps) => {
+  readonly children: ComponentChildren
+}) => {
   const dialog = useRef<HTMLDialogElement>(null)
-  const id = useId()
   useEffect(() => {
     const element = dialog.current
     if (element !== null && !element.open) element.showModal()
@@ -27,17 +27,33 @@ const OpenDialog = (props: DialogProps) => {
   return (
     <dialog
       ref={dialog}
-      class="dialog"
-      aria-labelledby={id}
+      {...attributes}
       onCancel={(event) => {
         event.preventDefault()
-        if (props.keep !== true) props.onClose()
+        onClose()
       }}
       // A click outside the content hits the dialog element itself
       onMouseDown={(event) => {
-        if (event.target === dialog.current && props.keep !== true) props.onClose()
+        if (event.target === dialog.current) onClose()
       }}
     >
+      {children}
+    </dialog>
+  )
+}
+
+/** A modal dialog: traps the focus, closes on Escape, and restores the previous focus. */
+export const Dialog = (props: {
+  readonly title: string
+  readonly onClose: () => void
+  readonly footer?: ComponentChildren
+  /** Stays open on a click outside and on Escape, for content that is shown only once. */
+  readonly keep?: boolean
+  readonly children?: ComponentChildren
+}) => {
+  const id = useId()
+  return (
+    <Modal class="dialog" aria-labelledby={id} onClose={props.keep === true ? () => {} : props.onClose}>
       <div class="dialog-content">
         <header class="dialog-header">
           <h2 id={id}>{props.title}</h2>
@@ -50,65 +66,101 @@ const OpenDialog = (props: DialogProps) => {
         <div class="dialog-body">{props.children}</div>
         {props.footer === undefined ? null : <footer class="dialog-footer">{props.footer}</footer>}
       </div>
-    </dialog>
+    </Modal>
   )
 }
 
-/** A modal dialog: traps the focus, closes on Escape, and restores the previous focus. */
-export const Dialog = (props: DialogProps) => (props.open ? <OpenDialog {...props} /> : null)
+/** A dialog that is a form, with a cancel button. */
+export const FormDialog = ({
+  onClose,
+  title,
+  ...form
+}: { readonly title: string; readonly onClose: () => void } & Omit<FormProps, "actions" | "onCancel">) => (
+  <Dialog title={title} onClose={onClose}>
+    <Form {...form} onCancel={onClose} />
+  </Dialog>
+)
 
-interface ConfirmProps {
+interface Confirmation {
   readonly title: string
-  readonly open: boolean
-  readonly onClose: () => void
-  readonly onConfirm: () => void
   readonly confirmLabel: string
   readonly danger?: boolean
-  readonly busy?: boolean | undefined
-  readonly error?: ApiError | undefined
   /** A word that must be typed first; only where money or secrets are involved. */
   readonly typed?: string | undefined
   readonly children?: ComponentChildren
 }
 
-const OpenConfirm = (props: ConfirmProps) => {
+/** Asks for confirmation of an action that can't be undone. */
+export const Confirm = ({
+  submission,
+  ...props
+}: Confirmation & {
+  readonly onClose: () => void
+  readonly submission: Submission
+  /** Called when the action is confirmed; default: submits it. */
+  readonly onConfirm?: () => void
+}) => {
   const [typed, setTyped] = useState("")
   const [missed, setMissed] = useState(false)
   const confirm = () => {
     const matches = props.typed === undefined || typed.trim() === props.typed
     setMissed(!matches)
-    if (matches) props.onConfirm()
+    if (matches) (props.onConfirm ?? submission.submit)()
   }
   return (
-    <Dialog title={props.title} open onClose={props.onClose}>
-      <Form
-        onSubmit={confirm}
-        busy={props.busy}
-        error={props.error}
-        actions={
-          <>
-            <Button onClick={props.onClose}>Cancel</Button>
-            <Button kind={props.danger === true ? "danger" : "primary"} type="submit" busy={props.busy}>
-              {props.confirmLabel}
-            </Button>
-          </>
-        }
-      >
-        <div class="prose">{props.children}</div>
-        {props.typed === undefined ? null : (
-          <TextField
-            name="confirmation"
-            label={`Type ${props.typed} to confirm`}
-            value={typed}
-            onChange={setTyped}
-            problem={missed ? `Type ${props.typed}, as it is written here.` : undefined}
-            monospace
-          />
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog
+      title={props.title}
+      onClose={props.onClose}
+      onSubmit={confirm}
+      submission={submission}
+      submit={props.confirmLabel}
+      danger={props.danger === true}
+    >
+      <div class="prose">{props.children}</div>
+      {props.typed === undefined ? null : (
+        <TextField
+          name="confirmation"
+          label={`Type ${props.typed} to confirm`}
+          value={typed}
+          onChange={setTyped}
+          problem={missed ? `Type ${props.typed}, as it is written here.` : undefined}
+          monospace
+        />
+      )}
+    </FormDialog>
   )
 }
 
-/** Asks for confirmation of an action that can't be undone. */
-export const Confirm = (props: ConfirmProps) => (props.open ? <OpenConfirm {...props} /> : null)
+/** A button that asks for confirmation, and then acts. */
+export const ConfirmButton = <A,>({
+  action,
+  button,
+  kind,
+  onDone,
+  small = false,
+  ...confirmation
+}: Confirmation & {
+  readonly button: string
+  readonly kind?: ButtonKind
+  readonly small?: boolean
+  readonly action: (idempotencyKey: string) => Promise<A>
+  readonly onDone?: (answer: A) => void
+}) => {
+  const [isAsked, setAsked] = useState(false)
+  const submission = useSubmit(action, (answer) => {
+    setAsked(false)
+    onDone?.(answer)
+  })
+  const ask = () => {
+    submission.reset()
+    setAsked(true)
+  }
+  return (
+    <>
+      <Button kind={kind} small={small} onClick={ask}>
+        {button}
+      </Button>
+      {isAsked ? <Confirm {...confirmation} submission={submission} onClose={() => setAsked(false)} /> : null}
+    </>
+  )
+}

@@ -1,9 +1,9 @@
-import type { ComponentChildren, JSX } from "preact"
+import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 import { useRefusal } from "./Form.tsx"
 
 /** The attributes that a field gives its input. */
-export interface FieldProps {
+interface FieldProps {
   readonly id: string
   readonly name: string
   readonly "aria-describedby": string | undefined
@@ -11,7 +11,7 @@ export interface FieldProps {
   readonly "aria-required": true | undefined
 }
 
-interface Described {
+export interface Described {
   readonly name: string
   readonly label: string
   readonly hint?: ComponentChildren
@@ -20,9 +20,9 @@ interface Described {
   readonly problem?: string | undefined
 }
 
-const useDescription = ({ hint, name, problem }: Described) => {
+const useDescription = ({ hint, label, name, problem }: Described) => {
   const id = useId()
-  const reason = useRefusal(name) ?? problem
+  const reason = useRefusal(name, label) ?? problem
   const hintId = hint === undefined || hint === null ? undefined : `${id}-hint`
   const reasonId = reason === undefined ? undefined : `${id}-reason`
   const describedBy = [reasonId, hintId].filter((part) => part !== undefined).join(" ")
@@ -70,15 +70,15 @@ interface TextProps extends Described {
   readonly onChange: (value: string) => void
   readonly maxLength?: number | undefined
   readonly placeholder?: string | undefined
+  /** For codes, ids and URLs. */
+  readonly monospace?: boolean
 }
 
 export const TextField = (
   props: TextProps & {
-    readonly type?: "text" | "email" | "url" | "search" | "date" | "datetime-local" | "number"
+    readonly type?: "text" | "email" | "url" | "search" | "date" | "datetime-local"
     readonly autocomplete?: string
-    readonly inputMode?: "text" | "decimal" | "numeric" | "email" | "url" | "search"
-    /** For codes, ids and URLs. */
-    readonly monospace?: boolean
+    readonly inputMode?: "decimal" | "numeric" | "email"
   }
 ) => (
   <Field {...props}>
@@ -99,13 +99,25 @@ export const TextField = (
   </Field>
 )
 
-export const TextArea = (props: TextProps & { readonly rows?: number; readonly monospace?: boolean }) => (
+/** A range of days of the reader's calendar, as filters kept in the address. */
+export const DayFields = (props: {
+  readonly from: string
+  readonly to: string
+  readonly onChange: (change: { from?: string; to?: string }) => void
+}) => (
+  <>
+    <TextField name="from" label="From" type="date" value={props.from} onChange={(from) => props.onChange({ from })} />
+    <TextField name="to" label="To" type="date" value={props.to} onChange={(to) => props.onChange({ to })} />
+  </>
+)
+
+export const TextArea = (props: TextProps & { readonly rows: number }) => (
   <Field {...props}>
     {(field) => (
       <textarea
         {...field}
         class={props.monospace === true ? "monospace" : undefined}
-        rows={props.rows ?? 4}
+        rows={props.rows}
         value={props.value}
         maxLength={props.maxLength}
         placeholder={props.placeholder}
@@ -115,7 +127,7 @@ export const TextArea = (props: TextProps & { readonly rows?: number; readonly m
   </Field>
 )
 
-export interface Choice<V extends string = string> {
+interface Choice<V extends string> {
   readonly value: V
   readonly label: string
   readonly hint?: string | undefined
@@ -150,9 +162,8 @@ export const SelectField = <V extends string>(
 
 export const Checkbox = (
   props: Described & {
-    readonly checked: boolean
+    readonly value: boolean
     readonly onChange: (checked: boolean) => void
-    readonly disabled?: boolean
   }
 ) => {
   const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
@@ -162,10 +173,9 @@ export const Checkbox = (
         id={id}
         name={props.name}
         type="checkbox"
-        checked={props.checked}
-        disabled={props.disabled === true}
+        checked={props.value}
         aria-describedby={describedBy}
-        aria-invalid={reason === undefined ? undefined : true}
+        aria-invalid={reason !== undefined || undefined}
         onChange={(event) => props.onChange(event.currentTarget.checked)}
       />
       <div>
@@ -231,5 +241,3 @@ export const FieldGroup = (
     </fieldset>
   )
 }
-
-export type InputAttributes = JSX.InputHTMLAttributes<HTMLInputElement>

@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact"
-import type { ApiError } from "../api/ApiError.ts"
+import type { PagedList, Query } from "../state/Query.ts"
 import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
+import { type Identified, Table, type TableProps } from "./Table.tsx"
 
 /** Shows a placeholder while data loads, and an error if it fails. */
 
 /** Grey lines in place of text that is still loading. */
-export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
+export const Skeleton = ({ lines = 4 }: { readonly lines?: number | undefined }) => (
   <div class="skeleton" role="status">
     <span class="for-readers">Loading…</span>
     {Array.from({ length: lines }, (_, line) => (
@@ -17,11 +18,7 @@ export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
 
 /** Shows a query's data once loaded, and an error with a retry button, above any older data. */
 export const Loaded = <A,>(props: {
-  readonly query: {
-    readonly data: A | undefined
-    readonly error: ApiError | undefined
-    readonly reload: () => void
-  }
+  readonly query: Pick<Query<A>, "data" | "error" | "reload">
   readonly lines?: number
   readonly children: (data: A) => ComponentChildren
 }) => {
@@ -29,25 +26,14 @@ export const Loaded = <A,>(props: {
   return (
     <>
       {error === undefined ? null : <ErrorNote error={error} retry={reload} />}
-      {data !== undefined ? (
-        props.children(data)
-      ) : error === undefined ? (
-        <Skeleton {...(props.lines === undefined ? {} : { lines: props.lines })} />
-      ) : null}
+      {data !== undefined ? props.children(data) : error === undefined ? <Skeleton lines={props.lines} /> : null}
     </>
   )
 }
 
 /** Shows a list's items once loaded, `empty` if there are none, and a button for the next page. */
 export const Pages = <A,>(props: {
-  readonly list: {
-    readonly items: ReadonlyArray<A>
-    readonly hasMore: boolean
-    readonly loading: boolean
-    readonly error: ApiError | undefined
-    readonly more: () => void
-    readonly reload: () => void
-  }
+  readonly list: PagedList<A>
   readonly empty: ComponentChildren
   readonly children: (items: ReadonlyArray<A>) => ComponentChildren
 }) => {
@@ -72,6 +58,17 @@ export const Pages = <A,>(props: {
     </>
   )
 }
+
+/** A list as a table, page by page. */
+export const PagedTable = <A extends Identified>({
+  empty,
+  list,
+  ...table
+}: { readonly list: PagedList<A>; readonly empty: ComponentChildren } & Omit<TableProps<A>, "items">) => (
+  <Pages list={list} empty={empty}>
+    {(items) => <Table {...table} items={items} />}
+  </Pages>
+)
 
 /** An empty state that says what to do. */
 export const Empty = (props: {

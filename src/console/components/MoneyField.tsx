@@ -1,38 +1,31 @@
-import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { amountToText, digitsOf, formatAmount, readAmount, type WrittenAmount } from "./amounts.ts"
-import { Field } from "./Field.tsx"
-
-/** The value of a {@link MoneyField} whose text is not an amount, as distinct from an empty field. */
-export const unreadableAmount = Number.NaN
+import { type Described, Field } from "./Field.tsx"
 
 const valueOf = (written: WrittenAmount): number | undefined => {
   if (written.kind === "amount") return written.amount
-  return written.kind === "empty" ? undefined : unreadableAmount
+  return written.kind === "empty" ? undefined : Number.NaN
 }
 
 const textOf = (amount: number | undefined, currency: string): string =>
   amount === undefined || Number.isNaN(amount) ? "" : amountToText(amount, currency)
 
-export interface MoneyFieldProps {
-  readonly name: string
-  readonly label: string
-  /** In the smallest currency unit; undefined if the field is empty, NaN if its text is not an amount. */
-  readonly amount: number | undefined
-  /** An ISO 4217 code, which determines the number of digits. */
-  readonly currency: string
-  readonly onChange: (amount: number | undefined) => void
-  readonly hint?: ComponentChildren
-  readonly required?: boolean
-  /** A problem found by the page; the field itself reports unreadable text. */
-  readonly problem?: string | undefined
-}
-
 /**
  * An amount field with the digits of its currency: `15.00`, `1500`, `1.500`. It shows the amount as understood, and
  * parses the text again if the currency changes.
  */
-export const MoneyField = ({ amount, currency, hint, label, name, onChange, problem, required }: MoneyFieldProps) => {
+export const MoneyField = ({
+  currency,
+  onChange,
+  value: amount,
+  ...field
+}: Described & {
+  /** In the smallest currency unit; undefined if the field is empty, NaN if its text is not an amount. */
+  readonly value: number | undefined
+  /** An ISO 4217 code, which determines the number of digits. */
+  readonly currency: string
+  readonly onChange: (amount: number | undefined) => void
+}) => {
   const [text, setText] = useState(() => textOf(amount, currency))
   const written = readAmount(text, currency)
   const value = valueOf(written)
@@ -57,18 +50,12 @@ export const MoneyField = ({ amount, currency, hint, label, name, onChange, prob
       ? formatAmount(written.amount, currency)
       : undefined
   return (
-    <Field
-      name={name}
-      label={label}
-      hint={hint}
-      required={required}
-      problem={written.kind === "problem" ? written.problem : problem}
-    >
-      {(field) => (
+    <Field {...field} problem={written.kind === "problem" ? written.problem : field.problem}>
+      {(input) => (
         <div class="input-with-unit">
           <input
-            {...field}
-            aria-describedby={[`${field.id}-unit`, field["aria-describedby"] ?? ""].join(" ").trim()}
+            {...input}
+            aria-describedby={[`${input.id}-unit`, input["aria-describedby"] ?? ""].join(" ").trim()}
             type="text"
             inputMode={digitsOf(currency) === 0 ? "numeric" : "decimal"}
             autocomplete="off"
@@ -79,7 +66,7 @@ export const MoneyField = ({ amount, currency, hint, label, name, onChange, prob
               onChange(valueOf(readAmount(event.currentTarget.value, currency)))
             }}
           />
-          <span class="input-unit" id={`${field.id}-unit`}>
+          <span class="input-unit" id={`${input.id}-unit`}>
             {understood === undefined ? currency.toUpperCase() : `= ${understood}`}
           </span>
         </div>

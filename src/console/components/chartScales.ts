@@ -2,18 +2,18 @@ import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from "d3-sca
 
 /** The pure part of the charts: scales, stacks and which labels fit. All lengths are in CSS pixels. */
 
-/** Series colours, named after the design tokens' custom properties. */
-export type ChartTone = "accent" | "ok" | "warning" | "problem" | "info" | "neutral"
+/** Colours of badges and series, named after the design tokens' custom properties. */
+export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
 /** One series of a stacked bar chart: a value per label, in the labels' order. */
 export interface ChartSeries {
   readonly label: string
-  readonly tone: ChartTone
+  readonly tone: Tone | "accent"
   readonly values: ReadonlyArray<number>
 }
 
 /** One series' segment of a bar: `from` to `to` on the value axis. */
-export interface StackedPart {
+interface StackedPart {
   readonly series: number
   readonly from: number
   readonly to: number

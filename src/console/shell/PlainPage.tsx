@@ -1,13 +1,10 @@
 import type { ComponentChildren } from "preact"
 import { usePageHeading } from "../components/Page.tsx"
+import { ThemeSwitch } from "./AccountMenu.tsx"
 import { Brand } from "./Brand.tsx"
 
-/** A page outside a workspace: one centered card. */
-export const PlainPage = (props: {
-  readonly title: string
-  readonly children?: ComponentChildren
-  readonly footer?: ComponentChildren
-}) => {
+/** A page outside a workspace: one centered card, and the choice of the appearance. */
+export const PlainPage = (props: { readonly title: string; readonly children?: ComponentChildren }) => {
   const heading = usePageHeading(props.title)
   return (
     <main class="plain" id="main">
@@ -18,7 +15,9 @@ export const PlainPage = (props: {
         </h1>
         {props.children}
       </div>
-      {props.footer === undefined ? null : <div class="plain-footer">{props.footer}</div>}
+      <div class="plain-footer">
+        <ThemeSwitch />
+      </div>
     </main>
   )
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useRef, useState } from "preact/hooks"
 import { Link, useLocation } from "wouter-preact"
+import { Modal } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { useSession, useWorkspace } from "../state/Session.ts"
 import { AccountMenu } from "./AccountMenu.tsx"
@@ -60,35 +61,16 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
 }
 
 /** The navigation on small screens, as a modal drawer. */
-const Drawer = ({ onClose }: { readonly onClose: () => void }) => {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    const element = dialog.current
-    if (element !== null && !element.open) element.showModal()
-    return () => element?.close()
-  }, [])
-  return (
-    <dialog
-      ref={dialog}
-      class="drawer"
-      aria-label="Navigation"
-      onCancel={(event) => {
-        event.preventDefault()
-        onClose()
-      }}
-      onMouseDown={(event) => {
-        if (event.target === dialog.current) onClose()
-      }}
-    >
-      <div class="drawer-content">
-        <button type="button" class="icon-button drawer-close" aria-label="Close the navigation" onClick={onClose}>
-          <Icon name="close" />
-        </button>
-        <Side onNavigate={onClose} />
-      </div>
-    </dialog>
-  )
-}
+const Drawer = ({ onClose }: { readonly onClose: () => void }) => (
+  <Modal class="drawer" aria-label="Navigation" onClose={onClose}>
+    <div class="drawer-content">
+      <button type="button" class="icon-button drawer-close" aria-label="Close the navigation" onClick={onClose}>
+        <Icon name="close" />
+      </button>
+      <Side onNavigate={onClose} />
+    </div>
+  </Modal>
+)
 
 /** Marks the sandbox on every page, at every width. */
 const SandboxBand = () => (

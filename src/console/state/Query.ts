@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { type ApiError, toApiError } from "../api/ApiError.ts"
+import { type ApiError, isAbort, toApiError } from "../api/ApiError.ts"
 
 /** Query cache by key, so that going back shows data at once and a change can invalidate it. */
 
@@ -42,13 +42,70 @@ export const clearQueries = (): void => {
   }
 }
 
-const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
+/** The cached value of a key. The cast is safe because each key has one owner and one type. */
+const cached = <A>(key: string | null): A | undefined =>
+  key === null ? undefined : (entries.get(key)?.value as A | undefined)
 
 interface Loaded<A> {
   readonly key: string | null
   readonly data: A | undefined
   readonly error: ApiError | undefined
   readonly loading: boolean
+}
+
+const notLoaded = <A>(key: string | null): Loaded<A> => ({
+  key,
+  data: cached<A>(key),
+  error: undefined,
+  loading: key !== null
+})
+
+/** Polling replaces a load that takes longer, such as one interrupted by the computer's sleep. */
+const longestLoadMillis = 30_000
+
+/** Runs one load of `key` at a time: a newer one aborts the previous one. */
+const useLoads = <A>(key: string | null) => {
+  const [state, setState] = useState(() => notLoaded<A>(key))
+  const running = useRef<{ readonly controller: AbortController; readonly since: number } | undefined>(undefined)
+  const run = useCallback(
+    (load: (signal: AbortSignal) => Promise<A>) => {
+      if (key === null) return
+      running.current?.controller.abort()
+      const controller = new AbortController()
+      running.current = { controller, since: performance.now() }
+      const ended = () => {
+        if (running.current?.controller === controller) running.current = undefined
+      }
+      setState((before) =>
+        before.key === key ? { ...before, data: cached<A>(key) ?? before.data, loading: true } : notLoaded(key)
+      )
+      load(controller.signal).then(
+        (data) => {
+          ended()
+          if (controller.signal.aborted) return
+          entryOf(key).value = data
+          setState({ key, data, error: undefined, loading: false })
+        },
+        (failure: unknown) => {
+          ended()
+          if (controller.signal.aborted || isAbort(failure)) return
+          setState((before) => ({ ...before, error: toApiError(failure), loading: false }))
+        }
+      )
+    },
+    [key]
+  )
+  const stop = useCallback(() => {
+    running.current?.controller.abort()
+    running.current = undefined
+  }, [])
+  const isUnderWay = useCallback(
+    () => running.current !== undefined && performance.now() - running.current.since < longestLoadMillis,
+    []
+  )
+  // A page with another key must not show the previous key's data, not even before its effects have run
+  const shown = state.key === key ? state : notLoaded<A>(key)
+  return { shown, run, stop, isUnderWay }
 }
 
 /**
@@ -64,94 +121,36 @@ const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: 
   useEffect(() => {
     if (millis === undefined) return
     let timer: ReturnType<typeof setInterval> | undefined
-    const stop = () => {
-      clearInterval(timer)
-      timer = undefined
-    }
     const start = () => {
-      stop()
+      clearInterval(timer)
       timer = setInterval(() => latest.current(), millis)
     }
     const onVisibility = () => {
-      if (document.hidden) stop()
-      else {
-        latest.current()
-        start()
-      }
+      clearInterval(timer)
+      if (document.hidden) return
+      latest.current()
+      start()
     }
     if (!document.hidden) start()
     document.addEventListener("visibilitychange", onVisibility)
     return () => {
-      stop()
+      clearInterval(timer)
       document.removeEventListener("visibilitychange", onVisibility)
     }
   }, [millis])
 }
 
-/** The cached value of a key. The cast is safe because each key has one owner and one type. */
-const cached = <A>(key: string | null): A | undefined =>
-  key === null ? undefined : (entries.get(key)?.value as A | undefined)
-
-/** Polling replaces a load that takes longer, such as one interrupted by the computer's sleep. */
-const longestLoadMillis = 30_000
-
-/** Runs one load of `key` at a time: a newer one aborts the previous one. */
-const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
-  const [state, setState] = useState<Loaded<A>>(() => ({
-    key,
-    data: cached<A>(key),
-    error: undefined,
-    loading: key !== null
-  }))
-  const running = useRef<{ readonly controller: AbortController; readonly since: number } | undefined>(undefined)
-  const run = useCallback(
-    (load: (signal: AbortSignal) => Promise<A>) => {
-      if (key === null) return
-      running.current?.controller.abort()
-      const controller = new AbortController()
-      running.current = { controller, since: performance.now() }
-      const ended = () => {
-        if (running.current?.controller === controller) running.current = undefined
-      }
-      setState((before) => ({
-        key,
-        data: before.key === key || keepPrevious ? (cached<A>(key) ?? before.data) : cached<A>(key),
-        error: before.key === key ? before.error : undefined,
-        loading: true
-      }))
-      load(controller.signal).then(
-        (data) => {
-          ended()
-          if (controller.signal.aborted) return
-          entryOf(key).value = data
-          setState({ key, data, error: undefined, loading: false })
-        },
-        (failure: unknown) => {
-          ended()
-          if (controller.signal.aborted || isAbort(failure)) return
-          setState((before) => ({ ...before, error: toApiError(failure), loading: false }))
-        }
-      )
-    },
-    [key, keepPrevious]
-  )
-  const stop = useCallback(() => {
-    running.current?.controller.abort()
-    running.current = undefined
-  }, [])
-  const isUnderWay = useCallback(
-    () => running.current !== undefined && performance.now() - running.current.since < longestLoadMillis,
-    []
-  )
-  // A page with another key must not show the previous key's data, not even before its effects have run
-  const shown: Loaded<A> =
-    state.key === key || (keepPrevious && key !== null)
-      ? state
-      : { key, data: cached<A>(key), error: undefined, loading: key !== null }
-  return { shown, run, stop, isUnderWay }
-}
-
-const useInvalidation = (key: string | null, reload: () => void): void => {
+/** Loads now, after an invalidation of the key, and by polling. */
+const useReloads = <A>(
+  key: string | null,
+  { isUnderWay, stop }: Pick<ReturnType<typeof useLoads<A>>, "isUnderWay" | "stop">,
+  reload: () => void,
+  pollMillis: number | undefined
+): void => {
+  useEffect(() => {
+    reload()
+    return stop
+  }, [reload, stop])
   useEffect(() => {
     if (key === null) return
     const { listeners } = entryOf(key)
@@ -160,13 +159,20 @@ const useInvalidation = (key: string | null, reload: () => void): void => {
       listeners.delete(reload)
     }
   }, [key, reload])
+  usePolling(key === null ? undefined : pollMillis, reload, isUnderWay)
 }
 
-export interface QueryOptions {
+interface QueryOptions {
   /** Polls at this interval while the tab is visible. */
   readonly pollMillis?: number
-  /** Keeps showing the previous key's data until the new data arrives. */
-  readonly keepPrevious?: boolean
+}
+
+/** The state of a query, for the components that show it. */
+export interface Query<A> {
+  readonly data: A | undefined
+  readonly error: ApiError | undefined
+  readonly loading: boolean
+  readonly reload: () => void
 }
 
 /**
@@ -176,23 +182,14 @@ export interface QueryOptions {
 export const useQuery = <A>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<A>,
-  { keepPrevious = false, pollMillis }: QueryOptions = {}
-): {
-  readonly data: A | undefined
-  readonly error: ApiError | undefined
-  readonly loading: boolean
-  readonly reload: () => void
-} => {
-  const { isUnderWay, run, shown, stop } = useLoads<A>(key, keepPrevious)
+  { pollMillis }: QueryOptions = {}
+): Query<A> => {
+  const loads = useLoads<A>(key)
+  const { run, shown } = loads
   const latest = useRef(load)
   latest.current = load
   const reload = useCallback(() => run((signal) => latest.current(signal)), [run])
-  useEffect(() => {
-    reload()
-    return stop
-  }, [reload, stop])
-  useInvalidation(key, reload)
-  usePolling(key === null ? undefined : pollMillis, reload, isUnderWay)
+  useReloads(key, loads, reload, pollMillis)
   return { data: shown.data, error: shown.error, loading: shown.loading, reload }
 }
 
@@ -201,49 +198,51 @@ interface PageOf<A> {
   readonly has_more: boolean
 }
 
+/** The API's parameters of one page of a list. */
+export interface PageQuery {
+  readonly limit: number
+  readonly starting_after?: string
+}
+
+/** The state of a list, for the components that show it. */
+export interface PagedList<A> extends Omit<Query<unknown>, "data"> {
+  readonly items: ReadonlyArray<A>
+  readonly hasMore: boolean
+  readonly more: () => void
+}
+
 /** A reload reads at most this many pages; a longer list is cut back to them. */
 const maxReloadedPages = 5
 
 /** Reads a list page by page. `more` appends the next page; a reload and polling read the shown pages again. */
-export const usePages = <A>(
+export const usePages = <A extends { readonly id: string }>(
   key: string | null,
-  load: (after: string | undefined, signal: AbortSignal) => Promise<PageOf<A>>,
-  idOf: (item: A) => string,
-  { pollMillis }: Pick<QueryOptions, "pollMillis"> = {}
-): {
-  readonly items: ReadonlyArray<A>
-  readonly hasMore: boolean
-  readonly loading: boolean
-  readonly error: ApiError | undefined
-  readonly more: () => void
-  readonly reload: () => void
-} => {
-  const { isUnderWay, run, shown, stop } = useLoads<ReadonlyArray<PageOf<A>>>(key, false)
-  const latest = useRef({ load, idOf, pages: shown.data ?? [] })
-  latest.current = { load, idOf, pages: shown.data ?? [] }
+  load: (page: PageQuery, signal: AbortSignal) => Promise<PageOf<A>>,
+  { limit = 25, pollMillis }: QueryOptions & { readonly limit?: number } = {}
+): PagedList<A> => {
+  const loads = useLoads<ReadonlyArray<PageOf<A>>>(key)
+  const { run, shown } = loads
+  const pages = shown.data ?? []
+  const latest = useRef({ load, limit, pages })
+  latest.current = { load, limit, pages }
   const readPages = useCallback(async (count: number, begun: ReadonlyArray<PageOf<A>>, signal: AbortSignal) => {
-    const pages = [...begun]
-    while (pages.length < count && (pages.length === 0 || pages.at(-1)?.has_more === true)) {
-      const last = pages.at(-1)?.data.at(-1)
-      pages.push(await latest.current.load(last === undefined ? undefined : latest.current.idOf(last), signal))
+    const read = [...begun]
+    while (read.length < count && (read.length === 0 || read.at(-1)?.has_more === true)) {
+      const last = read.at(-1)?.data.at(-1)
+      const page = { limit: latest.current.limit, ...(last === undefined ? {} : { starting_after: last.id }) }
+      read.push(await latest.current.load(page, signal))
     }
-    return pages
+    return read
   }, [])
   const reload = useCallback(() => {
     const count = Math.min(maxReloadedPages, Math.max(1, latest.current.pages.length))
     run((signal) => readPages(count, [], signal))
   }, [run, readPages])
   const more = useCallback(() => {
-    const { pages } = latest.current
-    run((signal) => readPages(pages.length + 1, pages, signal))
+    const { pages: begun } = latest.current
+    run((signal) => readPages(begun.length + 1, begun, signal))
   }, [run, readPages])
-  useEffect(() => {
-    reload()
-    return stop
-  }, [reload, stop])
-  useInvalidation(key, reload)
-  usePolling(key === null ? undefined : pollMillis, reload, isUnderWay)
-  const pages = shown.data ?? []
+  useReloads(key, loads, reload, pollMillis)
   return {
     items: pages.flatMap(({ data }) => data),
     hasMore: pages.at(-1)?.has_more === true,
@@ -273,6 +272,14 @@ const endsChange = (error: ApiError, isOpen: boolean): boolean =>
 /** The keys of changes whose outcome is unknown, by `of`. */
 const openChanges = new Map<string, string>()
 
+/** The state of a change, for the form or the button that makes it. */
+export interface Submission {
+  readonly submit: () => void
+  readonly busy: boolean
+  readonly error: ApiError | undefined
+  readonly reset: () => void
+}
+
 /**
  * A change made by a form or a button. It keeps one idempotency key until the change is made or refused, so that
  * neither a second click nor a retry after a lost response makes it twice.
@@ -284,16 +291,8 @@ export const useSubmit = <A>(
   action: (idempotencyKey: string) => Promise<A>,
   onDone?: (answer: A) => void,
   of?: string
-): {
-  readonly submit: () => void
-  readonly busy: boolean
-  readonly error: ApiError | undefined
-  readonly reset: () => void
-} => {
-  const [state, setState] = useState<{ readonly busy: boolean; readonly error: ApiError | undefined }>({
-    busy: false,
-    error: undefined
-  })
+): Submission => {
+  const [state, setState] = useState<Pick<Submission, "busy" | "error">>({ busy: false, error: undefined })
   const latest = useRef({ action, onDone })
   latest.current = { action, onDone }
   const key = useRef(of === undefined ? undefined : openChanges.get(of))

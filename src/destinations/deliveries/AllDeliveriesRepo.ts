@@ -5,9 +5,15 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { boundedRead } from "../../platform/storage/BoundedReads.ts"
 import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery, ListAllDeliveries } from "./Api.ts"
-import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
+import {
+  clockDifference,
+  deliveryColumns,
+  deliveryTables,
+  isReadable,
+  ofStateAndType,
+  searchConditions
+} from "./DeliveriesRepo.ts"
 import { makeEventDeliveries } from "./EventDeliveries.ts"
-import { isReadable } from "./Readable.ts"
 
 /** Up to this many failures are sorted in memory; beyond it, scanning in order finds them quickly. */
 const fewFailures = 5000
@@ -30,8 +36,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     Effect.map(
       sql<{ readonly id: string }>`
         SELECT r.id FROM payments.event_replays r
-        WHERE r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
-          AND (r.finished_at IS NULL OR r.finished_at >= to_timestamp(${seconds}))
+        WHERE ${ofTenant(sql, tenant, "r")} AND (r.finished_at IS NULL OR r.finished_at >= to_timestamp(${seconds}))
         ORDER BY r.id LIMIT 1`,
       ([replay]) => {
         const since = (seconds - clockDifference) * 1000
@@ -41,18 +46,9 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
 
   /** The conditions on the delivery `d` alone, without those on its event and state. */
   const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
-    ofTenant(sql, tenant, "d"),
+    ...searchConditions(sql, tenant, query),
     ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),
-    ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
-    ...(firstId === undefined ? [] : [sql`d.id >= ${firstId}::uuid`]),
-    ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
-    // Includes the whole second
-    ...(query.created_lte === undefined
-      ? []
-      : [
-          sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-          sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
-        ])
+    ...(firstId === undefined ? [] : [sql`d.id >= ${firstId}::uuid`])
   ]
 
   /** Not a join: without statistics of the newest days, the planner would read all rows that could be joined. */
@@ -155,11 +151,7 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
         deliveriesOf(tenant, row, {
           limit,
           after: query.starting_after,
-          conditions: [
-            ...conditionsOf(tenant, query, undefined),
-            ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
-            ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`])
-          ]
+          conditions: [...conditionsOf(tenant, query, undefined), ...ofStateAndType(sql, query)]
         })
       )
   }

@@ -4,6 +4,7 @@ import { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
+import { text } from "../../platform/bounds/Text.ts"
 import {
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
@@ -31,21 +32,31 @@ import {
   integrationPost,
   keyErrors
 } from "../endpoints/Integrations.ts"
-import { EventIdText } from "./EventIdText.ts"
+
+/** An event's public id in a request. */
+export const EventIdText = text({
+  min: 9,
+  max: 128,
+  pattern: /^svc_(?:evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/,
+  rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits, or svc_test_evt_ and the test's id"
+}).annotations({ description: "The event's id" })
 
 /** A delivery of one event to one endpoint. It is `queued` while an attempt is in progress, too. */
 export const Delivery = Schema.Struct({
   id: described(DeliveryId, "The delivery's UUID, also sent as `Service-Delivery-ID`"),
-  endpointId: described(EndpointId, "The UUID of the endpoint that it goes to"),
+  endpointId: described(EndpointId, "The UUID of the endpoint that it is for"),
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…` or `svc_test_evt_…`"),
   type: EventTypeName,
   state: DeliveryState,
-  test: described(Schema.Boolean, "True for what a synthetic test made, which proves nothing about money"),
+  test: described(Schema.Boolean, "True for a synthetic test's delivery, which proves nothing about money"),
   attemptCount: described(Schema.Int, "How many attempts were made so far"),
-  nextAttemptAt: described(Schema.NullOr(Schema.Date), "When it is tried next; null if it is not"),
+  nextAttemptAt: described(Schema.NullOr(Schema.Date), "When the next attempt is due; null if there is none"),
   createdAt: CreatedAt,
   finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then"),
-  lastHttpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered last; null if there was no answer"),
+  lastHttpStatus: described(
+    Schema.NullOr(Schema.Int),
+    "The status of the endpoint's last answer; null if there was none"
+  ),
   lastErrorCode: described(Schema.NullOr(AttemptErrorCode), "Why the last attempt failed; null if it did not")
 }).annotations({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
@@ -62,7 +73,7 @@ export const Attempt = Schema.Struct({
     Schema.NullOr(Schema.Int),
     "How long the attempt took, in milliseconds; null if the worker died during it"
   ),
-  httpStatus: described(Schema.NullOr(Schema.Int), "What the endpoint answered; null if there was no answer"),
+  httpStatus: described(Schema.NullOr(Schema.Int), "The status of the endpoint's answer; null if there was none"),
   errorCode: described(Schema.NullOr(AttemptErrorCode), "Why the attempt failed; null if it did not")
 }).annotations({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
@@ -78,28 +89,24 @@ export type DeliveryDetail = typeof DeliveryDetail.Type
 export const DeliveryList = listOf("DeliveryList", Delivery)
 export type DeliveryList = typeof DeliveryList.Type
 
+const searchFields = {
+  limit: pageFields.limit,
+  starting_after: optional(DeliveryId, "The last id of the previous page"),
+  state: optional(DeliveryState),
+  type: optional(EventType),
+  ...createdFields
+}
+
 /** The query of an endpoint's history. */
-export const ListDeliveries = strict(
-  Schema.Struct({
-    limit: pageFields.limit,
-    starting_after: optional(DeliveryId, "The last id of the previous page"),
-    state: optional(DeliveryState),
-    type: optional(EventType),
-    ...createdFields
-  })
-)
+export const ListDeliveries = strict(Schema.Struct(searchFields))
 export type ListDeliveries = typeof ListDeliveries.Type
 
 /** The query of the history of all endpoints. */
 export const ListAllDeliveries = strict(
   Schema.Struct({
-    limit: pageFields.limit,
-    starting_after: optional(DeliveryId, "The last id of the previous page"),
+    ...searchFields,
     endpoint_id: optional(EndpointId, "Only deliveries to this endpoint (UUID)"),
-    event_id: optional(EventIdText, "Only deliveries of this event"),
-    state: optional(DeliveryState),
-    type: optional(EventType),
-    ...createdFields
+    event_id: optional(EventIdText, "Only deliveries of this event")
   })
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type
@@ -129,7 +136,7 @@ export class DeliveriesApi extends integrationGroup(
       .addError(errorSchema(RateLimitExceeded))
       .annotate(
         OpenApi.Description,
-        "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`. `created_gte` takes a delivery that an operator has made of an old receipt for as old as the receipt; the endpoint's own list does not."
+        "Includes those to deleted endpoints. An unknown `endpoint_id` or `event_id` has no deliveries. Queued and failed deliveries are found at once, however long the history is, unless very many have failed. Any other search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`. For `created_gte`, a delivery that an operator created from an old receipt is as old as the receipt; in the endpoint's own list it is not."
       )
   )
   .add(

@@ -17,11 +17,11 @@ import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
+import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeEventsRepo } from "../events/EventsRepo.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
-import { makeEndpointRows } from "./EndpointRows.ts"
 import type { RetentionOptions } from "./Retention.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
@@ -30,7 +30,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeDeliveriesRepo(keepFor)
-  const endpoints = yield* makeEndpointRows
+  const endpoints = yield* makeEndpointsRepo
   const all = yield* makeAllDeliveriesRepo(keepFor)
   const events = yield* makeEventsRepo(keepFor)
   const audit = yield* makeAudit
@@ -39,7 +39,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
-      if (!(yield* endpoints.has(tenant, endpointId))) {
+      if (!(yield* endpoints.existed(tenant, endpointId))) {
         return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
       }
       // A cursor from another endpoint's history is not valid in this one

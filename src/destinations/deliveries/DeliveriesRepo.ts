@@ -6,13 +6,26 @@ import { deliveryWindow, maxAttempts } from "../../engine/queue/RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../../engine/queue/StateMachine.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { removeOld } from "../../platform/storage/Batches.ts"
 import { timedRead } from "../../platform/storage/BoundedReads.ts"
 import { transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
-import { countSoon } from "../statistics/Unsettled.ts"
+import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
-import { isReadable } from "./Readable.ts"
+
+/**
+ * Which expired rows may be read: each delivery for as long as the retention says, even if its day's table still holds
+ * it. A day is removed as a whole, and any replay or re-send keeps it for all organizations.
+ */
+
+/** SQL: the earliest time at which something that is kept may have ended. */
+export const keptSince = (keepFor: Duration.Duration): string =>
+  `now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
+
+/** SQL: whether a delivery `d` may be read. */
+export const isReadable = (keepFor: Duration.Duration): string =>
+  `(d.state = 'queued' OR d.finished_at >= ${keptSince(keepFor)})`
 
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
@@ -30,6 +43,26 @@ export interface StoredDetail extends Delivery {
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
+
+export interface WantedOfEvent {
+  readonly from: number
+  readonly until: number
+  readonly ids: ReadonlyArray<DeliveryId>
+  readonly limit: number
+  /** Conditions on the delivery `d` and its event `e`. */
+  readonly conditions: ReadonlyArray<Statement.Fragment>
+}
+
+/** A waiting delivery, and which of the rows that it refers to are missing. */
+export interface Dangling {
+  readonly id: string
+  readonly delivery: boolean
+  readonly event: boolean
+  readonly endpoint: boolean
+}
+
+/** How many waiting deliveries are checked: those that have waited longest, since broken ones stay. */
+const referencesLookedAt = 1000
 
 /** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
 export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -83,6 +116,34 @@ export const deliveryTables = `
 /** The age, in milliseconds, below which all of a delivery's secrets still sign it. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
 
+/** The conditions of a search on the delivery `d` alone, without those on its state and event. */
+export const searchConditions = (
+  sql: SqlClient.SqlClient,
+  tenant: Tenant,
+  { created_gte: from, created_lte: until, starting_after: after }: ListDeliveries
+): ReadonlyArray<Statement.Fragment> => [
+  ofTenant(sql, tenant, "d"),
+  ...(after === undefined ? [] : [sql`d.id < ${after}`]),
+  ...(from === undefined ? [] : [sql`d.created_at >= to_timestamp(${from})`]),
+  // Includes the whole second, as if times were stored in seconds
+  ...(until === undefined
+    ? []
+    : [
+        sql`d.created_at < to_timestamp(${until}::bigint + 1)`,
+        // Ids begin with a time from a process's clock, so the index skips newer deliveries
+        sql`d.id < ${firstIdAt((until + clockDifference) * 1000)}::uuid`
+      ])
+]
+
+/** The conditions of a search on the delivery `d` and its event `e`. */
+export const ofStateAndType = (
+  sql: SqlClient.SqlClient,
+  { state, type }: ListDeliveries
+): ReadonlyArray<Statement.Fragment> => [
+  ...(state === undefined ? [] : [sql`d.state = ${state}`]),
+  ...(type === undefined ? [] : [sql`e.type = ${type}`])
+]
+
 /**
  * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
  * `keepFor` are not found.
@@ -125,6 +186,14 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
 
+  const removeRecords = (table: string, ...key: ReadonlyArray<string>) =>
+    removeOld(sql, {
+      table,
+      key: ["organization_id", "environment", ...key],
+      old: sql`r.created_at < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`,
+      by: "created_at"
+    })
+
   return {
     hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
       Effect.map(
@@ -137,21 +206,10 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
-        ofTenant(sql, tenant, "d"),
+        ...searchConditions(sql, tenant, query),
         sql`d.endpoint_id = ${endpointId}`,
         readable,
-        ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
-        ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
-        ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
-        ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
-        // Includes the whole second, as if times were stored in seconds
-        ...(query.created_lte === undefined
-          ? []
-          : [
-              sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-              // Ids begin with a time from a process's clock, so the index skips newer deliveries
-              sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
-            ])
+        ...ofStateAndType(sql, query)
       ]
       return timedRead(sql)(sql<Delivery>`
         SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
@@ -164,24 +222,17 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       ),
 
     /**
-     * An event's deliveries, newest first, at most `limit`: those created between `from` and `until` (Unix
-     * milliseconds), and those with the given ids. No index leads from an event to its deliveries. Further conditions
-     * apply to the delivery `d` and its event `e`.
+     * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
+     * the given ids. No index leads from an event to its deliveries.
      */
-    ofEvent: (
-      tenant: Tenant,
-      eventKey: string,
-      among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
-      limit: number,
-      conditions: ReadonlyArray<Statement.Fragment> = []
-    ) => {
+    ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
       const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
       return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}
-          WHERE ${its} AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+          WHERE ${its} AND d.id >= ${firstIdAt(from)}::uuid AND d.id < ${firstIdAt(until)}::uuid
           UNION ALL
-          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${among.ids}::uuid[])
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${ids}::uuid[])
         ) AS of_event ORDER BY id DESC LIMIT ${limit}`
     },
 
@@ -239,6 +290,31 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
         RETURNING 1`
       ),
       (rows) => rows.length
-    )
+    ),
+
+    /** Waiting deliveries with dangling references, of those that have waited longest. */
+    dangling: sql<Dangling>`
+    SELECT id, delivery, event, endpoint FROM (
+      SELECT q.id,
+        (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id
+          AND d.environment = q.environment AND d.id = q.id) IS NULL AS delivery,
+        (SELECT 1 FROM payments.events e WHERE e.organization_id = q.organization_id
+          AND e.environment = q.environment AND e.id = q.event_id) IS NULL AS event,
+        (SELECT 1 FROM payments.endpoints p WHERE p.organization_id = q.organization_id
+          AND p.environment = q.environment AND p.id = q.endpoint_id) IS NULL AS endpoint
+      FROM (SELECT * FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${referencesLookedAt}) AS q
+    ) AS waiting WHERE delivery OR event OR endpoint`,
+
+    /** Removes the records of skipped and published events, and of claims, whose retention has ended. */
+    removeOldRecords: Effect.all([
+      removeRecords("skipped_events", "endpoint_id", "event_id"),
+      removeRecords("published_events", "id"),
+      removeOld(sql, {
+        table: "unconfirmed_claims",
+        key: ["lease"],
+        old: sql`r.lease < payments.id_at(now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond')`,
+        by: "lease"
+      })
+    ])
   }
 })

@@ -66,8 +66,8 @@ export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duratio
         )
         // The deliveries created at publication have the event's millisecond in their ids, and are older than all
         // replays
-        const among = { from: time, until: isLast ? time + 1 : time, ids }
-        found.push(...(yield* deliveries.ofEvent(tenant, row.key, among, limit - found.length, conditions)))
+        const wanted = { from: time, until: isLast ? time + 1 : time, ids, limit: limit - found.length, conditions }
+        found.push(...(yield* deliveries.ofEvent(tenant, row.key, wanted)))
         if (isLast || found.length >= limit) return found
         before = next
       }

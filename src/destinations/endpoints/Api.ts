@@ -77,11 +77,11 @@ const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
 export const Endpoint = Schema.Struct({
   id: described(EndpointId, "The endpoint's UUID, as deliveries name it"),
   name: described(Schema.String, "A name that you choose, 1 to 100 characters"),
-  url: described(Schema.String, "Where events are posted to: public HTTPS; it never changes"),
+  url: described(Schema.String, "The public HTTPS URL that events are posted to; it never changes"),
   environment: WorkspaceEnvironment,
   events: described(Schema.Array(EventTypeName), "The event types that it receives"),
-  filters: described(Filters, "Which events it receives of those types"),
-  active: described(Schema.Boolean, "False while the endpoint is paused: events that come then are skipped"),
+  filters: described(Filters, "Which events of those types it receives"),
+  active: described(Schema.Boolean, "False while the endpoint is paused: events of that time are skipped"),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds"),
   previousSecretExpiresAt: described(
@@ -123,13 +123,13 @@ export const EndpointList = Schema.Struct({
         )
       }).annotations({ identifier: "ListedEndpoint" })
     ),
-    "All of them, in the order of their creation"
+    "All endpoints, in the order of their creation"
   ),
   eventTypes: described(
     Schema.Array(
       Schema.Struct({
         type: described(EventTypeName, "The event type, as `events` of an endpoint takes it"),
-        description: described(Schema.String, "In a sentence, when such an event comes")
+        description: described(Schema.String, "When such an event is sent, in a sentence")
       }).annotations({ identifier: "EndpointListEventTypesItem" })
     ),
     "The event types that an endpoint may receive"
@@ -155,7 +155,7 @@ export const UpdateEndpoint = strict(
   Schema.Struct({
     active: optional(
       Schema.Boolean,
-      "False pauses the endpoint, so that events that come then are skipped; true activates it"
+      "False pauses the endpoint, so that events of that time are skipped; true activates it"
     ),
     name: optional(EndpointName),
     events: optional(Subscriptions),
@@ -208,7 +208,7 @@ export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, start
 export type ListSkipped = typeof ListSkipped.Type
 
 /** Webhook destinations (contract 5.3). */
-export class EndpointsApi extends integrationGroup("endpoints", "Destinations of signed webhook events")
+export class EndpointsApi extends integrationGroup("endpoints", "Endpoints that receive signed webhook events")
   .add(
     integrationGet("list", "/endpoints", "List endpoints and the event catalog")
       .addSuccess(EndpointList)

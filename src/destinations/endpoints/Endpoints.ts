@@ -265,7 +265,11 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   /** Locks the endpoint until the transaction ends. */
   const requireLocked = (tenant: Tenant, id: EndpointId) =>
-    Effect.filterOrFail(repo.lock(tenant, id), (found) => found, notFound)
+    Effect.filterOrFail(
+      repo.lock(tenant, id),
+      Option.exists(({ deleted }) => !deleted),
+      notFound
+    )
 
   const remove = Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
     yield* transaction(sql)(

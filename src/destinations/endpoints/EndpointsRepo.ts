@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import {
+  canSign,
   hasEnded,
   isOverlapping,
   mayStillBeSent,
@@ -8,27 +9,13 @@ import {
   signsUntil
 } from "../../engine/attempts/SecretLifetime.ts"
 import type { Filters } from "../../events/Filters.ts"
-import type { Tenant } from "../../identity/Principal.ts"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
-import type { Environment } from "../../platform/kit/Environment.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { batchSize } from "../../platform/storage/Batches.ts"
 import { alongIndex, boundedRead } from "../../platform/storage/BoundedReads.ts"
-
-/** A row of `payments.endpoints`, as the API shows it. */
-export interface EndpointRow {
-  readonly id: EndpointId
-  readonly name: string
-  readonly url: string
-  readonly environment: Environment
-  readonly events: ReadonlyArray<string>
-  readonly filters: Filters
-  readonly active: boolean
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly previousSecretExpiresAt: Date | null
-}
+import type { Endpoint, SkippedEvent } from "./Api.ts"
 
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
@@ -37,21 +24,21 @@ const mostDeliveriesLookedThrough = 1000
 const mostReplacedSecrets = 64
 
 /** A skipped event with the exact text that would have been sent. */
-export interface SkippedRow {
-  readonly eventId: string
-  readonly type: string
-  readonly createdAt: Date
-  readonly payload: string
+type SkippedRow = Omit<SkippedEvent, "event"> & { readonly payload: string }
+
+/** The state that decides whether something may be sent to an endpoint. */
+export interface LockedEndpoint {
+  readonly deleted: boolean
+  readonly active: boolean
+  /** Whether it has a secret that signs new events. */
+  readonly canSign: boolean
+  readonly events: ReadonlyArray<string>
 }
 
 type Sql = SqlClient.SqlClient
 
-const inTenant = (sql: Sql, tenant: Tenant) =>
-  sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
-
 /** The condition on `payments.endpoints e` for the tenant's endpoints that are not deleted. */
-const ofTenant = (sql: Sql, tenant: Tenant) =>
-  sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
+const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
 
 const rowStatements = (sql: Sql) => {
   const columns = sql.literal(`
@@ -64,13 +51,13 @@ const rowStatements = (sql: Sql) => {
   return {
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
+        sql<Endpoint>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
         ([row]) => Option.fromNullable(row)
       ),
 
     list: (tenant: Tenant) =>
-      sql<EndpointRow>`
-        SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
+      sql<Endpoint>`
+        SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
 
     /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
     recentFailures: (tenant: Tenant) =>
@@ -83,7 +70,7 @@ const rowStatements = (sql: Sql) => {
                 AND NOT d.test AND d.failed_at > now() - interval '24 hours'
               LIMIT ${mostCounted}
             ) AS failed) AS count
-          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`.pipe(boundedRead(sql)),
+          FROM payments.endpoints e WHERE ${existing(sql, tenant)}`.pipe(boundedRead(sql)),
         (rows) => new Map(rows.map(({ count, id }) => [id, count]))
       ),
 
@@ -99,14 +86,14 @@ const rowStatements = (sql: Sql) => {
       }
     ) =>
       Effect.map(
-        sql<EndpointRow>`
+        sql<Endpoint>`
           UPDATE payments.endpoints e SET
             active = COALESCE(${change.active}::boolean, e.active),
             name = COALESCE(${change.name}::text, e.name),
             events = COALESCE(${change.events}::text[], e.events),
             filters = COALESCE(${change.filters === null ? null : JSON.stringify(change.filters)}::jsonb, e.filters),
             updated_at = now()
-          WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}
+          WHERE ${existing(sql, tenant)} AND e.id = ${id}
           RETURNING ${columns}`,
         ([row]) => Option.fromNullable(row)
       )
@@ -121,13 +108,11 @@ const endpointStatements = (sql: Sql) => ({
    */
   lockWorkspace: (tenant: Tenant) =>
     sql`
-      SELECT 1 FROM payments.workspaces
-      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-      FOR NO KEY UPDATE`,
+      SELECT 1 FROM payments.workspaces WHERE ${ofTenant(sql, tenant)} FOR NO KEY UPDATE`,
 
   count: (tenant: Tenant) =>
     Effect.map(
-      sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`,
+      sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${existing(sql, tenant)}`,
       ([row]) => row?.count ?? 0
     ),
 
@@ -146,20 +131,26 @@ const endpointStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
         ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
 
-  /** Locks the endpoint's row until the transaction ends; returns whether there is such an endpoint. */
+  /**
+   * Locks the endpoint's row until the transaction ends, against its deletion, a concurrent start of a recovery or
+   * replay, and another test; none if there never was such an endpoint.
+   */
   lock: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
-      sql`SELECT 1 FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} AND e.id = ${id} FOR NO KEY UPDATE`,
-      (rows) => rows.length > 0
+      sql<LockedEndpoint>`
+        SELECT deleted_at IS NOT NULL AS deleted, active, ${sql.literal(canSign("endpoints"))} AS "canSign",
+          COALESCE(events, ARRAY['payment.succeeded']) AS events
+        FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id} FOR NO KEY UPDATE`,
+      ([row]) => Option.fromNullable(row)
     ),
 
   touch: (tenant: Tenant, id: EndpointId) =>
-    sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
+    sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
 
-  /** Whether there is or was such an endpoint: the events that a deleted one missed stay readable. */
+  /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
   existed: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
-      sql`SELECT 1 FROM payments.endpoints WHERE ${inTenant(sql, tenant)} AND id = ${id}`,
+      sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id}`,
       (rows) => rows.length > 0
     )
 })
@@ -179,7 +170,7 @@ const deletionStatements = (sql: Sql) => {
 
   return {
     markDeleted: (tenant: Tenant, id: EndpointId) =>
-      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
+      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
 
     /**
      * Fails deliveries that have no attempt under way, at most `batchSize`: those of this endpoint, which is being
@@ -200,7 +191,7 @@ const deletionStatements = (sql: Sql) => {
                   ORDER BY endpoint_id, next_attempt_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
                 ) q
                 WHERE e.deleted_at IS NOT NULL
-                  AND ${of === "all deleted" ? sql`true` : sql`e.organization_id = ${of.tenant.organizationId} AND e.environment = ${of.tenant.environment} AND e.id = ${of.id}`}
+                  AND ${of === "all deleted" ? sql`true` : sql`${ofTenant(sql, of.tenant, "e")} AND e.id = ${of.id}`}
                 LIMIT ${batchSize}
               ))
               AND CASE WHEN ${isFree} THEN true END
@@ -214,7 +205,7 @@ const deletionStatements = (sql: Sql) => {
     failUnderWay: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
-          DELETE FROM payments.delivery_queue WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}
+          DELETE FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id}
           RETURNING organization_id, environment, endpoint_id, id
         )
         ${failGone}`
@@ -240,7 +231,7 @@ const secretStatements = (sql: Sql) => ({
     Effect.map(
       sql<{ signsUntil: Date }>`
         UPDATE payments.endpoint_secrets SET retired_at = clock_timestamp()
-        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
+        WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
         RETURNING ${sql.literal(signsUntil("endpoint_secrets"))} AS "signsUntil"`,
       ([row]) => Option.fromNullable(row?.signsUntil)
     ),
@@ -280,16 +271,16 @@ const secretStatements = (sql: Sql) => ({
    */
   eraseSurplusSecrets: (tenant: Tenant, id: EndpointId) =>
     sql`
-      DELETE FROM payments.endpoint_secrets WHERE ${inTenant(sql, tenant)} AND id = ANY (ARRAY(
+      DELETE FROM payments.endpoint_secrets WHERE ${ofTenant(sql, tenant)} AND id = ANY (ARRAY(
         SELECT id FROM payments.endpoint_secrets
-        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
+        WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
         ORDER BY retired_at DESC OFFSET ${mostReplacedSecrets}
         -- The upkeep may be erasing them just now
         FOR UPDATE SKIP LOCKED
       ))`,
 
   eraseSecrets: (tenant: Tenant, id: EndpointId) =>
-    sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}`
+    sql`DELETE FROM payments.endpoint_secrets WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id}`
 })
 
 /** The statements on events that were skipped while their endpoint was paused. */
@@ -298,7 +289,7 @@ const skippedStatements = (sql: Sql) => ({
     Effect.map(
       sql`
         SELECT 1 FROM payments.skipped_events
-        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
+        WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
       (rows) => rows.length > 0
     ),
 
@@ -314,14 +305,14 @@ const skippedStatements = (sql: Sql) => ({
         : [
             sql`(s.created_at, s.event_id) < (
               SELECT created_at, event_id FROM payments.skipped_events
-              WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${page.after})`
+              WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${page.after})`
           ]
     return sql<SkippedRow>`
       SELECT s.event_id AS "eventId", s.type, s.created_at AS "createdAt", e.payload
       FROM payments.skipped_events s JOIN payments.events e
         ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
       WHERE ${sql.and([
-        sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
+        ofTenant(sql, tenant, "s"),
         sql`s.endpoint_id = ${id}`,
         sql`s.created_at >= now() - ${Duration.toMillis(page.keepFor)} * interval '1 millisecond'`,
         ...after

@@ -1,5 +1,7 @@
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
+import { EventType } from "../../events/Catalog.ts"
+import { EventTypeName, maxSubscriptions } from "../../events/EventCatalog.ts"
 import {
   EndpointDeleted,
   EndpointPaused,
@@ -9,8 +11,19 @@ import {
   ReplayInProgress,
   ResourceNotFound
 } from "../../platform/errors/Errors.ts"
-import { EventReplayId } from "../../platform/kit/Ids.ts"
-import { described, IdempotencyHeaders, optional, pageFields, strict, withStatus } from "../../platform/kit/Request.ts"
+import { EndpointId, EventReplayId } from "../../platform/kit/Ids.ts"
+import { Instant } from "../../platform/kit/Instant.ts"
+import {
+  CreatedAt,
+  described,
+  IdempotencyHeaders,
+  listOf,
+  optional,
+  pageFields,
+  strict,
+  uniqueArray,
+  withStatus
+} from "../../platform/kit/Request.ts"
 import {
   EndpointPath,
   integrationGet,
@@ -18,7 +31,54 @@ import {
   integrationPost,
   keyErrors
 } from "../endpoints/Integrations.ts"
-import { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
+
+/** A replay: sends the events of a period to one endpoint, whatever happened to them before; with its progress. */
+export const EventReplay = Schema.Struct({
+  id: EventReplayId,
+  endpointId: EndpointId,
+  since: described(Schema.Date, "The beginning of its period, in ISO 8601"),
+  until: described(Schema.Date, "The end of its period, in ISO 8601; later events are left out"),
+  types: described(
+    Schema.NullOr(Schema.Array(EventTypeName)),
+    "The types that were asked for; null for all that the endpoint subscribes to"
+  ),
+  state: described(
+    Schema.Literal("running", "finished", "canceled").annotations({ identifier: "EventReplayState" }),
+    "`running` until the whole period was examined, then `finished`; or `canceled`"
+  ),
+  queued: described(Schema.Int, "Deliveries that it has created so far"),
+  skipped: described(
+    Schema.Int,
+    "Events of its types that were left out so far, by the endpoint's filters or because they are synthetic"
+  ),
+  reachedAt: described(
+    Schema.Date,
+    "Its progress from `since` to `until`: all events received before this time were examined"
+  ),
+  createdAt: CreatedAt,
+  finishedAt: described(Schema.NullOr(Schema.Date), "When it ended, in ISO 8601; null until then")
+}).annotations({ identifier: "EventReplay" })
+export type EventReplay = typeof EventReplay.Type
+
+export const EventReplayList = listOf("EventReplayList", EventReplay)
+export type EventReplayList = typeof EventReplayList.Type
+
+export const StartEventReplay = strict(
+  Schema.Struct({
+    since: described(Instant, "Events that were received at this time or later; not in the future"),
+    until: optional(
+      Instant,
+      "Events that were received before this time; after `since`, not in the future. Default: now"
+    ),
+    types: optional(
+      uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({
+        description: "Types that the endpoint subscribes to, each once. Default: all that it subscribes to",
+        jsonSchema: { uniqueItems: true }
+      })
+    )
+  }).annotations({ identifier: "StartEventReplay" })
+)
+export type StartEventReplay = typeof StartEventReplay.Type
 
 /** The query of an endpoint's replays. */
 export const ListEventReplays = strict(
@@ -32,7 +92,7 @@ const ReplayPath = Schema.Struct({
   ...EndpointPath.fields,
   replayId: described(
     EventReplayId,
-    "As `id` in the answer that began the replay, and in the endpoint's list of replays"
+    "The `id` in the answer that began the replay, and in the endpoint's list of replays"
   )
 })
 
@@ -52,7 +112,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "Whatever became of them before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters as they are then. In the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
+        "Whether or not they were delivered before: as new deliveries of the same events, oldest first, each event at most once per replay, if it passes the endpoint's filters at that time. Runs in the background, a few at a time, and only while few of the endpoint's deliveries wait, so that new events are not delayed. Synthetic events are left out. An endpoint has one running replay; while it is paused, the replay waits."
       )
   )
   .add(
@@ -73,7 +133,7 @@ export class EventReplaysApi extends integrationGroup("eventReplays", "Replays o
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "It creates no more deliveries; those that it has created are sent. One that has ended stays as it is."
+        "The replay creates no more deliveries; those already created are sent. A replay that has ended stays as it is."
       )
   )
   .addError(errorSchema(ResourceNotFound)) {}

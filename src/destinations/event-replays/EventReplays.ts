@@ -21,9 +21,8 @@ import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
-import { makeEndpointRows } from "../deliveries/EndpointRows.ts"
-import type { ListEventReplays } from "./Api.ts"
-import type { EventReplay, EventReplayList, StartEventReplay } from "./EventReplay.ts"
+import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
+import type { EventReplay, EventReplayList, ListEventReplays, StartEventReplay } from "./Api.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
 /** The most deliveries that one step creates: few, so that a new event waits for few. */
@@ -108,7 +107,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const wakeUp = yield* WakeUp
   const keyedHash = yield* KeyedHash
   const repo = yield* makeEventReplaysRepo
-  const endpoints = yield* makeEndpointRows
+  const endpoints = yield* makeEndpointsRepo
   const audit = yield* makeAudit
   const started = yield* Mailbox.sliding<void>(1)
 
@@ -204,7 +203,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     endpointId: EndpointId,
     query: ListEventReplays
   ) {
-    if (!(yield* endpoints.has(tenant, endpointId))) {
+    if (!(yield* endpoints.existed(tenant, endpointId))) {
       return yield* noEndpoint()
     }
     const { starting_after: after } = query
@@ -246,7 +245,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
  *
  * The progress of a replay is in the database: any process can take its next step.
  */
-export class EventReplays extends Context.Tag("connected-payments/deliveries/EventReplays")<
+export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {
     /**

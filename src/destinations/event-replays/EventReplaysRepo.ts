@@ -8,9 +8,8 @@ import { removeOld } from "../../platform/storage/Batches.ts"
 import { alongIndex } from "../../platform/storage/BoundedReads.ts"
 import { holdDays, keepDays } from "../../platform/storage/DayPartitions.ts"
 import { clockDifference } from "../deliveries/DeliveriesRepo.ts"
-import { furtherDeliveries } from "../publishing/Publication.ts"
-import type { ListEventReplays } from "./Api.ts"
-import type { EventReplay } from "./EventReplay.ts"
+import { furtherDeliveries } from "../publishing/PublicationStatement.ts"
+import type { EventReplay, ListEventReplays } from "./Api.ts"
 
 /**
  * The most deliveries of an endpoint that may be due or in progress for a step to add more: live traffic goes first.
@@ -65,30 +64,19 @@ export interface ReplayStep {
   readonly state: EventReplay["state"]
 }
 
-interface Row extends Omit<EventReplay, "reachedAt" | "queued" | "skipped"> {
+interface Row extends Omit<EventReplay, "reachedAt"> {
   readonly reached: string
-  readonly queued: string
-  readonly skipped: string
 }
 
-const toReplay = ({ queued, reached, skipped, ...row }: Row): EventReplay => ({
-  id: row.id,
-  endpointId: row.endpointId,
-  since: row.since,
-  until: row.until,
-  types: row.types,
-  state: row.state,
-  queued: Number(queued),
-  skipped: Number(skipped),
-  reachedAt: row.state === "finished" ? row.until : new Date(millisOf(reached)),
-  createdAt: row.createdAt,
-  finishedAt: row.finishedAt
+const toReplay = ({ reached, ...row }: Row): EventReplay => ({
+  ...row,
+  reachedAt: row.state === "finished" ? row.until : new Date(millisOf(reached))
 })
 
 /** The SQL of replays, private to this slice. */
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
-    r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued, r.skipped, r.reached,
+    r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued::float8, r.skipped::float8, r.reached,
     r.created_at AS "createdAt", r.finished_at AS "finishedAt"`)
 
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
@@ -238,15 +226,14 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
 
     /** The next events of a replay, oldest first, of all types, and whether they are the last ones. */
-    next: ({ end, environment, organizationId, reached, types }: LockedReplay) =>
+    next: ({ end, reached, types, ...tenant }: LockedReplay) =>
       Effect.map(
         sql<LookedAtEvent>`
           SELECT e.id AS key, e.public_id AS id,
             CASE WHEN ${isWanted(types)} THEN e.payload END AS payload,
             CASE WHEN ${isWanted(types)} THEN e.filter_subjects END AS "filterSubjects"
           FROM payments.events e
-          WHERE e.organization_id = ${organizationId} AND e.environment = ${environment}
-            AND e.id > ${reached} AND e.id < ${end}
+          WHERE ${ofTenant(sql, tenant, "e")} AND e.id > ${reached} AND e.id < ${end}
           ORDER BY e.id LIMIT ${eventsPerStep}`.pipe((events) => Effect.zipRight(alongIndex(sql), events)),
         (events) => ({ events, last: events.length < eventsPerStep })
       ),

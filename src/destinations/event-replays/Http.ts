@@ -2,8 +2,7 @@ import { Effect } from "effect"
 import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../platform/kit/Handlers.ts"
-import { EventReplaysApi } from "./Api.ts"
-import { EventReplay } from "./EventReplay.ts"
+import { EventReplay, EventReplaysApi } from "./Api.ts"
 import { EventReplays } from "./EventReplays.ts"
 
 export const eventReplaysHandlers = handlersOf(

@@ -10,12 +10,11 @@ import {
   optional,
   ProviderId,
   pageFields,
+  shownDeliveries,
   strict,
   UnixSecondsFromQuery
 } from "../../platform/kit/Request.ts"
-import { Delivery } from "../deliveries/Api.ts"
-import { EventIdText } from "../deliveries/EventIdText.ts"
-import { shownDeliveries } from "../deliveries/ShownDeliveries.ts"
+import { Delivery, EventIdText } from "../deliveries/Api.ts"
 import { integrationGet, integrationGroup } from "../endpoints/Integrations.ts"
 
 const eventFields = {
@@ -52,7 +51,7 @@ export const ListEvents = strict(
     starting_after: optional(EventIdText, "The last id of the previous page"),
     type: optional(EventType),
     payment_id: optional(
-      ProviderId.annotations({ description: "Events whose `data.payment_id` this is", examples: ["pi_3Q1w2E3r4T5y6U"] })
+      ProviderId.annotations({ description: "Only with this `data.payment_id`", examples: ["pi_3Q1w2E3r4T5y6U"] })
     ),
     created_gte: optional(UnixSecondsFromQuery, "Received at or after: Unix seconds"),
     created_lte: optional(UnixSecondsFromQuery, "Received at or before: Unix seconds")

@@ -8,14 +8,13 @@ import {
   type ValidationFailed
 } from "../../platform/errors/Errors.ts"
 import { millisOf } from "../../platform/kit/Ids.ts"
-import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import { defaultPageSize, pageOf, shownDeliveries } from "../../platform/kit/Request.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import { makeEventDeliveries } from "../deliveries/EventDeliveries.ts"
 import type { RetentionOptions } from "../deliveries/Retention.ts"
-import { shownDeliveries } from "../deliveries/ShownDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./Api.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
 
@@ -71,7 +70,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 })
 
 /** The stored events, whether or not they were delivered. */
-export class Events extends Context.Tag("connected-payments/deliveries/Events")<
+export class Events extends Context.Tag("connected-payments/destinations/Events")<
   Events,
   {
     /** Events, newest first. Refuses a `starting_after` that is not one of them. */

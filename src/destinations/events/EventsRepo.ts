@@ -4,11 +4,11 @@ import { firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../platform/storage/BoundedReads.ts"
 import { hasPayment, hasPublicId } from "../../platform/storage/EventIndexes.ts"
-import { keptSince } from "../deliveries/Readable.ts"
+import { keptSince } from "../deliveries/DeliveriesRepo.ts"
 import type { ListEvents } from "./Api.ts"
 
 export interface EventRow {
-  /** Its id in the database: see `EventKey.ts`. */
+  /** Its id in the database: see `eventKey`. */
   readonly key: string
   readonly id: string
   readonly type: string

@@ -2,16 +2,9 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { leasedRows } from "../../engine/queue/Enqueue.ts"
 import type { HandOff, LeasedRow } from "../../engine/queue/LocalHandOff.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
-import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
-import {
-  matchingPart,
-  type NewEvent,
-  parametersFor,
-  publicationValues,
-  sourcePart,
-  storingParts
-} from "./Publication.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import type { MatchableEndpoint, NewEvent } from "./Publication.ts"
+import { matchableEndpoints, publicationParts } from "./PublicationStatement.ts"
 
 /** An event to store with its deliveries. */
 export interface NewOutboundEvent {
@@ -38,8 +31,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     Effect.map(
       sql<{ readonly endpoints: ReadonlyArray<MatchableEndpoint> }>`
         SELECT ${matchableEndpoints(sql, "w")} AS endpoints
-        FROM payments.workspaces w
-        WHERE w.organization_id = ${tenant.organizationId} AND w.environment = ${tenant.environment}`,
+        FROM payments.workspaces w WHERE ${ofTenant(sql, tenant, "w")}`,
       ([row]) => row?.endpoints
     ),
 
@@ -52,13 +44,15 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,
     handing: HandOff | null
   ): Effect.Effect<StoredOutboundEvent, SqlError.SqlError> => {
-    const values = publicationValues(
-      [{ events: [event], receivedAt }],
+    const lease = { id: sql`${handing?.lease ?? null}`, millis: sql`${handing?.leaseMillis ?? null}` }
+    const isNew = sql`EXISTS (SELECT 1 FROM published)`
+    const parts = publicationParts(
+      sql,
+      tenant,
+      { events: [event], receivedAt, sourceEventId, traceparent },
+      { lease, admits: () => isNew },
       (delivery, event) => handing?.offerDelivery(delivery, event, { ...tenant, traceparent }) ?? false
     )
-    const of = parametersFor(sql, values)
-    const lease = { id: sql`${handing?.lease ?? null}`, millis: sql`${handing?.leaseMillis ?? null}` }
-    const isNew = sql`EXISTS (SELECT 1 FROM event)`
     return Effect.map(
       sql<StoredOutboundEvent>`
         WITH published AS (
@@ -66,11 +60,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
           VALUES (${tenant.organizationId}, ${tenant.environment}, ${event.id})
           ON CONFLICT (organization_id, environment, id) DO NOTHING
           RETURNING 1
-        ), ${sourcePart(sql, tenant, { providerEventId: null, receivedAt, sourceEventId, traceparent })},
-        fresh AS (
-          SELECT * FROM source WHERE EXISTS (SELECT 1 FROM published)
-        ), ${matchingPart(sql, of)},
-        ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew, lease })}
+        ), ${parts}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
           (SELECT count(*) FROM skipped)::int AS skipped,
           COALESCE((SELECT ${sql.literal(leasedRows)} FROM queued q), '[]') AS handed,

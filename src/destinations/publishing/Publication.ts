@@ -1,17 +1,35 @@
-import type { SqlClient, Statement } from "@effect/sql"
-import { type EnqueueLease, enqueue, enqueueLeased } from "../../engine/queue/Enqueue.ts"
+import { hash } from "node:crypto"
 import { type NewDelivery, newDeliveries, type Subscriber } from "../../engine/queue/NewDelivery.ts"
-import { type FilterSubjects, passes } from "../../events/Filters.ts"
+import { type FilterSubjects, type Filters, passes } from "../../events/Filters.ts"
 import { storeSubjects } from "../../events/StoredSubjects.ts"
 import type { KeyedHash } from "../../platform/kit/KeyedHash.ts"
-import { eventKey } from "./EventKey.ts"
-import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
+
+/** Public ids that end with a hash, whose first digits are as good as any other hash. */
+const hashed = /^svc_evt_([0-9a-f]{18})/
+
+const digitsOf = (eventId: string): string => hashed.exec(eventId)?.[1] ?? hash("sha256", eventId, "hex").slice(0, 18)
 
 /**
- * The single entry point: an event is stored with its deliveries, or not at all. Events from notifications, replays, an
- * embedding team and synthetic tests are all stored by these parts of a statement. So none of them can store an event
- * without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
+ * The id of an event in the database: a UUIDv7 with the time of its receipt, whose random part is a hash of its public
+ * id. So new events are stored next to each other, those of a day in one table, and the same event and time always give
+ * the same key. The public id is a hash: as a key, it would scatter new rows over an index that outgrows memory.
  */
+export const eventKey = (eventId: string, receivedAt: Date): string => {
+  const millis = Math.max(0, receivedAt.getTime()).toString(16).padStart(12, "0")
+  const digits = digitsOf(eventId)
+  return `${millis.slice(0, 8)}-${millis.slice(8)}-7${digits.slice(0, 3)}-8${digits.slice(3, 6)}-${digits.slice(6)}`
+}
+
+/**
+ * The parts of an endpoint that matching an event needs. A paused endpoint gets nothing, but the event is recorded as
+ * skipped.
+ */
+export interface MatchableEndpoint extends Subscriber {
+  /** Also false without a secret: an endpoint that can't be signed for must not keep an event from all others. */
+  readonly active: boolean
+  readonly events: ReadonlyArray<string>
+  readonly filters: Filters
+}
 
 /** An event to store, with the endpoints that it goes to. */
 export interface NewEvent {
@@ -121,158 +139,4 @@ export const publicationValues = <P extends Publication>(
       )
     )
   }
-}
-
-/** These values as the surrounding statement refers to them: as parameters, or as literals. */
-export type PublicationParameters = Readonly<Record<keyof PublicationValues, Statement.Fragment>>
-
-export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
-  eventIds: sql`${values.eventIds}`,
-  eventKeys: sql`${values.eventKeys}`,
-  eventTypes: sql`${values.eventTypes}`,
-  eventPayloads: sql`${values.eventPayloads}`,
-  eventSubjects: sql`${values.eventSubjects}`,
-  eventPositions: sql`${values.eventPositions}`,
-  deliveries: sql`${values.deliveries}`
-})
-
-/** Where a publication comes from. */
-export interface PublicationSource extends Pick<Publication, "receivedAt"> {
-  /** The provider event that it comes from; null if there is none. */
-  readonly providerEventId: string | null
-  /** The source that a skipped event names. */
-  readonly sourceEventId: string | null
-  readonly traceparent: string | null
-}
-
-/** The part `source` of a statement with one publication. Other statements have more columns and rows in theirs. */
-export const sourcePart = (
-  sql: SqlClient.SqlClient,
-  tenant: { readonly organizationId: string; readonly environment: string },
-  { providerEventId, receivedAt, sourceEventId, traceparent }: PublicationSource
-): Statement.Fragment => sql`
-  source AS (
-    SELECT 1::bigint AS position, ${tenant.organizationId}::uuid AS organization_id, ${tenant.environment}::text AS environment,
-      ${providerEventId}::text AS provider_event_id, ${sourceEventId}::text AS source_event_id,
-      ${traceparent}::text AS traceparent, ${receivedAt.toISOString()}::timestamptz AS received_at
-  )`
-
-/** Deliveries to create for events already stored, all to one endpoint. */
-export interface FurtherDeliveries {
-  readonly organizationId: string
-  readonly environment: string
-  readonly endpointId: string
-  /** The secrets that will sign, the current one first. */
-  readonly secretIds: ReadonlyArray<string>
-  readonly ids: ReadonlyArray<string>
-  /** The key of each one's event. */
-  readonly eventKeys: ReadonlyArray<string>
-}
-
-/**
- * The parts `delivery` and `queued` for events already stored. Existing deliveries are unchanged: `delivery` holds only
- * the new ones. The caller must have locked the endpoint's row, and must keep the events' days: see `keepDays`.
- */
-export const furtherDeliveries = (sql: SqlClient.SqlClient, of: FurtherDeliveries): Statement.Fragment => sql`
-  delivery AS (
-    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-    SELECT ${of.organizationId}::uuid, ${of.environment}::text, d.id, ${of.endpointId}::uuid, d.event_id,
-      ${of.secretIds}::uuid[], '{}'
-    FROM unnest(${of.ids}::uuid[], ${of.eventKeys}::text[]) AS d (id, event_id)
-    ON CONFLICT (organization_id, environment, id) DO NOTHING
-    RETURNING *
-  ), queued AS (${enqueue(sql, "delivery")})`
-
-/** The rules that differ between publishers. */
-export interface PublicationRules {
-  /** The part of the statement that holds the sources to store. Default: `source`, which is all of them. */
-  readonly from?: string
-  /** Whether the deliveries are synthetic tests. */
-  readonly test?: boolean
-  /** Conditions in the surrounding statement: whether deliveries and skipped events are stored. Default: always. */
-  readonly deliveriesIf?: Statement.Fragment
-  readonly skippedIf?: Statement.Fragment
-  /**
-   * The lease for offered deliveries; without it, none is leased. With it, the part `queued` returns `id` and `leased`.
-   */
-  readonly lease?: EnqueueLease
-  /** Condition on the column with an event's type for storing the event. Default: all are stored. */
-  readonly admits?: (column: string) => Statement.Fragment
-}
-
-/**
- * Whether a value is among those of a part of the statement. Not a join: the planner expects few rows from a part, and
- * would use a nested loop over both. With `IN` it hashes the values.
- *
- * @param values a query without references to the surrounding one
- */
-export const isAmong = (value: string, values: string): string =>
-  `CASE WHEN ${value} IN (${values}) THEN true ELSE false END`
-
-/**
- * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active` and their
- * source's columns. An endpoint that has since been paused, or has no secret, skips the event; a deleted one gets
- * nothing, whatever an earlier look-up found.
- */
-export const matchingPart = (
-  sql: SqlClient.SqlClient,
-  of: PublicationParameters,
-  { admits }: Pick<PublicationRules, "admits"> = {}
-): Statement.Fragment => sql`
-  matching AS (
-    SELECT d.*, s.organization_id, s.environment, s.traceparent, s.source_event_id,
-      p.active AND cardinality(d."secretIds") > 0 AS active
-    FROM json_to_recordset(${of.deliveries}::json)
-      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, key text, "secretIds" uuid[], type text,
-        leased boolean)
-    JOIN source s ON s.position = d.position
-    JOIN payments.endpoints p ON p.organization_id = s.organization_id AND p.environment = s.environment
-      AND p.id = d."endpointId" AND p.deleted_at IS NULL
-    WHERE ${admits?.("d.type") ?? sql`true`}
-  )`
-
-/**
- * The parts `event`, `delivery`, `queued` and `skipped`, which follow `matching`. Existing events and deliveries are
- * unchanged: `event` and `delivery` hold only the new ones.
- */
-export const storingParts = (
-  sql: SqlClient.SqlClient,
-  of: PublicationParameters,
-  rules: PublicationRules = {}
-): Statement.Fragment => {
-  const always = sql`true`
-  const { admits, deliveriesIf = always, lease, skippedIf = always, test = false } = rules
-  const from = sql.literal(rules.from ?? "source")
-  const isFrom = sql.literal(
-    rules.from === undefined ? "true" : isAmong("m.position", `SELECT s.position FROM ${rules.from} s`)
-  )
-  return sql`
-  event AS (
-    INSERT INTO payments.events
-      (organization_id, environment, id, public_id, type, payload, filter_subjects, provider_event_id)
-    SELECT s.organization_id, s.environment, e.key, e.id, e.type, e.payload,
-      e.subjects, s.provider_event_id
-    FROM unnest(${of.eventIds}::text[], ${of.eventKeys}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[],
-      ${of.eventSubjects}::text[], ${of.eventPositions}::bigint[]) AS e (id, key, type, payload, subjects, position)
-    JOIN ${from} s ON s.position = e.position
-    WHERE ${admits?.("e.type") ?? always}
-    ON CONFLICT (organization_id, environment, id) DO NOTHING
-    RETURNING id
-  ), delivery AS (
-    INSERT INTO payments.deliveries
-      (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-    SELECT m.organization_id, m.environment, m.id, m."endpointId", m.key, m."secretIds",
-      ${sql.literal(String(test))}, m.traceparent, '{}'
-    FROM matching m WHERE m.active AND ${isFrom} AND ${deliveriesIf}
-    ON CONFLICT (organization_id, environment, id) DO NOTHING
-    RETURNING *
-  ), queued AS (${lease === undefined ? enqueue(sql, "delivery") : enqueueLeased(sql, "delivery", "matching", lease)}
-  ), skipped AS (
-    INSERT INTO payments.skipped_events
-      (organization_id, environment, endpoint_id, event_id, event_key, type, provider_event_id)
-    SELECT m.organization_id, m.environment, m."endpointId", m."eventId", m.key, m.type, m.source_event_id
-    FROM matching m WHERE NOT m.active AND ${isFrom} AND ${skippedIf}
-    ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
-    RETURNING 1
-  )`
 }

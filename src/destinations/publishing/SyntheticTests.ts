@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Option } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
@@ -19,6 +19,7 @@ import { type EndpointId, newId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { currentTraceparent } from "../../platform/telemetry/Spans.ts"
 import type { QueuedTest } from "../endpoints/Api.ts"
+import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
 
 /** Why a test was not sent. */
@@ -31,17 +32,61 @@ export type SendTestError =
   | TestRateLimitExceeded
   | ServiceUnavailable
 
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeSyntheticTestsRepo
+  const endpoints = yield* makeEndpointsRepo
+  const audit = yield* makeAudit
+  const { announce } = yield* WakeUp
+
+  /** Concurrent tests in any process are counted one after another. */
+  const lock = (tenant: Tenant, id: EndpointId) =>
+    Effect.zipRight(
+      endpoints.lock(tenant, id),
+      // A separate statement: the first would still see the rows as they were before it waited for the lock
+      Effect.flatMap(
+        repo.find(tenant, id),
+        Effect.mapError(() => new ResourceNotFound({ message: "There is no such endpoint here." }))
+      )
+    )
+
+  const queue = Effect.fn("SyntheticTests.queue")(function* (
+    principal: PrincipalShape,
+    id: EndpointId,
+    type: EventType
+  ) {
+    const testId = yield* newId
+    const createdAt = new Date(yield* Clock.currentTimeMillis)
+    const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
+    const traceparent = yield* currentTraceparent
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const candidate = yield* lock(principal, id)
+        yield* judge(principal, candidate, type)
+        const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
+        const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
+        const deliveryId = yield* repo.insert(principal, id, {
+          events: [event],
+          receivedAt: createdAt,
+          traceparent
+        })
+        yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
+        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
+      })
+    )
+  }, orUnavailable)
+
+  return { queue, announce }
+})
+
 /** Synthetic test events (contract 10). */
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
-    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are ignored. */
-    readonly send: (
-      principal: PrincipalShape,
-      id: EndpointId,
-      type: EventType
-    ) => Effect.Effect<QueuedTest, SendTestError>
-    /** Like `send`, for a caller with its own transaction, which must call `announce` after the commit. */
+    /**
+     * Queues a synthetic event of the type. The endpoint's filters are ignored. The caller must `announce` it after the
+     * commit.
+     */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -53,49 +98,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
 >() {
   static readonly layer: Layer.Layer<SyntheticTests, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
     SyntheticTests,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const repo = yield* makeSyntheticTestsRepo
-      const audit = yield* makeAudit
-      const { announce } = yield* WakeUp
-
-      const find = (tenant: Tenant, id: EndpointId) =>
-        Effect.flatMap(
-          repo.lock(tenant, id),
-          Option.match({
-            onNone: () => new ResourceNotFound({ message: "There is no such endpoint here." }),
-            onSome: Effect.succeed
-          })
-        )
-
-      const queue = Effect.fn("SyntheticTests.queue")(function* (
-        principal: PrincipalShape,
-        id: EndpointId,
-        type: EventType
-      ) {
-        const testId = yield* newId
-        const createdAt = new Date(yield* Clock.currentTimeMillis)
-        const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
-        const traceparent = yield* currentTraceparent
-        return yield* transaction(sql)(
-          Effect.gen(function* () {
-            const candidate = yield* find(principal, id)
-            yield* judge(principal, candidate, type)
-            const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
-            const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
-            const deliveryId = yield* repo.insert(principal, id, { event, receivedAt: createdAt, traceparent })
-            yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
-            return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
-          })
-        )
-      }, orUnavailable)
-
-      return {
-        queue,
-        send: (principal, id, type) => Effect.zipLeft(queue(principal, id, type), announce),
-        announce
-      }
-    })
+    make
   )
 }
 

@@ -33,14 +33,14 @@ import {
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
-  since: described(Schema.Date, "The beginning of the time that it is about, in ISO 8601"),
+  since: described(Schema.Date, "The beginning of its period, in ISO 8601"),
   state: described(
     Schema.Literal("running", "finished").annotations({ identifier: "RecoveryState" }),
-    "`running` until everything that had failed was looked at, then `finished`"
+    "`running` until all failed deliveries were examined, then `finished`"
   ),
   total: described(
     Schema.Int,
-    `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first: of more, it is as many as have been handled so far, and exact once the recovery has finished`
+    `Deliveries that had failed when the recovery was started. Counted up to ${mostCounted} at first; beyond that, it is the number handled so far, and exact once the recovery has finished`
   ),
   queued: described(Schema.Int, "How many of them have been queued for one more attempt so far"),
   skipped: described(
@@ -75,9 +75,9 @@ export const ListRecoveries = strict(
 export type ListRecoveries = typeof ListRecoveries.Type
 
 /** Recoveries of an endpoint after an outage (contract 9.4). */
-export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of all that failed at an endpoint")
+export class RecoveriesApi extends integrationGroup("recoveries", "Re-sending all failed deliveries to an endpoint")
   .add(
-    integrationPost("start", "/endpoints/:id/recover", "Re-send all that failed at an endpoint since a time")
+    integrationPost("start", "/endpoints/:id/recover", "Re-send all deliveries to an endpoint that failed since a time")
       .setPath(EndpointPath)
       .setPayload(StartRecovery)
       .addSuccess(withStatus(202, Recovery))
@@ -85,7 +85,7 @@ export class RecoveriesApi extends integrationGroup("recoveries", "Re-sends of a
       .addError(keyErrors)
       .annotate(
         OpenApi.Description,
-        "Under the conditions of a single re-send, in the background, except synthetic tests. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."
+        "Runs in the background, under the conditions of a single re-send; synthetic tests are left out. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."
       )
   )
   .add(

@@ -17,7 +17,7 @@ import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
-import { makeEndpointRows } from "../deliveries/EndpointRows.ts"
+import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 
@@ -43,7 +43,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeRecoveriesRepo
-  const endpoints = yield* makeEndpointRows
+  const endpoints = yield* makeEndpointsRepo
   const audit = yield* makeAudit
   const started = yield* Mailbox.sliding<void>(1)
 
@@ -86,7 +86,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
-    if (!(yield* endpoints.has(tenant, endpointId))) {
+    if (!(yield* endpoints.existed(tenant, endpointId))) {
       return yield* noEndpoint()
     }
     const { starting_after: after } = query
@@ -106,7 +106,7 @@ const make = Effect.gen(function* () {
  *
  * The progress of a recovery is in the database: any process can take its next step.
  */
-export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
+export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
   Recoveries,
   {
     /**

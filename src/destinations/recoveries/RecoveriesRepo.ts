@@ -3,11 +3,11 @@ import { Effect, Option } from "effect"
 import { enqueue } from "../../engine/queue/Enqueue.ts"
 import type { EndpointId, RecoveryId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
-import { countSoon } from "../statistics/Unsettled.ts"
+import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
 /**
@@ -33,8 +33,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
     r.finished_at AS "finishedAt"`)
 
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
-    sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
-      AND r.endpoint_id = ${endpointId}`
+    sql`${ofTenant(sql, tenant, "r")} AND r.endpoint_id = ${endpointId}`
 
   /** The failures that recovery `r` covers. Excludes tests: a new one can be sent instead. */
   const failures = sql`

@@ -9,9 +9,9 @@ import { integrationGet, integrationGroup } from "../endpoints/Integrations.ts"
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
 const Payments = Schema.Struct({
-  count: count("How many there were: each event counts once"),
+  count: count("The count: each event counts once"),
   amount: Schema.String.annotations({
-    description: "Their sum in the smallest currency unit: a decimal integer as text, since it may be over 2^53",
+    description: "Their sum in the smallest currency unit: a decimal integer as text, since it may exceed 2^53",
     examples: ["18000"]
   })
 }).annotations({ identifier: "PaymentCount" })
@@ -20,7 +20,7 @@ export const PaymentDay = Schema.Struct({
   date: UtcDay,
   currency: described(Schema.String, "Lowercase ISO 4217 code"),
   succeeded: described(Payments, "Payments that were received"),
-  failed: described(Payments, "Attempts to pay that failed, with what should have been received"),
+  failed: described(Payments, "Attempts to pay that failed, with the amount that was due"),
   refunded: described(Payments, "Refunds of charges, in part or in full"),
   refundFailed: described(Payments, "Refunds that did not reach the payer: failed or canceled since they were made")
 }).annotations({ identifier: "PaymentDay" })
@@ -39,7 +39,7 @@ export type DeliveryDay = typeof DeliveryDay.Type
 
 export const EndpointDays = Schema.Struct({
   id: EndpointId,
-  days: described(Schema.Array(DeliveryDay), "The oldest first; without days that have none")
+  days: described(Schema.Array(DeliveryDay), "The oldest first; days without deliveries are left out")
 }).annotations({ identifier: "EndpointDays" })
 
 /** The counts that an overview shows. */
@@ -48,17 +48,17 @@ export const Statistics = Schema.Struct({
   until: described(UtcDay, "The last day, in UTC: the current one"),
   countedUntil: described(
     Schema.Date,
-    "What was stored before this is counted, in ISO 8601; at normal load less than a minute ago"
+    "Everything stored before this time is counted, in ISO 8601; at normal load less than a minute ago"
   ),
   payments: described(
     Schema.Array(PaymentDay),
-    "By day and currency, the oldest day first; without those that have none"
+    "By day and currency, the oldest day first; days without payments are left out"
   ),
   deliveries: described(
     Schema.Array(DeliveryDay),
-    "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
+    "To all endpoints, deleted ones included, by the day of their creation; days without deliveries are left out"
   ),
-  endpoints: described(Schema.Array(EndpointDays), "The same by endpoint, of those that exist, the oldest first")
+  endpoints: described(Schema.Array(EndpointDays), "The same for each existing endpoint, the oldest first")
 }).annotations({ identifier: "Statistics" })
 export type Statistics = typeof Statistics.Type
 
@@ -68,7 +68,7 @@ export type ReadStatistics = typeof ReadStatistics.Type
 /** Counts of payments and deliveries, by day. */
 export class StatisticsApi extends integrationGroup(
   "statistics",
-  "Payments and deliveries by day, for pictures of the last months"
+  "Payments and deliveries by day, for charts of the last months"
 ).add(
   integrationGet("get", "/statistics", "Count payments and deliveries by day")
     .setUrlParams(ReadStatistics)
@@ -76,6 +76,6 @@ export class StatisticsApi extends integrationGroup(
     .addError(errorSchema(RateLimitExceeded))
     .annotate(
       OpenApi.Description,
-      "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Refunds that failed or were canceled afterwards are counted on the day on which the provider said so; they are not taken off what was refunded. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
+      "For the credential's environment. Payments are counted from events, on the day of receipt, whether or not an endpoint receives them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with the amount that it adds to earlier refunds of its charge. Refunds that failed or were canceled afterwards are counted on the day on which the provider reported that, and are not subtracted. Deliveries are counted on the day of their creation, by state: one that failed and was re-sent successfully counts as delivered. Deliveries that wait or have failed are counted again each time their age has grown by half, and a minute after a re-send. Synthetic tests are left out. Counts are kept for 90 days, even for days whose deliveries have been removed."
     )
 ) {}

@@ -180,7 +180,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     ON CONFLICT (organization_id, environment, day, pass, slot, currency, kind)
     DO UPDATE SET count = k.count + EXCLUDED.count, amount = k.amount + EXCLUDED.amount`,
 
-  /** The same for deliveries. Those that may still change are recorded: see `Unsettled.ts`. */
+  /** The same for deliveries. Those that may still change are recorded: see `UnsettledStatements.ts`. */
   settleDeliveries: (slot: number) => sql`
     WITH closed AS (
       DELETE FROM payments.delivery_counts k USING ${workspaces} w

@@ -1,17 +1,89 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { RateLimitExceeded, ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
-import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
-import { removeOld } from "../../platform/storage/Batches.ts"
-import { timedRead } from "../../platform/storage/BoundedReads.ts"
-import { orUnavailable } from "../../platform/storage/Database.ts"
+import { alongIndex, timedRead } from "../../platform/storage/BoundedReads.ts"
+import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
-import type { DeliveryDay, PaymentDay, Statistics } from "./Api.ts"
-import { makeCounting } from "./Counting.ts"
-import { countedUntil, keptDays } from "./Slots.ts"
+import type { PaymentDay, Statistics } from "./Api.ts"
+import type { Pass } from "./CountStatements.ts"
+import { makeDailyCountsRepo, type PaymentRow } from "./DailyCountsRepo.ts"
+import { countedUntil, firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
+
+/** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
+const longStatement = 1000
+
+/** The shortest stretch into which a slot is divided, in milliseconds. */
+const shortestStretch = 5000
+
+/** The pause after steps that counted something: the queue's own work has priority. */
+const pause = "50 millis"
+
+/**
+ * Counts everything that is due, in small steps. Each is a transaction that also advances the position, so a step is atomic; a
+ * concurrent process waits for it and continues after it.
+ */
+const makeCount = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeDailyCountsRepo
+  let longest = slotMillis
+
+  const count = Effect.fnUntraced(function* (pass: Pass, stretch: Stretch & Position) {
+    const counted = [...(yield* repo.payments(pass, stretch)), ...(yield* repo.deliveries(pass, stretch))]
+    yield* repo.moveTo(pass, stretch)
+    return counted.reduce((sum, row) => sum + row.counted, 0)
+  })
+
+  /** Counts the next stretch of a pass. Returns how many rows; undefined if it is not time yet. */
+  const step = (pass: Pass): Effect.Effect<number | undefined, SqlError.SqlError> =>
+    transaction(sql)(
+      Effect.gen(function* () {
+        const { first, now, second } = yield* repo.lockedProgress
+        const stretch = pass === 1 ? firstStretch(first, second, now, longest) : secondStretch(second, now, longest)
+        if (stretch === undefined) return undefined
+        yield* alongIndex(sql)
+        const counted = yield* count(pass, stretch)
+        if (pass === 2 && stretch.until === stretch.slot + slotMillis) {
+          yield* repo.settlePayments(stretch.slot)
+          yield* repo.settleDeliveries(stretch.slot)
+        }
+        return counted
+      })
+    )
+
+  /** Recounts groups that may have changed. Returns how many; undefined if none is due. */
+  const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
+    Effect.zipRight(
+      Effect.zipRight(repo.lockedProgress, alongIndex(sql)),
+      Effect.map(repo.lookAgain, (looked) => (looked === 0 ? undefined : looked))
+    )
+  )
+
+  /** Adapts the length of stretches to how long their counts take, failed ones included: they may have timed out. */
+  const inTime = (work: Effect.Effect<number | undefined, SqlError.SqlError>) =>
+    Effect.suspend(() => {
+      const startedAt = performance.now()
+      return Effect.ensuring(
+        work,
+        Effect.sync(() => {
+          const millis = performance.now() - startedAt
+          if (millis > longStatement) longest = Math.max(shortestStretch, longest / 2)
+          else if (millis < longStatement / 4) longest = Math.min(slotMillis, longest * 2)
+        })
+      )
+    })
+
+  /** Takes one step of each kind. Returns whether there may be more to do. */
+  const round = Effect.gen(function* () {
+    const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* look]
+    if (steps.some((counted) => counted !== undefined && counted > 0)) yield* Effect.sleep(pause)
+    return steps.some((counted) => counted !== undefined)
+  })
+
+  return Effect.asVoid(Effect.repeat(round, { while: (hasMore) => hasMore }))
+})
 
 const millisPerDay = 24 * 60 * 60 * 1000
 
@@ -19,17 +91,6 @@ const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0
 
 /** The interval between counts. Shown counts lag by this, plus a few seconds. */
 const interval = "15 seconds"
-
-/** How long the refunded amount of a partly refunded charge is kept. */
-const rememberedRefunds = "400 days"
-
-interface PaymentRow {
-  readonly date: string
-  readonly currency: string
-  readonly kind: "succeeded" | "failed" | "refunded" | "refundFailed"
-  readonly count: number
-  readonly amount: string
-}
 
 const none = { count: 0, amount: "0" }
 
@@ -46,52 +107,15 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const counting = yield* makeCounting
+  const repo = yield* makeDailyCountsRepo
+  const count = yield* makeCount
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
 
-  const ofTenant = (tenant: Tenant, from: string) =>
-    sql`k.organization_id = ${tenant.organizationId} AND k.environment = ${tenant.environment} AND k.day >= ${from}::date`
-
-  /** For a slot that is not settled, the first count is shown. */
-  const shown = sql.literal("k.pass < 2")
-
-  const outcomes = sql.literal(`
-    to_char(k.day, 'YYYY-MM-DD') AS date, GREATEST(0, sum(k.delivered))::float8 AS delivered,
-    GREATEST(0, sum(k.failed))::float8 AS failed, GREATEST(0, sum(k.queued))::float8 AS queued`)
-
-  const payments = (tenant: Tenant, from: string) =>
-    Effect.map(
-      sql<PaymentRow>`
-        SELECT to_char(k.day, 'YYYY-MM-DD') AS date, k.currency, k.kind, sum(k.count)::float8 AS count,
-          sum(k.amount)::text AS amount
-        FROM payments.payment_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
-        GROUP BY k.day, k.currency, k.kind
-        UNION ALL
-        SELECT to_char(f.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), f.currency, 'refundFailed', count(*)::float8,
-          sum(f.amount)::text
-        FROM payments.failed_refunds f
-        WHERE f.organization_id = ${tenant.organizationId} AND f.environment = ${tenant.environment}
-          AND f.recorded_at >= ${from}::timestamp AT TIME ZONE 'UTC'
-        GROUP BY 1, f.currency ORDER BY date, currency, kind`,
-      toPaymentDays
-    )
-
-  const deliveries = (tenant: Tenant, from: string) => sql<DeliveryDay>`
-    SELECT ${outcomes} FROM payments.delivery_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
-    GROUP BY k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`
-
   const endpoints = (tenant: Tenant, from: string) =>
     Effect.gen(function* () {
-      const existing = yield* sql<{ readonly id: EndpointId }>`
-        SELECT id FROM payments.endpoints
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND deleted_at IS NULL
-        ORDER BY id`
-      const ids = existing.map(({ id }) => id)
-      const counted = yield* sql<DeliveryDay & { readonly id: EndpointId }>`
-        SELECT k.endpoint_id AS id, ${outcomes} FROM payments.delivery_counts k
-        WHERE ${ofTenant(tenant, from)} AND ${shown} AND k.endpoint_id = ANY (${ids}::uuid[])
-        GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`
+      const ids = (yield* repo.endpointIds(tenant)).map(({ id }) => id)
+      const counted = yield* repo.endpointDays(tenant, from, ids)
       return ids.map((id) => ({
         id,
         days: counted.filter((day) => day.id === id).map(({ id: _, ...day }) => day)
@@ -104,13 +128,13 @@ const make = Effect.gen(function* () {
       const from = dayOf(now - (days - 1) * millisPerDay)
       return yield* timedRead(sql)(
         Effect.gen(function* () {
-          const { first, second } = yield* counting.progress
+          const { first, second } = yield* repo.progress
           return {
             from,
             until: dayOf(now),
             countedUntil: new Date(countedUntil(first, second)),
-            payments: yield* payments(tenant, from),
-            deliveries: yield* deliveries(tenant, from),
+            payments: toPaymentDays(yield* repo.paymentDays(tenant, from)),
+            deliveries: yield* repo.deliveryDays(tenant, from),
             endpoints: yield* endpoints(tenant, from)
           }
         })
@@ -121,28 +145,10 @@ const make = Effect.gen(function* () {
     (read, tenant) => inTurn(tenant)(read)
   )
 
-  const removeOldDays = (table: "payment_counts" | "delivery_counts", ...key: ReadonlyArray<string>) =>
-    removeOld(sql, {
-      table,
-      key: ["organization_id", "environment", "day", "pass", "slot", ...key],
-      old: sql`r.day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int`,
-      by: "day"
-    })
-
   return {
     read,
-    count: counting.run.pipe(orUnavailable),
-    clean: Effect.all([
-      removeOldDays("payment_counts", "currency", "kind"),
-      removeOldDays("delivery_counts", "endpoint_id"),
-      // The provider allows refunds of a charge for months: far less than this
-      removeOld(sql, {
-        table: "refunded_in_part",
-        key: ["organization_id", "environment", "charge_key"],
-        old: sql`r.counted_at < now() - ${rememberedRefunds}::interval`,
-        by: "counted_at"
-      })
-    ]).pipe(Effect.asVoid, orUnavailable)
+    count: orUnavailable(count),
+    clean: repo.removeOld.pipe(Effect.asVoid, orUnavailable)
   }
 })
 
@@ -150,7 +156,7 @@ const make = Effect.gen(function* () {
  * Counts of payments and deliveries by day. They are computed in the background from stored rows, which adds nothing to
  * the statements that store and update deliveries.
  */
-export class DailyCounts extends Context.Tag("connected-payments/deliveries/DailyCounts")<
+export class DailyCounts extends Context.Tag("connected-payments/destinations/DailyCounts")<
   DailyCounts,
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */

@@ -10,7 +10,7 @@ export const StreamPlace = text({
   max: 16,
   pattern: /^\d+$/,
   rule: "must be the id of a message of the stream: 1 to 16 digits"
-}).annotations({ description: "The id of the last message that was received, to go on after it" })
+}).annotations({ description: "The id of the last message received, to resume after it" })
 
 export const StreamQuery = strict(
   Schema.Struct({
@@ -47,7 +47,7 @@ export class EventStreamApi extends integrationGroup(
       .addError(errorSchema(TestEnvironmentRequired))
       .annotate(
         OpenApi.Description,
-        "Every event of the organization's sandbox from now on, whether or not an endpoint takes it, as `data` of a message without a name. The first message is `ready`; a comment comes at least every 10 seconds. Resume after a break with the last message's id in `Last-Event-ID` or `after`: nothing within the last 24 hours is lost, and events of the last seconds may come again, so deduplicate by their `id`. If the place is older than that, `ready` says `look_back_exceeded`. At most 5 streams per organization and process. It ends when the process stops, when the key is revoked, and after a minute for a signed-in person: resume it. Only in the sandbox."
+        "Every event of the organization's sandbox from now on, whether or not an endpoint takes it, as `data` of a message without a name. The first message is `ready`; a comment comes at least every 10 seconds. Resume after a break with the last message's id in `Last-Event-ID` or `after`: nothing within the last 24 hours is lost, and events of the last seconds may be sent again, so deduplicate by their `id`. If that message is older, `ready` has `look_back_exceeded`. At most 5 streams per organization and process. The stream ends when the process stops, when the key is revoked, and after a minute for a signed-in person: resume it. Only in the sandbox."
       )
   )
   .addError(errorSchema(RateLimitExceeded)) {}

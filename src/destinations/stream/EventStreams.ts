@@ -49,7 +49,7 @@ export interface OpenStream {
 }
 
 /** Streams of an organization's sandbox events (contract 15.1). */
-export class EventStreams extends Context.Tag("connected-payments/deliveries/EventStreams")<
+export class EventStreams extends Context.Tag("connected-payments/destinations/EventStreams")<
   EventStreams,
   {
     /**
@@ -80,13 +80,13 @@ const makePlaces = (limit: number) => {
       const own = taken.get(id) ?? 0
       if (own >= streamsPerOrganization) {
         return new RateLimitExceeded({
-          message: `The organization has ${streamsPerOrganization} event streams open here, as many as it may have; close one.`,
+          message: `The organization has ${streamsPerOrganization} event streams open here, the maximum; close one.`,
           retryAfter: "5 seconds"
         })
       }
       if (all >= limit) {
         return new ServiceUnavailable({
-          message: "This process has as many event streams as it may have; try again later.",
+          message: "This process has its maximum of event streams; try again later.",
           retryAfter: "5 seconds",
           cause: "As many event streams as EVENT_STREAM_LIMIT allows"
         })
@@ -185,7 +185,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     const unknown = types.filter((type) => !catalog.some((entry) => entry.type === type))
     if (unknown.length > 0) {
       return yield* new ValidationFailed({
-        message: `types in the query has what is no event type of the catalog: ${unknown.join(", ")}.`,
+        message: `types in the query has event types that are not in the catalog: ${unknown.join(", ")}.`,
         fields: ["types"]
       })
     }

@@ -4,7 +4,19 @@ import { EventType } from "../../events/Catalog.ts"
 import { errorSchemas, ProviderAccountNotConnected, TestEnvironmentRequired } from "../../platform/errors/Errors.ts"
 import { described, IdempotencyHeaders, strict } from "../../platform/kit/Request.ts"
 import { integrationGroup, integrationPost, keyErrors } from "../endpoints/Integrations.ts"
-import { TriggeredEvent } from "./TriggeredEvent.ts"
+
+export const TriggeredEvent = Schema.Struct({
+  type: EventType,
+  origin: Schema.Literal("provider", "synthetic").annotations({
+    identifier: "TriggeredEventOrigin",
+    description:
+      "`provider`: the local provider caused the event, which follows like any other. `synthetic`: the event has fictitious data and `test: true`"
+  }),
+  eventId: Schema.NullOr(Schema.String).annotations({
+    description: "`svc_test_evt_…` of a synthetic event; null if the event is still to come from the provider"
+  })
+}).annotations({ identifier: "TriggeredEvent" })
+export type TriggeredEvent = typeof TriggeredEvent.Type
 
 export const TriggerEvent = strict(
   Schema.Struct({ type: described(EventType, "The event to make happen") }).annotations({
@@ -14,7 +26,7 @@ export const TriggerEvent = strict(
 export type TriggerEvent = typeof TriggerEvent.Type
 
 /** Makes events happen in the sandbox (contract 15.4). */
-export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for developing").add(
+export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for development").add(
   integrationPost("create", "/event-triggers", "Make an event happen in the sandbox")
     .setHeaders(IdempotencyHeaders)
     .setPayload(TriggerEvent)
@@ -23,6 +35,6 @@ export class EventTriggersApi extends integrationGroup("eventTriggers", "Events 
     .addError(keyErrors)
     .annotate(
       OpenApi.Description,
-      "If the service runs against the local provider, that provider does what causes the event, for instance a payment; the event then comes on the stream and at the endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, comes on the stream alone: endpoints are tested with `POST /endpoints/{id}/test`. Only in the sandbox."
+      "If the service runs against the local provider, that provider causes the event, for instance by a payment; the event is then sent to streams and endpoints, like any other. Otherwise a synthetic event, with fictitious data and `test: true`, is sent to streams only; test endpoints with `POST /endpoints/{id}/test`. Only in the sandbox."
     )
 ) {}

@@ -1,9 +1,8 @@
 import type { HttpServerResponse } from "@effect/platform"
-import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
-import type { EventType } from "../../events/Catalog.ts"
+import type { SqlClient } from "@effect/sql"
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import type { Envelope, EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
-import type { Envelope } from "../../events/EnvelopeSchema.ts"
 import { syntheticEvent } from "../../events/Synthetic.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
@@ -18,8 +17,8 @@ import {
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { Idempotency } from "../../platform/kit/Idempotency.ts"
 import { newId } from "../../platform/kit/Ids.ts"
-import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
-import { TriggeredEvent } from "./TriggeredEvent.ts"
+import { makeSyntheticTestsRepo } from "../publishing/SyntheticTestsRepo.ts"
+import type { TriggeredEvent } from "./Api.ts"
 
 /** Why nothing was triggered. */
 export type TriggerError =
@@ -35,8 +34,64 @@ interface Outcome {
   readonly synthetic: Envelope | null
 }
 
+const make = Effect.gen(function* () {
+  const repo = yield* makeSyntheticTestsRepo
+  const accounts = yield* Accounts
+  const idempotency = yield* Idempotency
+  const triggerAtProvider = yield* ProviderTriggers
+  const audit = yield* makeAudit
+
+  const record = Effect.fnUntraced(function* (principal: PrincipalShape, { synthetic, type }: Outcome) {
+    if (synthetic !== null) {
+      const event = { id: synthetic.id, type, payload: encodeEnvelope(synthetic), matching: [] }
+      yield* repo.insertUndelivered(principal, event, new Date(yield* Clock.currentTimeMillis))
+    }
+    yield* audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
+  })
+
+  const perform = Effect.fnUntraced(function* (principal: PrincipalShape, type: EventType) {
+    const account = yield* accounts.show(principal)
+    if (Option.isNone(account) || account.value.status !== "connected") {
+      return yield* new ProviderAccountNotConnected()
+    }
+    if (yield* triggerAtProvider(account.value.accountId, type)) {
+      return { type, synthetic: null }
+    }
+    const synthetic = syntheticEvent({
+      organizationId: principal.organizationId,
+      testId: yield* newId,
+      createdAt: new Date(yield* Clock.currentTimeMillis),
+      type
+    })
+    return { type, synthetic }
+  })
+
+  return {
+    trigger: Effect.fn("EventTriggers.trigger")(function* (principal: PrincipalShape, key: string, type: EventType) {
+      if (principal.environment !== "sandbox") {
+        return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
+      }
+      return yield* idempotency.run(
+        {
+          tenant: principal,
+          key,
+          operation: "event_triggers.create",
+          parameters: { type },
+          encode: ({ synthetic, type }: Outcome): TriggeredEvent => ({
+            type,
+            origin: synthetic === null ? "provider" : "synthetic",
+            eventId: synthetic?.id ?? null
+          }),
+          onSuccess: (outcome) => record(principal, outcome)
+        },
+        () => perform(principal, type)
+      )
+    })
+  }
+})
+
 /** Makes events happen in the sandbox (contract 15.4). */
-export class EventTriggers extends Context.Tag("connected-payments/deliveries/EventTriggers")<
+export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
   EventTriggers,
   {
     /** Triggers an event under an `Idempotency-Key`. Returns a `TriggeredEvent`. Audited. */
@@ -49,78 +104,6 @@ export class EventTriggers extends Context.Tag("connected-payments/deliveries/Ev
 >() {
   static readonly layer: Layer.Layer<EventTriggers, never, SqlClient.SqlClient | Accounts | Idempotency> = Layer.effect(
     EventTriggers,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const accounts = yield* Accounts
-      const idempotency = yield* Idempotency
-      const triggerAtProvider = yield* ProviderTriggers
-      const audit = yield* makeAudit
-
-      /** Stores the event without deliveries: only streams contain it. */
-      const store = Effect.fnUntraced(function* ({ environment, organizationId }: PrincipalShape, envelope: Envelope) {
-        const receivedAt = new Date(yield* Clock.currentTimeMillis)
-        const event = { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), matching: [] }
-        const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
-        const source = { providerEventId: null, sourceEventId: null, traceparent: null, receivedAt }
-        return yield* sql`
-          WITH ${sourcePart(sql, { organizationId, environment }, source)}, ${matchingPart(sql, of)}, ${storingParts(sql, of)}
-          SELECT id FROM event`
-      })
-
-      const record = (
-        principal: PrincipalShape,
-        { synthetic, type }: Outcome
-      ): Effect.Effect<void, SqlError.SqlError> => {
-        return Effect.zipRight(
-          synthetic === null ? Effect.void : store(principal, synthetic),
-          audit({ ...principal, action: "event.triggered", targetType: "event_type", targetId: type })
-        )
-      }
-
-      const perform = Effect.fnUntraced(function* (principal: PrincipalShape, type: EventType) {
-        const account = yield* accounts.show(principal)
-        if (Option.isNone(account) || account.value.status !== "connected") {
-          return yield* new ProviderAccountNotConnected()
-        }
-        if (yield* triggerAtProvider(account.value.accountId, type)) {
-          return { type, synthetic: null }
-        }
-        const synthetic = syntheticEvent({
-          organizationId: principal.organizationId,
-          testId: yield* newId,
-          createdAt: new Date(yield* Clock.currentTimeMillis),
-          type
-        })
-        return { type, synthetic }
-      })
-
-      return {
-        trigger: Effect.fn("EventTriggers.trigger")(function* (
-          principal: PrincipalShape,
-          key: string,
-          type: EventType
-        ) {
-          if (principal.environment !== "sandbox") {
-            return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
-          }
-          return yield* idempotency.run(
-            {
-              tenant: principal,
-              key,
-              operation: "event_triggers.create",
-              parameters: { type },
-              encode: ({ synthetic, type }: Outcome) =>
-                Schema.encodeSync(TriggeredEvent)({
-                  type,
-                  origin: synthetic === null ? "provider" : "synthetic",
-                  eventId: synthetic?.id ?? null
-                }),
-              onSuccess: (outcome) => record(principal, outcome)
-            },
-            () => perform(principal, type)
-          )
-        })
-      }
-    })
+    make
   )
 }

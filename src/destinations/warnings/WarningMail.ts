@@ -82,7 +82,7 @@ What to do:
    ${history}
 3. Then re-send them, one by one or all since a time with "recover". That is possible within 72 hours of a delivery's creation.
 
-The endpoint is ${failures.active ? "not paused: new events are still sent to it" : "paused: no new events are sent to it"}. This warning comes at most once a day for each endpoint.
+The endpoint is ${failures.active ? "not paused: new events are still sent to it" : "paused: no new events are sent to it"}. This warning is sent at most once a day for each endpoint.
 `
   }
 }

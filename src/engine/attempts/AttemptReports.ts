@@ -2,8 +2,7 @@ import { Context, Effect, Exit, Option, type Tracer } from "effect"
 import { serverAttributes } from "../../platform/kit/UrlServer.ts"
 import { LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
-import { discardingTracer, failedWith, KeptSpan } from "../../platform/telemetry/Spans.ts"
-import { spanOfTraceparent } from "../../platform/telemetry/TraceContext.ts"
+import { discardingTracer, failedWith, KeptSpan, spanOfTraceparent } from "../../platform/telemetry/Spans.ts"
 import type { FinishedAttempt } from "../queue/RecordStatements.ts"
 
 /**
@@ -37,11 +36,22 @@ const measure = (metrics: MetricsWriter, { delivery, next, outcome }: EndedAttem
   }
 }
 
-const writeLine = (
-  lines: LogLinesWriter,
-  { delivery, next, outcome, startedAt }: EndedAttempt,
-  span: Tracer.Span | "not sampled" | null
-): void => {
+/** What a span and a log line both say. */
+const attributesOf = ({ delivery, next, outcome }: FinishedAttempt) => ({
+  "delivery.id": delivery.id,
+  "delivery.attempt": delivery.attempt,
+  "delivery.trigger": delivery.trigger,
+  "delivery.state": next.state,
+  "endpoint.id": delivery.endpointId,
+  "event.id": delivery.eventId,
+  "organization.id": delivery.organizationId,
+  environment: delivery.environment,
+  "http.response.status_code": outcome.httpStatus ?? undefined,
+  "error.type": outcome.errorCode ?? undefined
+})
+
+const writeLine = (lines: LogLinesWriter, attempt: EndedAttempt, span: Tracer.Span | "not sampled" | null): void => {
+  const { delivery, outcome, startedAt } = attempt
   const failed = outcome.errorCode !== null
   const level = failed ? "WARN" : "INFO"
   if (!lines.writes(level)) return
@@ -53,16 +63,7 @@ const writeLine = (
     time: startedAt + outcome.durationMs,
     span,
     attributes: {
-      "delivery.id": delivery.id,
-      "delivery.attempt": delivery.attempt,
-      "delivery.trigger": delivery.trigger,
-      "delivery.state": next.state,
-      "endpoint.id": delivery.endpointId,
-      "event.id": delivery.eventId,
-      "organization.id": delivery.organizationId,
-      environment: delivery.environment,
-      "http.response.status_code": outcome.httpStatus ?? undefined,
-      "error.type": outcome.errorCode ?? undefined,
+      ...attributesOf(attempt),
       duration_ms: outcome.durationMs,
       "notification.trace_id": notificationTrace(delivery.traceparent)
     }
@@ -92,7 +93,8 @@ export const attemptSpans = (
   tracer: Tracer.Tracer
 ): ((attempt: EndedAttempt) => Tracer.Span | "not sampled" | null) => {
   if (tracer === discardingTracer) return () => null
-  return ({ delivery, next, outcome, startedAt, url }) => {
+  return (attempt) => {
+    const { delivery, outcome, startedAt, url } = attempt
     const failed = outcome.errorCode !== null
     // The common case, decided without parsing the header
     if (!failed && delivery.traceparent?.endsWith("-00") === true) return "not sampled"
@@ -108,20 +110,14 @@ export const attemptSpans = (
       { root: true }
     )
     if (!span.sampled) return span
-    span.attribute("delivery.id", delivery.id)
-    span.attribute("delivery.attempt", delivery.attempt)
-    span.attribute("delivery.trigger", delivery.trigger)
-    span.attribute("endpoint.id", delivery.endpointId)
-    span.attribute("event.id", delivery.eventId)
-    span.attribute("organization.id", delivery.organizationId)
-    span.attribute("environment", delivery.environment)
-    span.attribute("http.request.method", "POST")
-    // Without the path, which may contain a secret of the consumer's
-    for (const [name, value] of Object.entries(serverAttributes(new URL(url)))) span.attribute(name, value)
-    if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
-    if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
-    if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)
-    span.attribute("delivery.state", next.state)
+    const attributes = {
+      ...attributesOf(attempt),
+      "http.request.method": "POST",
+      "http.request.resend_count": delivery.attempt > 1 ? delivery.attempt - 1 : undefined,
+      // Without the path, which may contain a secret of the consumer's
+      ...serverAttributes(new URL(url))
+    }
+    for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value)
     span.end(
       nanoseconds(startedAt + outcome.durationMs),
       outcome.errorCode === null ? Exit.void : failedWith(outcome.errorCode)

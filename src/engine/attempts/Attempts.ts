@@ -8,14 +8,13 @@
  * moment.
  */
 import { performance } from "node:perf_hooks"
-import { Cause, type Context, Effect, Exit } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import type { DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import type { FinishedAttempt } from "../queue/RecordStatements.ts"
 import { Deadlines } from "../transport/Deadlines.ts"
 import type { DestinationSettings } from "../transport/DestinationUrl.ts"
-import type { Transport } from "../transport/Transport.ts"
 import { AttemptPool } from "../worker/AttemptPool.ts"
 import {
   EndpointPace,
@@ -27,8 +26,7 @@ import {
   type WorkerOptions
 } from "../worker/Limits.ts"
 import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
-import type { Destinations } from "./Destinations.ts"
-import { type AttemptEnd, AttemptInFlight, makeAttempt } from "./MakeAttempt.ts"
+import { type AttemptEnd, AttemptInFlight, type AttemptsServices, makeAttempt } from "./MakeAttempt.ts"
 
 /** Attempts beyond the two limits wait here for their turn. */
 export interface AttemptsOptions
@@ -49,11 +47,6 @@ export interface AttemptsListener {
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
   /** An endpoint is no longer slow. */
   readonly onQuickAgain: () => void
-}
-
-export interface AttemptsServices {
-  readonly transport: Context.Tag.Service<Transport>
-  readonly destinations: Destinations
 }
 
 /** One endpoint's attempts, in flight and waiting. */
@@ -100,8 +93,6 @@ export class Attempts {
   readonly #listener: AttemptsListener
   readonly #report: (attempt: EndedAttempt) => void
   readonly #pool: AttemptPool<AttemptInFlight, AttemptEnd>
-  /** Attempts whose exchange is in progress, in any order. */
-  readonly #sent: Array<AttemptInFlight> = []
 
   private constructor(
     options: AttemptsOptions,
@@ -118,7 +109,7 @@ export class Attempts {
 
   /**
    * Creates an instance with no attempts. Uses the calling fiber's clock, randomness, tracer, metrics and log. When the
-   * scope closes, attempts in flight are aborted without calling the listener.
+   * scope closes, attempts in flight are interrupted without calling the listener.
    */
   static readonly make = Effect.fnUntraced(function* (
     options: AttemptsOptions,
@@ -127,10 +118,10 @@ export class Attempts {
   ) {
     const report = yield* makeAttemptReports
     const clock = yield* Effect.clock
-    yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#abandonAll()))
+    yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#young.clear()))
     const pool = yield* AttemptPool.make<AttemptInFlight, AttemptEnd>({
       keep: options.concurrency,
-      make: makeAttempt({ ...services, settings: options, clock }, (attempt) => attempts.#onSent(attempt)),
+      make: makeAttempt({ ...services, settings: options, clock }),
       onEnd: (attempt, exit) => attempts.#finish(attempt, exit)
     })
     const attempts = new Attempts(options, listener, report, pool)
@@ -261,30 +252,8 @@ export class Attempts {
     lane.inFlight += 1
     if (!waiting.aside) this.#inFlight += 1
     waiting.begunAt = performance.now()
+    this.#young.add(waiting)
     this.#pool.run(waiting)
-  }
-
-  #onSent(attempt: AttemptInFlight): void {
-    attempt.place = this.#sent.push(attempt) - 1
-    this.#young.add(attempt)
-  }
-
-  #notSent(attempt: AttemptInFlight): void {
-    if (attempt.place < 0) return
-    const last = this.#sent.pop()
-    if (last !== undefined && last !== attempt) {
-      this.#sent[attempt.place] = last
-      last.place = attempt.place
-    }
-    attempt.place = -1
-  }
-
-  #abandonAll(): void {
-    for (const attempt of this.#sent.splice(0)) {
-      attempt.place = -1
-      this.#young.delete(attempt)
-      attempt.abandon?.()
-    }
   }
 
   #finish(attempt: AttemptInFlight, exit: Exit.Exit<AttemptEnd>): void {
@@ -343,7 +312,6 @@ export class Attempts {
   #end(attempt: AttemptInFlight, timedOut = false): void {
     if (attempt.ended) return
     attempt.ended = true
-    this.#notSent(attempt)
     this.#young.delete(attempt)
     const { endpointId } = attempt.delivery
     this.#size -= 1

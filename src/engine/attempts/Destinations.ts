@@ -5,6 +5,7 @@
 import type { SqlError } from "@effect/sql"
 import { type Context, Effect, Either, type Redacted } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
 import { type Cipher, DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import type { ClaimedDelivery, Destination, StoredSecret } from "../queue/Claim.ts"
@@ -14,9 +15,6 @@ import { secretContext } from "./Secrets.ts"
 
 /** How long cached data is used, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
-
-/** The most endpoints kept in memory. */
-const maxKnown = 10_000
 
 /** The most erased secrets remembered per endpoint. */
 const maxErased = 1000
@@ -40,11 +38,11 @@ export interface SigningDestination {
   readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
-/** A worker's cache of destinations; at most 10,000. */
+/** A worker's cache of destinations. */
 export class Destinations {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #cipher: Context.Tag.Service<Cipher>
-  readonly #known = new Map<EndpointId, Known>()
+  readonly #known = new BoundedMap<Known>()
 
   constructor(queue: Context.Tag.Service<Queue>, cipher: Context.Tag.Service<Cipher>) {
     this.#queue = queue
@@ -125,7 +123,7 @@ export class Destinations {
             ...deliveries.flatMap(({ secretIds }) => secretIds)
           ]
           return Effect.map(this.#decrypt(deliveries[0], destination), (there) =>
-            this.#keep(endpointId, {
+            this.#known.set(endpointId, {
               ...destination,
               secrets: new Map([...ids.map((id) => [id, null] as const), ...there]),
               readAt
@@ -144,13 +142,5 @@ export class Destinations {
         (secret): [string, Decrypted | null] => [id, { retiredAt, secret }]
       )
     )
-  }
-
-  #keep(endpointId: EndpointId, known: Known): void {
-    if (this.#known.size >= maxKnown) {
-      const [oldest] = this.#known.keys()
-      if (oldest !== undefined) this.#known.delete(oldest)
-    }
-    this.#known.set(endpointId, known)
   }
 }

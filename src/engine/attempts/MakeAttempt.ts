@@ -1,20 +1,17 @@
 import { performance } from "node:perf_hooks"
 import { type Clock, type Context, Effect, Either } from "effect"
-import { suspend } from "../../platform/fibers/Suspend.ts"
 import type { DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import { type NextStep, nextStep } from "../queue/StateMachine.ts"
 import { Expiring } from "../transport/Deadlines.ts"
 import { type DestinationSettings, destinationRules } from "../transport/DestinationUrl.ts"
-import type { OutcomeReceiver } from "../transport/Exchange.ts"
-import type { Transport, TransportRequest } from "../transport/Transport.ts"
-import type { AttemptOutcome } from "./Attempt.ts"
+import type { Transport } from "../transport/Transport.ts"
 import type { EndedAttempt } from "./AttemptReports.ts"
 import type { Destinations } from "./Destinations.ts"
 import { signatureHeaders } from "./Signature.ts"
 
-/** An attempt, waiting for its place or in flight. A class, since there are very many: see `Exchange`. */
-export class AttemptInFlight extends Expiring implements OutcomeReceiver {
+/** An attempt, waiting for its place or in flight. */
+export class AttemptInFlight extends Expiring {
   readonly delivery: ClaimedDelivery
   /** The time after which it is no longer sent, by `performance.now()`. */
   readonly startBefore: number
@@ -26,11 +23,6 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   overdue = false
   /** Whether it has ended, and freed its place. */
   ended = false
-  /** Its index among the attempts that were sent; -1 if it is not among them. */
-  place = -1
-  /** Aborts its exchange; null before it is sent. */
-  abandon: (() => void) | null = null
-  #resume: ((end: Effect.Effect<AttemptOutcome>) => void) | null = null
   readonly #onOverdue: (attempt: AttemptInFlight) => void
 
   constructor(
@@ -46,55 +38,25 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
     this.#onOverdue = onOverdue
   }
 
-  exchange({ send }: Context.Tag.Service<Transport>, request: TransportRequest): Effect.Effect<AttemptOutcome> {
-    return suspend((resume) => {
-      this.#resume = resume
-      this.abandon = send(request, this)
-    })
-  }
-
-  onOutcome(outcome: AttemptOutcome): void {
-    this.#resume?.(Effect.succeed(outcome))
-  }
-
-  onDefect(defect: unknown): void {
-    this.#resume?.(Effect.die(defect))
-  }
-
   expire(): void {
     // If this process was busy, the answer may already have arrived: let it be read first
     setImmediate(this.#onOverdue, this)
   }
 }
 
-export interface AttemptParts {
+export interface AttemptsServices {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
+}
+
+interface AttemptParts extends AttemptsServices {
   readonly settings: DestinationSettings & { readonly userAgent: string }
   /** The fiber's clock, read without an effect. */
   readonly clock: Clock.Clock
 }
 
-/** A class rather than an object literal, for V8: see `Exchange`. */
-class Made implements EndedAttempt {
-  readonly _tag = "Made"
-  readonly delivery: ClaimedDelivery
-  readonly url: string
-  readonly startedAt: number
-  readonly outcome: AttemptOutcome
-  readonly next: NextStep
-
-  constructor(delivery: ClaimedDelivery, url: string, startedAt: number, outcome: AttemptOutcome, next: NextStep) {
-    this.delivery = delivery
-    this.url = url
-    this.startedAt = startedAt
-    this.outcome = outcome
-    this.next = next
-  }
-}
-
 export type AttemptEnd =
-  | Made
+  | (EndedAttempt & { readonly _tag: "Made" })
   /** No attempt was made: its `startBefore` had passed. */
   | { readonly _tag: "TooLate" }
   /** No attempt was made: the delivery can't be signed. */
@@ -107,13 +69,11 @@ const delivered: NextStep = { state: "delivered" }
 
 /**
  * Makes one attempt: signs, sends, and asks the retry policy's `Schedule` for the next step. Its destination must have
- * been loaded. `onSent` is called as the request goes out. Whoever interrupts the fiber must abandon the attempt as
- * well.
+ * been loaded.
  */
 export const makeAttempt =
-  ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
-  (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
-    const { delivery, startBefore } = attempt
+  ({ clock, destinations, settings, transport }: AttemptParts) =>
+  ({ delivery, startBefore }: AttemptInFlight): Effect.Effect<AttemptEnd> => {
     // After a pause of the machine, the lease may be about to expire: another worker's attempt could then overlap with
     // this one
     if (performance.now() > startBefore) return Effect.succeed(tooLate)
@@ -133,9 +93,8 @@ export const makeAttempt =
       },
       ...destinationRules(settings, delivery)
     }
-    onSent(attempt)
-    return Effect.flatMap(attempt.exchange(transport, request), (outcome): Effect.Effect<AttemptEnd> => {
-      const made = (next: NextStep) => new Made(delivery, url, startedAt, outcome, next)
+    return Effect.flatMap(transport.send(request), (outcome): Effect.Effect<AttemptEnd> => {
+      const made = (next: NextStep): AttemptEnd => ({ _tag: "Made", delivery, url, startedAt, outcome, next })
       return outcome.errorCode === null
         ? Effect.succeed(made(delivered))
         : Effect.map(nextStep(delivery, outcome), made)

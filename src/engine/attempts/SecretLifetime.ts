@@ -1,4 +1,5 @@
 import { Duration } from "effect"
+import { deliveryWindow } from "../queue/RetryPolicy.ts"
 
 /**
  * How long a signing secret signs after a rotation has replaced it (contract 8.6), defined only here: as durations, as
@@ -7,9 +8,6 @@ import { Duration } from "effect"
 
 /** How long a replaced secret signs new events, together with its successor. */
 export const rotationOverlap = Duration.hours(24)
-
-/** How long a replaced secret is kept for deliveries queued before the rotation. */
-export const keptForQueued = Duration.hours(72)
 
 const interval = (duration: Duration.Duration): string => `interval '${Duration.toHours(duration)} hours'`
 
@@ -31,12 +29,12 @@ export const mayBeUnsigned = (d: string): string => `${d}.created_at < now() - $
 /** SQL: whether the secret in row `s` no longer signs new events. */
 export const signsNoNew = (s: string): string => `${s}.retired_at < now() - ${interval(rotationOverlap)}`
 
-/** SQL: whether the secret in row `s` no longer signs anything. */
-export const hasEnded = (s: string): string => `${s}.retired_at < now() - ${interval(keptForQueued)}`
+/** SQL: whether the secret in row `s` no longer signs anything: no delivery queued before the rotation is left. */
+export const hasEnded = (s: string): string => `${s}.retired_at < now() - ${interval(deliveryWindow)}`
 
 /** SQL: whether the delivery in row `d` may still be sent, automatically or manually. */
 export const mayStillBeSent = (d: string): string =>
-  `(${d}.state = 'queued' OR ${d}.state = 'failed' AND ${d}.created_at > now() - ${interval(keptForQueued)})`
+  `(${d}.state = 'queued' OR ${d}.state = 'failed' AND ${d}.created_at > now() - ${interval(deliveryWindow)})`
 
 /**
  * SQL: the ids of the secrets that sign new events of the endpoint in row `e`, the current one first, as JSON; null if

@@ -59,7 +59,7 @@ export interface Recipient {
  * wake-up and the claim, so the consumer gets the event one round trip sooner. Without such a worker, or without room,
  * they wait in the queue until any worker claims them.
  */
-export class LocalHandOff extends Context.Tag("connected-payments/publishing/LocalHandOff")<
+export class LocalHandOff extends Context.Tag("connected-payments/engine/LocalHandOff")<
   LocalHandOff,
   {
     /** Registers a worker for new deliveries until the scope ends; the one registered last gets them. */

@@ -33,7 +33,7 @@ import { type FinishedAttempt, makeFinish, makeRelease } from "./RecordStatement
 /** One for claims and one for records, both of which run all the time, and one for the rest. */
 const connections = 3
 
-export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
+export class Queue extends Context.Tag("connected-payments/engine/Queue")<
   Queue,
   {
     /** Claims due deliveries, at most `limit`, taking turns between endpoints. */

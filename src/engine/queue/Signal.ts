@@ -1,5 +1,4 @@
 import { Effect, type Fiber } from "effect"
-import { suspend } from "../../platform/fibers/Suspend.ts"
 
 /**
  * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once.
@@ -44,7 +43,7 @@ export class Signal {
   })
 
   #suspended(fiber: Fiber.RuntimeFiber<unknown, unknown>, millis: number | undefined): Effect.Effect<void> {
-    return suspend<void>((resume) => {
+    return Effect.async<void>((resume) => {
       this.#waiter = fiber
       this.#resume = () => resume(Effect.void)
       // A previous waiter was interrupted

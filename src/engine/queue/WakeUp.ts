@@ -26,7 +26,7 @@ const reconnect = Schedule.exponential("50 millis").pipe(
  * Wakes the workers of all processes when deliveries were stored. Only a hint, which may be lost: workers also poll for
  * due deliveries.
  */
-export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
+export class WakeUp extends Context.Tag("connected-payments/engine/WakeUp")<
   WakeUp,
   {
     /**

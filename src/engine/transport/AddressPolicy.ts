@@ -22,19 +22,16 @@ export const publicAddressesOnly: AddressPolicy = { allowLoopback: false }
 /** The policy of a local destination in development: public addresses and loopback. */
 export const loopbackToo: AddressPolicy = { allowLoopback: true }
 
-const ipv4Subnets = (subnets: ReadonlyArray<readonly [network: string, prefix: number]>): BlockList => {
+const subnets = (
+  family: "ipv4" | "ipv6",
+  all: ReadonlyArray<readonly [network: string, prefix: number]>
+): BlockList => {
   const list = new BlockList()
-  for (const [network, prefix] of subnets) list.addSubnet(network, prefix, "ipv4")
+  for (const [network, prefix] of all) list.addSubnet(network, prefix, family)
   return list
 }
 
-const ipv6Subnets = (subnets: ReadonlyArray<readonly [network: string, prefix: number]>): BlockList => {
-  const list = new BlockList()
-  for (const [network, prefix] of subnets) list.addSubnet(network, prefix, "ipv6")
-  return list
-}
-
-const refusedIpv4 = ipv4Subnets([
+const refusedIpv4 = subnets("ipv4", [
   ["0.0.0.0", 8], // "this network"
   ["10.0.0.0", 8], // private
   ["100.64.0.0", 10], // carrier-grade NAT; one cloud's metadata at 100.100.100.200
@@ -56,9 +53,9 @@ const refusedIpv4 = ipv4Subnets([
   ["240.0.0.0", 4] // reserved, and the broadcast address
 ])
 
-const globalUnicastIpv6 = ipv6Subnets([["2000::", 3]])
+const globalUnicastIpv6 = subnets("ipv6", [["2000::", 3]])
 
-const refusedIpv6 = ipv6Subnets([
+const refusedIpv6 = subnets("ipv6", [
   ["2001::", 23], // protocol assignments: Teredo, benchmarking, ORCHID and others
   ["2001:db8::", 32], // documentation
   ["2002::", 16], // 6to4: carries an IPv4 address
@@ -67,7 +64,7 @@ const refusedIpv6 = ipv6Subnets([
   ["3fff::", 20] // documentation
 ])
 
-const loopback = ipv4Subnets([["127.0.0.0", 8]])
+const loopback = subnets("ipv4", [["127.0.0.0", 8]])
 loopback.addAddress("::1", "ipv6")
 
 /**

@@ -82,6 +82,11 @@ export class Deadlines {
     expiring.later = null
   }
 
+  /** Removes all. */
+  clear(): void {
+    while (this.#first !== null) this.delete(this.#first)
+  }
+
   #arm(millis: number): void {
     // Timers run before arrived data is read: after a pause of this process, answers that came in time would count as
     // late

@@ -170,7 +170,7 @@ export interface DnsResolverOptions {
 }
 
 /** Resolves names; tests replace it. */
-export class DnsResolver extends Context.Tag("connected-payments/endpoints/DnsResolver")<
+export class DnsResolver extends Context.Tag("connected-payments/engine/DnsResolver")<
   DnsResolver,
   {
     /** All addresses of the name, IPv4 and IPv6, in bounded time. */

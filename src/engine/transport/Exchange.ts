@@ -1,26 +1,17 @@
 /** One request and its answer, on one connection. */
 import type { IncomingHttpHeaders } from "node:http"
 import { performance } from "node:perf_hooks"
-import type { Duration } from "effect"
+import { type Duration, Exit } from "effect"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../attempts/Attempt.ts"
 import { parseRetryAfter } from "../queue/RetryPolicy.ts"
 import { type AnswerReceiver, maxHeaderBytes, PlainAnswer, StrictAnswer } from "./Answers.ts"
 import { type Deadlines, Expiring } from "./Deadlines.ts"
-import type { Connection, Connections, ConnectionUser, Origin } from "./TransportConnections.ts"
+import type { Connection, ConnectionUser, Origin } from "./TransportConnections.ts"
 import { attemptErrorCode, ConnectError, TransportBug } from "./TransportConnections.ts"
 
-/** Receives the outcome of an attempt. Its methods must not throw. */
-export interface OutcomeReceiver {
-  readonly onOutcome: (outcome: AttemptOutcome) => void
-  /** The request was impossible, or the transport has a bug. */
-  readonly onDefect: (defect: unknown) => void
-}
-
-export interface ExchangeRoute {
-  readonly connections: Connections
-  readonly origin: Origin
-}
+/** Called once with the outcome of an attempt, or with a defect of the transport; must not throw. */
+type OutcomeReceiver = (outcome: Exit.Exit<AttemptOutcome>) => void
 
 /** The bounds common to all exchanges. */
 export interface ExchangeBounds {
@@ -49,10 +40,10 @@ const writeAfterReading = (exchange: Exchange, connection: Connection): void => 
 
 /** One request and its answer. It ends once; later events are ignored. */
 export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver {
-  readonly #route: ExchangeRoute
+  readonly #origin: Origin
   readonly #bounds: ExchangeBounds
   #request: string
-  readonly #receiver: OutcomeReceiver
+  readonly #receive: OutcomeReceiver
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
   #written = false
@@ -69,26 +60,17 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   #bodyBytes = 0
   #bytes = 0
 
-  /**
-   * The parameters are not an object: V8 would come to put such objects into the old space, where each keeps its
-   * references alive until a full garbage collection.
-   */
-  constructor(route: ExchangeRoute, bounds: ExchangeBounds, request: string, receiver: OutcomeReceiver) {
+  constructor(origin: Origin, bounds: ExchangeBounds, request: string, receive: OutcomeReceiver) {
     super()
-    this.#route = route
+    this.#origin = origin
     this.#bounds = bounds
     this.#request = request
-    this.#receiver = receiver
+    this.#receive = receive
   }
 
   start(): void {
     this.#bounds.deadlines.add(this)
     this.#connect()
-  }
-
-  /** Aborts the exchange without an outcome: the attempt was interrupted. */
-  abandon(): void {
-    if (this.#end()) this.#discard()
   }
 
   /** Ends the exchange as timed out. */
@@ -97,7 +79,8 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   }
 
   #connect(): void {
-    const { connections, origin } = this.#route
+    const origin = this.#origin
+    const { connections } = origin
     const connection = this.#repeated ? connections.create(origin, this) : connections.acquire(origin, this)
     this.#connection = connection
     if (connection.reused) setImmediate(writeAfterReading, this, connection)
@@ -184,21 +167,12 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
     }
     this.#bodyBytes = plain.bodyBytes
     if (this.#bodyBytes > this.#bounds.maxResponseBytes) this.#cutOff()
-    else if (reading === "complete") this.#complete(plain)
+    else if (reading === "complete") this.#end(statusErrorCode(this.#status), plain)
     else {
       if (plain.isSettled) this.#text = ""
       else this.#text += text
       this.#checkSize()
     }
-  }
-
-  #complete({ keepAliveSeconds, keepsAlive }: PlainAnswer): void {
-    const { connections } = this.#route
-    const connection = this.#connection
-    if (connection === null || !this.#end()) return
-    if (keepsAlive && connection.isWritten) connections.release(connection, keepAliveSeconds)
-    else connections.discard(connection)
-    this.#answer(statusErrorCode(this.#status))
   }
 
   #readStrictly(text: string): void {
@@ -223,20 +197,13 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
   }
 
   onComplete(): void {
-    if (!this.#end()) return
-    this.#discard()
-    this.#answer(statusErrorCode(this.#status))
+    this.#end(statusErrorCode(this.#status))
   }
 
   onRefused(error: unknown): void {
-    if (error instanceof TransportBug) {
-      if (!this.#end()) return
-      this.#discard()
-      this.#receiver.onDefect(error)
-      return
-    }
     const code = attemptErrorCode(error)
-    if (code === "response_too_large") this.#cutOff()
+    if (error instanceof TransportBug) this.#end(error)
+    else if (code === "response_too_large") this.#cutOff()
     else this.#fail(code)
   }
 
@@ -255,37 +222,38 @@ export class Exchange extends Expiring implements ConnectionUser, AnswerReceiver
 
   /** Ends an exchange whose answer is too long: its status, if known, decides. */
   #cutOff(): void {
-    if (!this.#end()) return
-    this.#discard()
-    this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
+    this.#end(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
   }
 
   /** Ends an exchange that broke off. A failure status is kept; a 2xx counts only once the answer is complete. */
   #fail(errorCode: AttemptErrorCode): void {
-    if (!this.#end()) return
-    this.#discard()
+    if (this.#ended) return
     const byStatus = this.#status === null ? null : statusErrorCode(this.#status)
     if (byStatus === null) this.#status = null
-    this.#answer(byStatus ?? errorCode)
+    this.#end(byStatus ?? errorCode)
   }
 
-  #end(): boolean {
-    if (this.#ended) return false
+  /** Ends the exchange once. The connection is closed unless the `plain` answer left it reusable. */
+  #end(code: AttemptErrorCode | TransportBug | null, plain: PlainAnswer | null = null): void {
+    if (this.#ended) return
     this.#ended = true
     this.#bounds.deadlines.delete(this)
-    return true
+    const connection = this.#connection
+    if (plain?.keepsAlive === true && connection?.isWritten === true) {
+      this.#origin.connections.release(connection, plain.keepAliveSeconds)
+    } else this.#discard()
+    this.#receive(code instanceof TransportBug ? Exit.die(code) : Exit.succeed(this.#outcome(code)))
   }
 
   #discard(): void {
-    if (this.#connection !== null) this.#route.connections.discard(this.#connection)
+    if (this.#connection !== null) this.#origin.connections.discard(this.#connection)
     this.#strict?.giveUp()
   }
 
-  #answer(code: AttemptErrorCode | null): void {
+  #outcome(code: AttemptErrorCode | null): AttemptOutcome {
     const durationMs = Math.round(performance.now() - this.#startedAt)
     const errorCode = code === "http_error" ? (this.#refused ?? code) : code
-    const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
-    this.#receiver.onOutcome(outcome)
+    return { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
   }
 }
 

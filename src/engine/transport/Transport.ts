@@ -1,11 +1,12 @@
 import type { BlockList } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
+import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
 import type { AttemptErrorCode, AttemptOutcome } from "../attempts/Attempt.ts"
 import type { AddressPolicy } from "./AddressPolicy.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { addressPolicyFor, type DestinationOptions, DnsResolver, parseDestination } from "./DestinationUrl.ts"
-import { Exchange, type OutcomeReceiver } from "./Exchange.ts"
+import { Exchange } from "./Exchange.ts"
 import { Connections, type Origin, TransportBug } from "./TransportConnections.ts"
 
 /**
@@ -49,16 +50,15 @@ export interface TransportOptions {
 }
 
 /** Sends attempts. */
-export class Transport extends Context.Tag("connected-payments/deliveries/Transport")<
+export class Transport extends Context.Tag("connected-payments/engine/Transport")<
   Transport,
   {
     /**
-     * Makes one attempt, without a fiber. The receiver is called exactly once, perhaps before this returns: every failure
-     * is an outcome, and only an impossible request (such as one with a line break in a header) is a defect. The deadline
-     * and `durationMs` follow the machine's monotonic clock. The returned function abandons the attempt: the connection
-     * closes, and the receiver is not called any more.
+     * Makes one attempt. Every failure is an outcome, and only an impossible request (such as one with a line break in a
+     * header) is a defect. The deadline and `durationMs` follow the machine's monotonic clock. If the fiber is
+     * interrupted, the exchange goes on until it ends or the transport is closed.
      */
-    readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
+    readonly send: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
   }
 >() {
   /** Opens connections as needed and closes all of them with its scope. */
@@ -91,36 +91,22 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     })
   )
 
-  const send = (request: TransportRequest, receiver: OutcomeReceiver): (() => void) => {
-    const route = closed ? null : routes.of(request)
-    if (route === null) {
-      receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
-      return () => {}
-    }
-    let exchange: Exchange
-    try {
-      exchange = new Exchange(route, bounds, requestText(route.start, request), receiver)
-    } catch (defect) {
-      receiver.onDefect(defect)
-      return () => {}
-    }
-    exchange.start()
-    return () => exchange.abandon()
-  }
+  const send = (request: TransportRequest) =>
+    Effect.async<AttemptOutcome>((resume) => {
+      const route = closed ? null : routes.of(request)
+      if (route === null) resume(Effect.succeed(notSent(closed ? "interrupted" : "destination_blocked")))
+      else new Exchange(route.origin, bounds, requestText(route.start, request), resume).start()
+    })
 
   return { send }
 })
 
 /** How a destination is reached. */
 interface Route {
-  readonly connections: Connections
   readonly origin: Origin
   /** The beginning of the head of every request to it. */
   readonly start: string
 }
-
-/** The most routes that are cached, per set of rules. */
-const maxRoutes = 10_000
 
 /**
  * Cache of routes by destination and rules, so that each URL is checked only once; `null` for those that are refused.
@@ -130,7 +116,7 @@ class Routes {
   /** By what distinguishes their policies. */
   readonly #connections = new Map<BlockList | boolean, Connections>()
   /** One for each environment with rules of its own. */
-  readonly #known: Array<DestinationOptions & { readonly routes: Map<string, Route | null> }> = []
+  readonly #known: Array<DestinationOptions & { readonly routes: BoundedMap<Route | null> }> = []
 
   constructor(make: (policy: AddressPolicy) => Connections) {
     this.#make = make
@@ -144,13 +130,12 @@ class Routes {
     const { allowLocal, networks, url } = request
     let known = this.#known.find((one) => one.allowLocal === allowLocal && one.networks === networks)
     if (known === undefined) {
-      known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new Map() }
+      known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new BoundedMap() }
       this.#known.push(known)
     }
     let route = known.routes.get(url)
     if (route === undefined) {
       route = this.#judge(request)
-      if (known.routes.size >= maxRoutes) known.routes.clear()
       known.routes.set(url, route)
     }
     return route
@@ -163,7 +148,7 @@ class Routes {
     const key = policy.networks ?? policy.allowLoopback
     const connections = this.#connections.get(key) ?? this.#make(policy)
     this.#connections.set(key, connections)
-    return { connections, origin: connections.originOf(url.origin), start: startOfHead(url) }
+    return { origin: connections.originOf(url.origin), start: startOfHead(url) }
   }
 }
 

@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Data, Effect, Exit, Option, Runtime } from "effect"
 import { errorCode } from "../../platform/errors/ErrorCode.ts"
+import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
 import { bareHostname } from "../../platform/kit/UrlServer.ts"
 import type { AttemptErrorCode } from "../attempts/Attempt.ts"
 import { type AddressPolicy, isAddressAllowed } from "./AddressPolicy.ts"
@@ -29,65 +30,55 @@ const nextAddressAfterMillis = 500
 /** The most addresses of a name that are tried: strangers control how many there are. */
 const maxAddresses = 16
 
+interface ConnectListener {
+  /** Called before any other listener of the socket, such as the one by which TLS sends its first byte. */
+  readonly onConnected: (socket: Socket) => void
+  readonly onFailed: (errors: ReadonlyArray<unknown>) => void
+}
+
 /**
  * Connects to whichever address answers first (RFC 8305): the next one is tried when one has failed, or has been silent
  * for a while; the silent one continues in parallel. So a dead address does not hold up the others, and a slow one is
  * not given up for a dead one. The caller must limit the total time.
+ *
+ * @returns cancels it; otherwise the listener is called once
  */
-class Connecting {
-  readonly #connect: (address: ResolvedAddress) => Socket
-  readonly #onConnected: (socket: Socket) => void
-  readonly #onFailed: (errors: ReadonlyArray<unknown>) => void
-  readonly #untried: Array<ResolvedAddress>
-  readonly #tried = new Set<Socket>()
-  readonly #errors: Array<unknown> = []
-  #timer: NodeJS.Timeout | undefined
-
-  /**
-   * One of the two last functions is called once, unless it is cancelled before. `onConnected` is called before any other
-   * listener, such as the one by which TLS sends its first byte.
-   */
-  constructor(
-    addresses: ReadonlyArray<ResolvedAddress>,
-    connect: (address: ResolvedAddress) => Socket,
-    onConnected: (socket: Socket) => void,
-    onFailed: (errors: ReadonlyArray<unknown>) => void
-  ) {
-    this.#connect = connect
-    this.#onConnected = onConnected
-    this.#onFailed = onFailed
-    this.#untried = inTurns(addresses)
-    this.#tryNext()
+const connectToAny = (
+  addresses: ReadonlyArray<ResolvedAddress>,
+  connect: (address: ResolvedAddress) => Socket,
+  { onConnected, onFailed }: ConnectListener
+): (() => void) => {
+  const untried = inTurns(addresses)
+  const tried = new Set<Socket>()
+  const errors: Array<unknown> = []
+  let timer: NodeJS.Timeout | undefined
+  const cancel = (): void => {
+    clearTimeout(timer)
+    for (const socket of tried) socket.destroy()
+    tried.clear()
   }
-
-  cancel(): void {
-    clearTimeout(this.#timer)
-    for (const socket of this.#tried) socket.destroy()
-    this.#tried.clear()
-  }
-
-  #tryNext(): void {
-    clearTimeout(this.#timer)
-    const address = this.#untried.shift()
+  const tryNext = (): void => {
+    clearTimeout(timer)
+    const address = untried.shift()
     if (address === undefined) return
-    const socket = this.#connect(address)
-    this.#tried.add(socket)
-    socket.on("error", (error) => this.#failed(socket, error))
-    socket.prependOnceListener("connect", () => {
-      this.#tried.delete(socket)
-      this.cancel()
-      this.#onConnected(socket)
+    const socket = connect(address)
+    tried.add(socket)
+    socket.on("error", (error) => {
+      // Ignore sockets that were cancelled or have connected
+      if (!tried.delete(socket)) return
+      errors.push(error)
+      if (untried.length > 0) tryNext()
+      else if (tried.size === 0) onFailed(errors)
     })
-    if (this.#untried.length > 0) this.#timer = setTimeout(() => this.#tryNext(), nextAddressAfterMillis)
+    socket.prependOnceListener("connect", () => {
+      tried.delete(socket)
+      cancel()
+      onConnected(socket)
+    })
+    if (untried.length > 0) timer = setTimeout(tryNext, nextAddressAfterMillis)
   }
-
-  #failed(socket: Socket, error: unknown): void {
-    // Ignore sockets that were cancelled or have connected
-    if (!this.#tried.delete(socket)) return
-    this.#errors.push(error)
-    if (this.#untried.length > 0) this.#tryNext()
-    else if (this.#tried.size === 0) this.#onFailed(this.#errors)
-  }
+  tryNext()
+  return cancel
 }
 
 /** Alternates the address families, beginning with the first address's: all of one family may be unreachable. */
@@ -118,6 +109,7 @@ interface ConnectionSettings {
 /** A consumer's scheme, host and port, with its idle connections. */
 export interface Origin {
   readonly name: string
+  readonly connections: Connections
   /** The longest idle first. */
   readonly idle: Array<Connection>
 }
@@ -145,31 +137,17 @@ export class Connection extends Expiring {
   user: ConnectionUser | null
   /** When it stops being reusable, by `performance.now()`; the other side may close it after that. */
   keptUntil = 0
-  readonly #settings: ConnectionSettings
-  readonly #policy: AddressPolicy
-  readonly #onUnused: () => void
   #socket: Socket | null = null
   #destroyed = false
-  #connecting: Connecting | null = null
-  #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
+  /** Ends the look-up, and then the connecting. */
+  #cancel: () => void = () => {}
   #lookedUpAt = performance.now()
 
-  /** Does nothing before `open`. `onUnused` is called if anything happens to it while idle: it can't be reused then. */
-  constructor(
-    origin: Origin,
-    settings: ConnectionSettings,
-    {
-      onUnused,
-      policy,
-      user
-    }: { readonly policy: AddressPolicy; readonly user: ConnectionUser; readonly onUnused: () => void }
-  ) {
+  /** Does nothing before `open`. */
+  constructor(origin: Origin, user: ConnectionUser) {
     super()
     this.origin = origin
-    this.#settings = settings
-    this.#policy = policy
     this.user = user
-    this.#onUnused = onUnused
   }
 
   /** Milliseconds since its name was looked up. */
@@ -186,21 +164,19 @@ export class Connection extends Expiring {
   open(): void {
     const url = new URL(this.origin.name)
     this.#lookedUpAt = performance.now()
+    const { policy, settings } = this.origin.connections
+    const lookUp = resolveDestination(url.hostname, policy).pipe(Effect.provideService(DnsResolver, settings.resolver))
     let isLookedUp = false
-    const cancel = Runtime.runCallback(this.#settings.runtime)(
-      resolveDestination(url.hostname, this.#policy).pipe(Effect.provideService(DnsResolver, this.#settings.resolver)),
-      {
-        onExit: (exit) => {
-          isLookedUp = true
-          this.#cancelLookup = null
-          if (this.#destroyed) return
-          if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
-          else this.user?.onBroken(resolutionError(exit.cause))
-        }
+    const cancel = Runtime.runCallback(settings.runtime)(lookUp, {
+      onExit: (exit) => {
+        isLookedUp = true
+        if (this.#destroyed) return
+        if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
+        else this.user?.onBroken(resolutionError(exit.cause))
       }
-    )
+    })
     // An IP address resolves synchronously
-    if (!isLookedUp) this.#cancelLookup = cancel
+    if (!isLookedUp) this.#cancel = cancel
   }
 
   write(request: string): void {
@@ -211,35 +187,36 @@ export class Connection extends Expiring {
   destroy(): void {
     this.user = null
     this.#destroyed = true
-    this.#cancelLookup?.()
-    this.#connecting?.cancel()
+    this.#cancel()
     this.#socket?.destroy()
   }
 
-  /** Called when it has been idle for too long. */
+  /** It has been idle for too long, or something has happened to it meanwhile: it can't be reused. */
   expire(): void {
-    this.#onUnused()
+    this.origin.connections.discard(this)
   }
 
   #connect(url: URL, addresses: ReadonlyArray<ResolvedAddress>): void {
     const secure = url.protocol === "https:"
     const port = Number(url.port === "" ? (secure ? 443 : 80) : url.port)
     const onread = { buffer: readBuffer, callback: this.#onRead }
-    this.#connecting = new Connecting(
+    const { secureContext } = this.origin.connections.settings
+    this.#cancel = connectToAny(
       addresses,
       ({ address }) => {
         const tcp = { host: address, port, noDelay: true, onread }
-        return secure ? connectTls({ ...tcp, ...tlsOptions(url, this.#settings.secureContext) }) : connectTcp(tcp)
+        return secure ? connectTls({ ...tcp, ...tlsOptions(url, secureContext) }) : connectTcp(tcp)
       },
-      (socket) => {
-        this.#connecting = null
-        this.#socket = socket
-        const refusal = this.#refusalOf(socket.remoteAddress)
-        if (refusal !== null) this.#fail(refusal)
-        else if (secure) this.#handshake(socket)
-        else this.#ready(socket)
-      },
-      (errors) => this.#fail(new ConnectError({ errorCode: connectErrorCode(errors), cause: errors }))
+      {
+        onConnected: (socket) => {
+          this.#socket = socket
+          const refusal = this.#refusalOf(socket.remoteAddress)
+          if (refusal !== null) this.#fail(refusal)
+          else if (secure) this.#handshake(socket)
+          else this.#ready(socket)
+        },
+        onFailed: (errors) => this.#fail(new ConnectError({ errorCode: connectErrorCode(errors), cause: errors }))
+      }
     )
   }
 
@@ -248,7 +225,7 @@ export class Connection extends Expiring {
     if (remoteAddress === undefined) {
       return new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" })
     }
-    if (isAddressAllowed(remoteAddress, this.#policy)) return null
+    if (isAddressAllowed(remoteAddress, this.origin.connections.policy)) return null
     return new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" })
   }
 
@@ -275,19 +252,19 @@ export class Connection extends Expiring {
 
   readonly #onRead = (count: number, buffer: Uint8Array): boolean => {
     // Unsolicited data
-    if (this.user === null) this.#onUnused()
+    if (this.user === null) this.expire()
     else this.user.onBytes(Buffer.from(buffer.buffer, buffer.byteOffset, count))
     return true
   }
 
   #ended(): void {
     if (this.user !== null) this.user.onEnd()
-    else if (!this.#destroyed) this.#onUnused()
+    else if (!this.#destroyed) this.expire()
   }
 
   #broken(error: Error): void {
     if (this.user !== null) this.user.onBroken(error)
-    else if (!this.#destroyed) this.#onUnused()
+    else if (!this.#destroyed) this.expire()
   }
 }
 
@@ -318,31 +295,26 @@ const tlsOptions = (url: URL, secureContext: SecureContext) => {
  */
 const sooner = 2000
 
-/** The most origins that are cached. */
-const maxOrigins = 10_000
-
 /** Connections under one address policy; they are never shared with those of another policy. */
 export class Connections {
-  readonly #settings: ConnectionSettings
-  readonly #policy: AddressPolicy
-  readonly #origins = new Map<string, Origin>()
+  readonly settings: ConnectionSettings
+  readonly policy: AddressPolicy
+  readonly #origins = new BoundedMap<Origin>()
   readonly #open = new Set<Connection>()
   /** Idle connections, the longest idle first. */
   readonly #unused: Deadlines
 
   constructor(settings: ConnectionSettings, policy: AddressPolicy) {
-    this.#settings = settings
-    this.#policy = policy
+    this.settings = settings
+    this.policy = policy
     this.#unused = new Deadlines(settings.idleMillis)
   }
 
-  /** Returns an origin for `acquire`. Keep it: its idle connections are shared by all holders of the same object. */
+  /** Returns an origin for `acquire`. Its idle connections are shared by all that hold it, even once it is forgotten. */
   originOf(name: string): Origin {
     const known = this.#origins.get(name)
     if (known !== undefined) return known
-    const origin: Origin = { name, idle: [] }
-    // Forgotten origins keep serving their holders
-    if (this.#origins.size >= maxOrigins) this.#origins.clear()
+    const origin: Origin = { name, connections: this, idle: [] }
     this.#origins.set(name, origin)
     return origin
   }
@@ -353,7 +325,7 @@ export class Connections {
    */
   acquire(origin: Origin, user: ConnectionUser): Connection {
     for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
-      if (kept.ageMillis < this.#settings.maxAgeMillis && performance.now() < kept.keptUntil) {
+      if (kept.ageMillis < this.settings.maxAgeMillis && performance.now() < kept.keptUntil) {
         kept.user = user
         return kept
       }
@@ -364,11 +336,7 @@ export class Connections {
 
   /** Creates a connection to the origin for one attempt, without opening it. */
   create(origin: Origin, user: ConnectionUser): Connection {
-    const connection = new Connection(origin, this.#settings, {
-      policy: this.#policy,
-      user,
-      onUnused: () => this.discard(connection)
-    })
+    const connection = new Connection(origin, user)
     this.#open.add(connection)
     return connection
   }
@@ -378,7 +346,7 @@ export class Connections {
    * announced to keep it open; null if it did not.
    */
   release(connection: Connection, keepAliveSeconds: number | null): void {
-    const { idleInAll, idleMillis, idlePerOrigin } = this.#settings
+    const { idleInAll, idleMillis, idlePerOrigin } = this.settings
     const { idle } = connection.origin
     const millis = Math.min(idleMillis, keepAliveSeconds === null ? idleMillis : keepAliveSeconds * 1000 - sooner)
     if (millis <= 0 || idle.length >= idlePerOrigin) {

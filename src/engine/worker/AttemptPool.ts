@@ -1,5 +1,4 @@
-import { Effect, Exit, FiberSet, type Scope } from "effect"
-import { sharedScheduler, suspend } from "../../platform/fibers/Suspend.ts"
+import { Effect, Exit, FiberSet, Scheduler, type Scope } from "effect"
 import { discardingTracer } from "../../platform/telemetry/Spans.ts"
 
 /** Options of an `AttemptPool`. */
@@ -67,7 +66,7 @@ export class AttemptPool<Attempt, End> {
       return Effect.flatMap(this.#begin(one), succeeded)
     }
     const idling = Effect.flatMap(
-      suspend<Attempt>((resume) => void this.#idle.push(resume)),
+      Effect.async<Attempt>((resume) => void this.#idle.push(resume)),
       live
     )
     const round = (): Effect.Effect<void> => {
@@ -100,6 +99,18 @@ export class AttemptPool<Attempt, End> {
     }
   }
 }
+
+const mixed = new Scheduler.MixedScheduler(2048)
+
+/**
+ * Effect's default scheduler, but with one queue for all fibers of pools: fibers resumed while one event is handled
+ * continue together. Effect itself has a queue and a microtask for each fiber, in a table that keeps the queues of
+ * ended fibers until a full garbage collection.
+ */
+export const sharedScheduler: Scheduler.Scheduler = Scheduler.make(
+  (task, priority) => mixed.scheduleTask(task, priority),
+  mixed.shouldYield
+)
 
 const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
   fiber.pipe(

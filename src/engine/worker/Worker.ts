@@ -160,10 +160,10 @@ const stateOf = (
 ): WorkerState => {
   const isStopping = false
   const stuck = [claiming, recording, aside].find((health) => health.isStuck(now))
-  if (stuck !== undefined) return { doing: `does not go on: it ${stuck.doing}`, isStuck: true, isStopping }
+  if (stuck !== undefined) return { doing: `makes no progress: it ${stuck.doing}`, isStuck: true, isStopping }
   const endedBy = held.movedAt + Duration.toMillis(lease) + patience
   return recording.isResting && held.count > 0 && now > endedBy
-    ? { doing: "does not go on: attempts do not end", isStuck: true, isStopping }
+    ? { doing: "makes no progress: attempts do not end", isStuck: true, isStopping }
     : { doing: claiming.doing, isStuck: false, isStopping }
 }
 

@@ -58,7 +58,7 @@ export interface WorkerState {
  * progress. A worker is stuck if its claims, records or attempts have not advanced for longer than all their time
  * limits together.
  */
-export class WorkerLife extends Context.Tag("connected-payments/deliveries/WorkerLife")<
+export class WorkerLife extends Context.Tag("connected-payments/engine/WorkerLife")<
   WorkerLife,
   {
     /** The state of the worker; undefined before it has started, or if there is none. */

@@ -29,7 +29,7 @@ const AccountUpdatedData = Schema.Struct({
     current_deadline: Schema.NullOr(unixSeconds("By when the due information is needed"))
   }).annotations({
     identifier: "AccountUpdatedDataRequirements",
-    description: "What the account still has to submit, without the names of the information"
+    description: "Counts of the information that the account still has to submit"
   })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 

@@ -7,13 +7,13 @@ const paymentId = providerId("The provider's id of the payment (payment intent):
 
 const PaymentSucceededData = Schema.Struct({
   payment_id: paymentId,
-  amount_received: amount("What was received"),
+  amount_received: amount("The amount received"),
   currency
 }).annotations({ identifier: "PaymentSucceededData", description: "A payment that was received" })
 
 const PaymentFailedData = Schema.Struct({
   payment_id: paymentId,
-  amount: amount("What should have been received"),
+  amount: amount("The amount that should have been received"),
   currency,
   failure_code: Schema.NullOr(providerCode("The provider's error code; null if the payment carries no error"))
 }).annotations({ identifier: "PaymentFailedData", description: "An attempt to pay that failed" })

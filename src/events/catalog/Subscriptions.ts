@@ -15,7 +15,7 @@ const SubscriptionData = Schema.Struct({
 const SubscriptionRenewedData = Schema.Struct({
   subscription_id: subscriptionId,
   invoice_id: invoiceId,
-  amount_paid: amount("What was paid on the invoice"),
+  amount_paid: amount("The amount paid on the invoice"),
   currency
 }).annotations({ identifier: "SubscriptionRenewedData", description: "A renewal that was paid" })
 

@@ -5,7 +5,7 @@
 import { Predicate } from "effect"
 import type { FilterSubjects } from "../Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
-import type { SoldItems } from "./Translator.ts"
+import type { SoldItems } from "./Translate.ts"
 
 /** The subjects, and whether the provider truncated a list, whose rest must then be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {

@@ -17,14 +17,14 @@ import { AuthorShown, WorkspaceEnvironment } from "../Schemas.ts"
 
 /** A recorded change: who, what, which object, when, in which request. */
 export const AuditRecord = Schema.Struct({
-  id: described(Schema.UUID, "The id of the record, by which the next page starts"),
+  id: described(Schema.UUID, "The record's id, by which the next page starts"),
   environment: described(
     Schema.NullOr(WorkspaceEnvironment),
     "Null if the change concerns the organization as a whole"
   ),
   author: described(AuthorShown, "The key, person or operator that made the change"),
   action: Schema.String.annotations({
-    description: "What was done, such as `endpoint.created`",
+    description: "The action, such as `endpoint.created`",
     examples: ["endpoint.created"]
   }),
   target: described(
@@ -67,8 +67,10 @@ export const ListAudit = strict(
         examples: ["endpoint.created"]
       })
     ),
-    author_id: optional(AnyId, "Only what this person, key or operator did"),
-    target_type: optional(OwnName.annotations({ description: "Only changes of such objects", examples: ["endpoint"] })),
+    author_id: optional(AnyId, "Only changes by this person, key or operator"),
+    target_type: optional(
+      OwnName.annotations({ description: "Only changes of this kind of object", examples: ["endpoint"] })
+    ),
     target_id: optional(AnyId, "Only changes of this object"),
     ...createdFields
   })
@@ -87,7 +89,7 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(
         OpenApi.Description,
-        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and so may keys to which one of them has granted `audit-log:read`; no wildcard includes it. A search by other things than time takes at most 3 seconds: if little of a long log matches, the answer is 503 `service_unavailable`; give the time."
+        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and so may keys to which one of them has granted `audit-log:read`; no wildcard includes it. A search by anything but time takes at most 3 seconds: if little of a long log matches, the answer is 503 `service_unavailable`; give the time."
       )
   )
   .middleware(Authentication)

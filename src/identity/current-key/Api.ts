@@ -11,7 +11,7 @@ export const CurrentKey = Schema.Struct({
   id: described(Schema.UUID, "The key's id, as the audit log names it"),
   organizationId: OrganizationId,
   environment: WorkspaceEnvironment,
-  permissions: described(Schema.Array(Permission), "With `*` and other wildcards spelled out")
+  permissions: described(Schema.Array(Permission), "With `*` and other wildcards expanded")
 }).annotations({ identifier: "CurrentKey" })
 
 /** The key of the request: a program that has nothing else learns its organization here. */

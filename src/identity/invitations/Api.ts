@@ -96,7 +96,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .addSuccess(InvitationPreview)
       .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom an invitation signs in, and where")
+      .annotate(OpenApi.Summary, "Read whom an invitation is for, and to which organization")
       .annotate(OpenApi.Description, "Accepts nothing: the link's page shows this before the person accepts.")
   )
   .add(

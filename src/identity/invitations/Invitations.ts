@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     yield* requireManages(yield* requireInviter(options), role)
     const members = yield* memberships.list(organizationId)
     if (members.some((member) => member.email === email)) {
-      return yield* new ValidationFailed({ message: "`email` is that of a member already.", fields: ["email"] })
+      return yield* new ValidationFailed({ message: "`email` already belongs to a member.", fields: ["email"] })
     }
     const replaced = yield* repo.revokeOf(organizationId, email)
     yield* Effect.forEach(replaced, ({ id }) => record(options, "invitation.revoked", id))

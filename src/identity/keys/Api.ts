@@ -23,17 +23,14 @@ export const ApiKey = Schema.Struct({
   name: described(Schema.String, "The name that its creator chose"),
   environment: WorkspaceEnvironment,
   prefix: Schema.String.annotations({
-    description: "How the key starts, which says its environment: `pk_test_` or `pk_live_`",
+    description: "The beginning of the key, which says its environment: `pk_test_` or `pk_live_`",
     examples: ["pk_test_"]
   }),
   lastFour: described(Schema.String, "The last four characters of the key, to recognize it by"),
   permissions: described(Schema.Array(Grant), "What the key may do"),
   createdAt: CreatedAt,
   createdBy: CreatedBy,
-  expiresAt: described(
-    Schema.NullOr(Schema.Date),
-    "From when on it is refused, in ISO 8601; null if it does not expire"
-  ),
+  expiresAt: described(Schema.NullOr(Schema.Date), "When it expires, in ISO 8601; null if it does not"),
   lastUsedAt: described(Schema.NullOr(Schema.Date), "To the minute; null if it was never used")
 }).annotations({ identifier: "ApiKey" })
 

@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
     }
     const member = yield* memberships.find(options.organizationId, options.author.id)
     if (member === undefined) {
-      return yield* new PermissionDenied({ message: "Only members create keys of an organization." })
+      return yield* new PermissionDenied({ message: "Only members may create an organization's keys." })
     }
     yield* requireMayGrant(member, environment, options.permissions)
   })

@@ -75,6 +75,6 @@ export class OrganizationsApi extends sessionGroup(
       .addError(errorSchemas(OrganizationAccessDenied, OrganizationNotEmpty, PermissionDenied))
       .annotate(
         OpenApi.Description,
-        "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person tries that at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
+        "Owners only. Its accounts must be disconnected, its destinations and checkout pages deleted, and its other members removed. All of its API keys and invitations are revoked, and its accounts can be connected elsewhere. The person can then create or join another organization; this one can't be opened again, except by the operator. A person may try this at most 20 times in a day. To hand an organization over instead, make another member an owner, and leave."
       )
   ) {}

@@ -39,7 +39,7 @@ export const organizationsHttp = serving(
         "BucketEmpty",
         ({ retryAfter }) =>
           new RateLimitExceeded({
-            message: `One person tries to close organizations at most ${closings.limit} times in a day; wait as long as Retry-After says.`,
+            message: `A person may try to close organizations at most ${closings.limit} times in a day; wait as long as Retry-After says.`,
             retryAfter
           })
       )

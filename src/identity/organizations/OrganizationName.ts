@@ -51,7 +51,7 @@ export const OrganizationName = PrintableText(maxOrganizationName).pipe(
 
 export const OrganizationNameShown = described(
   Schema.String,
-  "What members and invited people know the organization by"
+  "The organization's name, which members and invited people see"
 )
 
 /** The rule for names in words, for documents. */

@@ -18,8 +18,8 @@ const Shown = Schema.NullOr(Schema.String)
 /** The pages that payers return to. */
 export const ReturnUrlsRecord = Schema.Struct({
   environment: WorkspaceEnvironment,
-  successUrl: described(Shown, "After payment; null for the operator's page"),
-  cancelUrl: described(Shown, "From a page that was left without paying; null for the operator's page"),
+  successUrl: described(Shown, "Where payers go after payment; null means the operator's page"),
+  cancelUrl: described(Shown, "Where payers go who leave without paying; null means the operator's page"),
   updatedAt: described(Schema.NullOr(Schema.Date), "Null if they were never set")
 }).annotations({ identifier: "ReturnUrls" })
 
@@ -28,8 +28,8 @@ const Page = (description: string) => Schema.NullOr(ReturnUrl).annotations({ des
 
 export const SetReturnUrls = strict(
   Schema.Struct({
-    successUrl: Page("Where payers go after payment; null for the operator's page"),
-    cancelUrl: Page("Where payers go who leave without paying; null for the operator's page")
+    successUrl: Page("Where payers go after payment; null means the operator's page"),
+    cancelUrl: Page("Where payers go who leave without paying; null means the operator's page")
   }).annotations({ identifier: "SetReturnUrls" })
 )
 export type SetReturnUrls = typeof SetReturnUrls.Type

@@ -21,7 +21,7 @@ export const SignedIn = Schema.Struct({
       id: described(Schema.UUID, "The person's UUID"),
       email: described(Schema.String, "The address that links are mailed to")
     }).annotations({ identifier: "SessionPerson" }),
-    "Who is signed in, by the address that links were mailed to"
+    "Who is signed in, and the address that links were mailed to"
   ),
   organization: described(
     Schema.NullOr(
@@ -40,7 +40,7 @@ export const SignedIn = Schema.Struct({
       Schema.Struct({
         environment: WorkspaceEnvironment,
         permissions: Schema.Array(Permission).annotations({
-          description: "What the person may do there, as keys have it; `/identity` goes by the role"
+          description: "The person's permissions there, as keys have them; `/identity` checks the role instead"
         })
       }).annotations({ identifier: "SessionWorkspacesItem" })
     ),
@@ -52,7 +52,7 @@ export type SignedIn = typeof SignedIn.Type
 
 export const SessionShown = Schema.Struct({
   id: described(Schema.UUID, "The id by which it can be ended"),
-  current: described(Schema.Boolean, "Whether this request came with it"),
+  current: described(Schema.Boolean, "Whether it is the session of this request"),
   environment: WorkspaceEnvironment,
   createdAt: CreatedAt,
   lastUsedAt: described(Schema.Date, "When it was used last, to the minute, in ISO 8601"),

@@ -63,7 +63,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .addSuccess(SignInPreview)
       .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
       .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
+      .annotate(OpenApi.Summary, "Read whom a sign-in link is for")
       .annotate(OpenApi.Description, "Does not use the link: its page shows this before the person signs in.")
   )
   .add(

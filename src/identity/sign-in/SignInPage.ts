@@ -79,7 +79,7 @@ const linkPageOf = (text: PageText): HttpServerResponse.HttpServerResponse =>
 <p>${text.wait}</p>
 <p><button type="button" hidden>${text.button}</button></p>
 <p role="status" aria-live="polite"></p>
-<noscript><p>This page needs JavaScript: it sends what follows the # in the link, which your browser keeps to itself.</p></noscript>`
+<noscript><p>This page needs JavaScript: it sends the token after the # in the link, which your browser does not send on its own.</p></noscript>`
   })
 
 export const signInPage = linkPageOf({

@@ -48,7 +48,7 @@ export const ListBalanceTransactions = strict(
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),
-    payout: optional(Reference, "Only those that this automatic payout paid out")
+    payout: optional(Reference, "Only transactions of this automatic payout")
   })
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
@@ -68,7 +68,7 @@ export const ListPayouts = strict(
   Schema.Struct({
     ...pageFields,
     ...createdFields,
-    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only these")
+    status: optional(Schema.Literal("pending", "paid", "failed", "canceled"), "Only payouts with this status")
   })
 )
 export type ListPayouts = typeof ListPayouts.Type

@@ -41,9 +41,9 @@ const maxItems = 20
 const AdjustableQuantity = Schema.Struct({
   minimum: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
-    "The least; 0 if the payer may leave the item out"
+    "The minimum; 0 if the payer may leave the item out"
   ),
-  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The most")
+  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The maximum")
 }).annotations({ identifier: "AdjustableQuantity", description: "The bounds within which the payer chooses" })
 
 /** Returns the broken rules of an item's quantity and its bounds. */
@@ -66,7 +66,7 @@ const itemFields = {
   price: described(Reference, "The id of the price that it is sold at"),
   quantity: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
-    "How many; if the payer chooses, what the page shows first"
+    "The quantity; if the payer chooses, the initial one"
   )
 }
 
@@ -84,7 +84,7 @@ const NewItem = Schema.Struct({ ...itemFields, adjustableQuantity: optional(Adju
 const repeatedPrices = (items: ReadonlyArray<NewItem>): ReadonlyArray<BrokenRule> =>
   items.flatMap(({ price }, index) =>
     items.findIndex((other) => other.price === price) < index
-      ? [{ path: [index, "price"], message: "is there more than once; give its item a greater quantity" }]
+      ? [{ path: [index, "price"], message: "appears more than once; give its item a greater quantity" }]
       : []
   )
 
@@ -92,7 +92,7 @@ const NewItems = Schema.Array(NewItem)
   .pipe(Schema.minItems(1), Schema.maxItems(maxItems))
   .pipe(Schema.filter((items) => [...repeatedPrices(items)]))
   .annotations({
-    description: `What the page sells: 1 to ${maxItems} active prices in one currency, each once`,
+    description: `The items on sale: 1 to ${maxItems} active prices in one currency, each once`,
     // Without one, the library leaves out what is said of a filter
     jsonSchema: {}
   })
@@ -117,7 +117,7 @@ const bodyFields = {
     max: 200,
     pattern: new RegExp(`^[^${controls}]*$`),
     rule: "must be text of up to 200 characters, without control characters such as line breaks"
-  }).annotations({ description: "What the image shows, for payers who don't see it; empty if it only decorates" }),
+  }).annotations({ description: "A description of the image for payers who don't see it; empty if it is decorative" }),
   items: NewItems,
   collect: SessionCollection,
   allowPromotionCodes: Schema.Boolean.annotations({
@@ -165,7 +165,7 @@ export type UpdateCheckoutPage = typeof UpdateCheckoutPage.Type
 /** An item with its price and product data, as read from the provider when the items were set. */
 export const CheckoutPageItem = Schema.Struct({
   price: described(Schema.String, "The id of the price that it is sold at"),
-  quantity: described(Schema.Int, "How many; if the payer chooses, what the page shows first"),
+  quantity: described(Schema.Int, "The quantity; if the payer chooses, the initial one"),
   adjustableQuantity: described(
     Schema.NullOr(
       Schema.Struct({
@@ -180,7 +180,7 @@ export const CheckoutPageItem = Schema.Struct({
   currency: described(Schema.String, "Lowercase ISO 4217 code"),
   unitAmount: described(
     Schema.NullOr(Schema.Int),
-    "The price of one, in the smallest currency unit; null if the quantity or the payer decides it"
+    "The price of one unit, in the smallest currency unit; null if the quantity or the payer decides it"
   ),
   recurring: described(
     Schema.NullOr(
@@ -189,25 +189,25 @@ export const CheckoutPageItem = Schema.Struct({
         intervalCount: Schema.Int.annotations({ description: "How many of these make a period" })
       }).annotations({ identifier: "CheckoutPageItemRecurring" })
     ),
-    "How often it is charged; null for once"
+    "The billing interval; null if it is charged once"
   )
 }).annotations({ identifier: "CheckoutPageItem" })
 export type CheckoutPageItem = typeof CheckoutPageItem.Type
 
 export const CheckoutPage = Schema.Struct({
   id: described(CheckoutPageId, "The page's id, which its sessions have as the metadata `svc_checkout_page`"),
-  url: described(Schema.String, "The page that payers open: random, and never another's"),
+  url: described(Schema.String, "The URL that payers open: random, and never reused"),
   slug: described(Schema.String, "The last part of the URL; it never changes"),
   environment: WorkspaceEnvironment,
   active: described(Schema.Boolean, "False if the page is closed"),
   title: described(Schema.String, "The page's heading"),
   text: described(Schema.NullOr(Schema.String), "Plain text below the heading"),
   imageUrl: described(Schema.NullOr(Schema.String), "The URL of the page's image"),
-  imageAlt: described(Schema.String, "What the image shows, for payers who don't see it"),
-  items: described(Schema.Array(CheckoutPageItem), `What the page sells: 1 to ${maxItems} prices, each once`),
+  imageAlt: described(Schema.String, "A description of the image for payers who don't see it"),
+  items: described(Schema.Array(CheckoutPageItem), `The items on sale: 1 to ${maxItems} prices, each once`),
   collect: ShownCollection,
   allowPromotionCodes: described(Schema.Boolean, "Whether the payer may enter a promotion code"),
-  successText: described(Schema.NullOr(Schema.String), "What the payer reads after paying"),
+  successText: described(Schema.NullOr(Schema.String), "Plain text that the payer reads after paying"),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds")
 }).annotations({ identifier: "CheckoutPage" })
@@ -241,7 +241,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
       .annotate(OpenApi.Summary, "Create a checkout page")
       .annotate(
         OpenApi.Description,
-        "A page of this service that can be paid any number of times. The prices and their products are read at the provider; the page shows them as they are then. When a payer goes on, a checkout session is created for what was chosen, with the page's id as the metadata `svc_checkout_page`. A recurring price also needs the permission `subscriptions:write`. Up to 100 pages per organization and environment."
+        "A page of this service that can be paid any number of times. Prices and products are read from the provider now, and the page shows them as they are now. When a payer continues, a checkout session is created for the items chosen, with the page's id as the metadata `svc_checkout_page`. A recurring price also needs the permission `subscriptions:write`. Up to 100 pages per organization and environment."
       )
   )
   .add(
@@ -272,7 +272,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
       .annotate(OpenApi.Summary, "Change a checkout page, open or close it")
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, and an empty text removes `text`, `imageUrl` or `successText`. `items` and `collect` are replaced as a whole; to show a product's new name, send its `items` again. Items with a recurring price, and opening a closed page that has one, also need the permission `subscriptions:write`. A payer who has the page open and goes on after `items` changed is shown the page again. Sessions that exist already are not changed."
+        "Absent fields are unchanged, and an empty text removes `text`, `imageUrl` or `successText`. `items` and `collect` are replaced as a whole; to show a product's new name, send its `items` again. Items with a recurring price, and opening a closed page that has one, also need the permission `subscriptions:write`. A payer who continues from a page opened before `items` changed is shown the page again. Existing sessions are not changed."
       )
   )
   .add(
@@ -283,7 +283,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
       .annotate(OpenApi.Summary, "Delete a checkout page")
       .annotate(
         OpenApi.Description,
-        "For good: its URL answers that it is gone, and is never used again. Sessions that exist already can still be paid."
+        "Permanently: its URL answers 410 and is never reused. Existing sessions can still be paid."
       )
   )
   .addError(errorSchema(ResourceNotFound))

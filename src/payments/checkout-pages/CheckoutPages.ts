@@ -84,7 +84,7 @@ export interface CheckoutPagesOptions {
 }
 
 /** Checkout pages, hosted by this service. */
-export class CheckoutPages extends Context.Tag("connected-payments/provider/CheckoutPages")<
+export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
   {
     /**

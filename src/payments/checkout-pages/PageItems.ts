@@ -61,7 +61,7 @@ const reasonAgainst = (
   if (product["active"] === false) return "names a price of a product that is inactive; activate the product first"
   if (item.currency !== items[0]?.currency) return "must be in the currency of the other items"
   const periods = new Set(items.map(periodOf).filter((period) => period !== null))
-  if (item.recurring !== null && periods.size > 1) return "must be charged as often as the other recurring prices"
+  if (item.recurring !== null && periods.size > 1) return "must have the billing interval of the other recurring prices"
   const payerDecides = Predicate.isRecord(price["custom_unit_amount"])
   return payerDecides && (items.length > 1 || item.quantity !== 1 || item.adjustableQuantity !== null)
     ? "lets the payer choose the amount: it must be the only item, once"

@@ -49,7 +49,7 @@ export class PayPagesApi extends HttpApiGroup.make("payPages")
     HttpApiEndpoint.post("goOn", "/pay/:slug")
       .setPath(SlugPath)
       .addSuccess(Page)
-      .annotate(OpenApi.Summary, "Go on to payment, from a checkout page")
+      .annotate(OpenApi.Summary, "Continue to payment from a checkout page")
       .annotate(
         OpenApi.Description,
         "What the page's form sends. Redirects (303) to the provider's page of a new checkout session. Otherwise a page that says what to do: 422 if the form is not as the page has it, 429 beyond 20 requests per minute and address, 502 to 504 if the provider did not create the session."

@@ -43,7 +43,7 @@ export const ListCheckoutSessions = strict(
     payment_intent: ofPaymentFields.payment_intent,
     status: optional(
       Schema.Literal("open", "complete", "expired"),
-      "Only these; a complete one may still wait for its payment"
+      "Only sessions with this status; a complete one may still await its payment"
     )
   })
 )

@@ -121,7 +121,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Checkout sessions that this service creates, with a record of what each sells. */
-export class CheckoutSessions extends Context.Tag("connected-payments/provider/CheckoutSessions")<
+export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
   CheckoutSessions,
   {
     /**

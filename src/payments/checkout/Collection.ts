@@ -17,8 +17,8 @@ const alphanumeric = (max: number, description: string) =>
   }).annotations({ description })
 
 const Option = Schema.Struct({
-  label: described(PrintableText(100), "What the payer reads"),
-  value: alphanumeric(100, "What the session has if it is chosen")
+  label: described(PrintableText(100), "The label that the payer reads"),
+  value: alphanumeric(100, "The value in the session if it is chosen")
 }).annotations({ identifier: "CustomFieldsItemOptions" })
 
 const FieldType = Schema.Literal("text", "numeric", "dropdown").annotations({
@@ -28,24 +28,24 @@ const FieldType = Schema.Literal("text", "numeric", "dropdown").annotations({
 
 const repeated = (values: ReadonlyArray<string>, path: (index: number) => BrokenRule["path"]): Array<BrokenRule> =>
   values.flatMap((value, index) =>
-    values.indexOf(value) < index ? [{ path: path(index), message: "is there more than once" }] : []
+    values.indexOf(value) < index ? [{ path: path(index), message: "appears more than once" }] : []
   )
 
 const CustomField = Schema.Struct({
-  key: alphanumeric(40, "By which you find the answer in the session's `custom_fields`"),
-  label: described(PrintableText(50), "What the payer reads"),
+  key: alphanumeric(40, "The name of the answer in the session's `custom_fields`"),
+  label: described(PrintableText(50), "The label that the payer reads"),
   type: FieldType,
   optional: optional(Schema.Boolean, "Whether the payer may leave it empty; default false"),
   options: optional(
     Schema.Array(Option)
       .pipe(Schema.minItems(1), Schema.maxItems(50))
-      .annotations({ description: "What a `dropdown` offers, which needs them" })
+      .annotations({ description: "The choices of a `dropdown`, which needs them" })
   )
 })
   .pipe(
     Schema.filter(({ options, type }): Array<BrokenRule> => {
       if ((type === "dropdown") !== (options !== undefined)) {
-        return [{ path: ["options"], message: "must be there for a `dropdown`, and for no other type" }]
+        return [{ path: ["options"], message: "is required for a `dropdown`, and allowed for no other type" }]
       }
       return repeated(options?.map(({ value }) => value) ?? [], (index) => ["options", index, "value"])
     })
@@ -53,8 +53,8 @@ const CustomField = Schema.Struct({
   .annotations({ identifier: "CustomFields" })
 
 const ShownOption = Schema.Struct({
-  label: described(Schema.String, "What the payer reads beside the choice"),
-  value: described(Schema.String, "What the answer says if the payer chooses it")
+  label: described(Schema.String, "The choice's label, which the payer reads"),
+  value: described(Schema.String, "The value of the answer if the payer chooses it")
 }).annotations({ identifier: "CheckoutPageCollectionCustomFieldsItemOptionsItem" })
 
 /** A `SessionCollection` in answers, with every part present. */
@@ -64,15 +64,15 @@ export const ShownCollection = Schema.Struct({
   customFields: Schema.Array(
     Schema.Struct({
       key: described(Schema.String, "The field's name in the checkout session"),
-      label: described(Schema.String, "What the payer reads beside the field"),
+      label: described(Schema.String, "The field's label, which the payer reads"),
       type: described(FieldType, "`text`, `numeric` or `dropdown`"),
       optional: optional(Schema.Boolean, "Whether the payer may leave it empty"),
-      options: optional(Schema.Array(ShownOption), "What the payer may choose from")
+      options: optional(Schema.Array(ShownOption), "The choices that the payer has")
     }).annotations({ identifier: "CheckoutPageCollectionCustomFieldsItem" })
   ).annotations({ description: "Fields of the organization's own" })
 }).annotations({
   identifier: "CheckoutPageCollection",
-  description: "What the provider's page asks the payer for. The answers are in the checkout session"
+  description: "The details that the provider's page asks the payer for. The answers are in the checkout session"
 })
 export type ShownCollection = typeof ShownCollection.Type
 
@@ -95,6 +95,6 @@ export const SessionCollection = Schema.Struct({
 }).annotations({
   identifier: "Collect",
   description:
-    "What the provider's page asks the payer for. The answers are in the checkout session, and never pass this service's page"
+    "The details that the provider's page asks the payer for. The answers are in the checkout session, and never pass through this service's page"
 })
 export type SessionCollection = typeof SessionCollection.Type

@@ -11,7 +11,7 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 const keepFor = "90 days"
 
 /** Removes old records of sessions' items, to which anybody who opens a checkout page adds. */
-export class SoldItemsRetention extends Context.Tag("connected-payments/provider/SoldItemsRetention")<
+export class SoldItemsRetention extends Context.Tag("connected-payments/payments/SoldItemsRetention")<
   SoldItemsRetention,
   { readonly clean: Effect.Effect<void, ServiceUnavailable> }
 >() {

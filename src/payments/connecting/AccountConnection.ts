@@ -148,7 +148,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
 type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
 
 /** Self-service connection of an organization's provider account, by environment (contract 1.5). */
-export class AccountConnection extends Context.Tag("connected-payments/provider/AccountConnection")<
+export class AccountConnection extends Context.Tag("connected-payments/payments/AccountConnection")<
   AccountConnection,
   {
     /**

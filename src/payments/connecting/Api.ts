@@ -36,11 +36,8 @@ export const AccountConnectionRecord = Schema.Struct({
     currentlyDueCount: described(Count, "How much is due, overdue included"),
     pastDueCount: described(Count, "How much is overdue"),
     pendingVerificationCount: described(Count, "How much the provider is still checking"),
-    disabledReason: described(
-      Schema.NullOr(Schema.String),
-      "Why the provider has disabled something, in its words for programs"
-    ),
-    currentDeadline: described(Schema.NullOr(Schema.Date), "By when what is due has to be supplied")
+    disabledReason: described(Schema.NullOr(Schema.String), "The provider's code for why it has disabled something"),
+    currentDeadline: described(Schema.NullOr(Schema.Date), "The deadline for what is due")
   }).annotations({
     identifier: "AccountConnectionRequirements",
     description: "What the provider asks the account's owner for, as counts"
@@ -71,7 +68,7 @@ export const AccountConnectionRecord = Schema.Struct({
     pendingDeliveryCount: described(Count, "Deliveries that would still be made; counted up to 1000")
   }).annotations({
     identifier: "AccountConnectionDisconnecting",
-    description: "What disconnecting would mean now; zeros and false if nothing is connected"
+    description: "The consequences of disconnecting now; zeros and false if nothing is connected"
   })
 }).annotations({ identifier: "AccountConnection" })
 
@@ -99,10 +96,10 @@ export const DisconnectAccount = strict(
       max: 69,
       pattern: /^acct_\w{1,64}$/,
       rule: "must be the id of a provider account (acct_…)"
-    }).annotations({ description: "The account that is meant, as `GET /identity/account` shows it" }),
+    }).annotations({ description: "The id of the account to disconnect, as in `GET /identity/account`" }),
     environment: optional(
       WorkspaceEnvironment,
-      "The environment that is meant: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile. An account that is linked in both environments is disconnected only if this, or the header `service-workspace`, names one"
+      "The environment to disconnect: that of the selected workspace. Any other is refused, since it may have been selected in another tab meanwhile. An account that is linked in both environments is disconnected only if this, or the header `service-workspace`, names one"
     )
   })
 )
@@ -118,11 +115,11 @@ export class AccountConnectionApi extends sessionGroup(
       .addSuccess(AccountConnectionRecord)
       .annotate(
         OpenApi.Description,
-        "For every member who may enter the workspace. Asks the provider, so that the answer is current when its owner comes back from there. `disconnecting` says what disconnecting would mean: events of the account stop, nothing more can be created or paid here, and deliveries that are pending are still made. Checkout sessions that are open and payment links stay open at the provider: whoever pays there still pays the account."
+        "For every member who may enter the workspace. Asks the provider, so that the answer is up to date when the account's owner returns from there. `disconnecting` says what disconnecting would mean: events of the account stop, nothing more can be created or paid here, and pending deliveries are still made. Open checkout sessions and payment links stay open at the provider: whoever pays there still pays the account."
       )
   )
   .add(
-    sessionPost("startOnboarding", "/identity/account/onboarding", "Connect an account by onboarding, or go on with it")
+    sessionPost("startOnboarding", "/identity/account/onboarding", "Connect an account by onboarding, or resume that")
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
       .addError(
@@ -131,7 +128,7 @@ export class AccountConnectionApi extends sessionGroup(
       .addError(providerErrors)
       .annotate(
         OpenApi.Description,
-        "For owners and admins. Creates an account at the provider, links it at once, and returns the URL of its onboarding; if there is one, it is completed instead: an account that waits for its details, one of which more is due, or the former one after it was disconnected. A repeat creates no second account. The provider leads back to `GET /identity/account/return`, or, if the URL has expired or was used, to `GET /identity/account/refresh`. At most 10 times in 10 minutes and 50 times in a day per organization, together with `POST /identity/account/oauth`."
+        "For owners and admins. Creates an account at the provider, links it at once, and returns the URL of its onboarding; an existing account is completed instead: one that awaits its details or owes more of them, or the former one after it was disconnected. A repeat creates no second account. The provider leads back to `GET /identity/account/return`, or, if the URL has expired or was used, to `GET /identity/account/refresh`. At most 10 times in 10 minutes and 50 times in a day per organization, together with `POST /identity/account/oauth`."
       )
   )
   .add(
@@ -152,6 +149,6 @@ export class AccountConnectionApi extends sessionGroup(
       .addError(providerErrors)
       .annotate(
         OpenApi.Description,
-        "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
+        "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer receives its notifications. If its owner had consented at the provider, that consent ends there, too, unless the account serves another organization, or the sandbox is disconnected while production is connected to the same account; if the provider fails, the account is disconnected here, and a repeat, or the next connection, completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
   ) {}

@@ -22,12 +22,12 @@ const onboardingWords: Readonly<Record<"returned" | "expired", Words>> = {
   returned: {
     status: 200,
     title: "Back from the payment provider",
-    text: "Whether everything was handed in is shown with the account's status. If something is left to do, start the onboarding again: it goes on where you were."
+    text: "The account's status shows whether everything was submitted. If something is missing, start the onboarding again: it continues where you left off."
   },
   expired: {
     status: 200,
     title: "This link no longer works",
-    text: "An onboarding link works once and for a few minutes. Start the onboarding again from your account: it goes on where you were."
+    text: "An onboarding link works once and for a few minutes. Start the onboarding again from your account: it continues where you left off."
   }
 }
 
@@ -48,12 +48,12 @@ const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out" | "limited
   refused: {
     status: 403,
     title: "The account was not connected",
-    text: "The access that was granted is not the one that was asked for, or you may not connect accounts any more."
+    text: "The access that was granted is not the one that was requested, or you may not connect accounts any more."
   },
   unusable: {
     status: 400,
     title: "The account was not connected",
-    text: "The payment provider sent no consent that can be used: it may be too old, or not complete. Begin again from your account."
+    text: "The payment provider sent no usable consent: it may have expired or be incomplete. Begin again from your account."
   },
   failed: {
     status: 502,

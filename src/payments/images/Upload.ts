@@ -19,7 +19,7 @@ const filePart = "file"
 
 /** Why a part of a form is refused. */
 const partReason = (name: string): string =>
-  name === filePart ? "must be one part of the form, with the image as its file" : "is not a part that is known here"
+  name === filePart ? "must be one part of the form, with the image as its file" : "is not a known part"
 
 const unreadable = () =>
   new ValidationFailed({ fields: [filePart], message: "The form could not be read; send the image as its part file." })

@@ -47,7 +47,7 @@ const Restrictions = Schema.Struct({
 })
 
 const HostedConfirmation = Schema.Struct({
-  custom_message: described(ProviderText(500), "What that page says beneath")
+  custom_message: described(ProviderText(500), "The message on that page")
 }).annotations({
   identifier: "CreatePaymentLinkAfterCompletionHostedConfirmation",
   description: "The provider's own page"
@@ -123,6 +123,6 @@ export class PaymentLinksApi extends providerGroup(
       .addError(errorSchema(PermissionDenied))
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
+        "Absent fields are unchanged, and `metadata` is merged. The metadata of a link created here is then copied to the payments or subscriptions of sessions opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
       )
   ) {}

@@ -102,7 +102,7 @@ const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
 }
 
 /** Payment links that this service creates, with a record of what each sells. */
-export class PaymentLinks extends Context.Tag("connected-payments/provider/PaymentLinks")<
+export class PaymentLinks extends Context.Tag("connected-payments/payments/PaymentLinks")<
   PaymentLinks,
   {
     /**

@@ -64,7 +64,7 @@ export const CreateRefund = strict(
     .pipe(
       Schema.filter(({ charge, payment_intent }) => {
         if (charge !== undefined && payment_intent !== undefined) {
-          return [{ path: ["charge"], message: "is not taken together with payment_intent: send one of the two" }]
+          return [{ path: ["charge"], message: "is not accepted together with payment_intent: send one of the two" }]
         }
         return charge === undefined && payment_intent === undefined
           ? [{ path: ["payment_intent"], message: "is missing; a refund needs it or charge" }]
@@ -86,7 +86,7 @@ export class RefundsApi extends providerGroup("refunds", "Refunds on the organiz
       .setPayload(CreateRefund)
       .annotate(
         OpenApi.Description,
-        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is a beginning: only the status `succeeded` says that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` tells that a refund was made, not that it arrived. Read it until its `status` is final: `pending` and `requires_action` wait, `failed` and `canceled` mean that the money is in the balance again. Owners and admins get a mail about those."
+        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The answer is only the beginning: the status `succeeded` means that the money is on its way to the payer, and it can still become `failed` days later. The event `payment.refunded` says that a refund was created, not that it arrived. Read the refund until its `status` is final: `pending` and `requires_action` are not; `failed` and `canceled` mean that the money is back in the balance, and owners and admins get a mail about them."
       )
   )
   .add(providerList("/refunds", "payments:read", "List refunds").setUrlParams(ListOfPayments))
@@ -110,7 +110,7 @@ export class DisputesApi extends providerGroup(
   ) {}
 
 const reducedFields =
-  "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode`. Name, addresses, e-mail, telephone, metadata and all else need the permission `customers:read` as well, which no wildcard includes and only owners and admins have and can grant."
+  "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode` are shown. Name, addresses, e-mail, telephone, metadata and all other fields also need the permission `customers:read`, which no wildcard includes and which only owners and admins have and can grant."
 
 /** Customers on the organization's connected account. */
 export class CustomersApi extends providerGroup("customers", "Customers on the organization's connected account")

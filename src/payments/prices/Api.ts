@@ -19,7 +19,7 @@ import { amountRules, CustomUnitAmount, RecurringWithTrial, Tiers, TransformQuan
 
 /** A product that is created with its price. */
 const ProductData = Schema.Struct({
-  name: described(ProviderText(250), "What payers see of the new product, up to 250 characters"),
+  name: described(ProviderText(250), "The new product's name, which payers see, up to 250 characters"),
   active: optional(Schema.Boolean, "False takes it off sale; default true"),
   statement_descriptor: optional(StatementDescriptor),
   unit_label: optional(UnitLabel),
@@ -37,7 +37,7 @@ const productRules = (price: {
   }
   return price.product_data === undefined
     ? []
-    : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
+    : [{ path: ["product_data"], message: "is not accepted together with product: send one of the two" }]
 }
 
 /** A price's lookup name, chosen by the integrator and unique per account. */
@@ -66,14 +66,14 @@ export const CreatePrice = strict(
     product_data: optional(ProductData, "The product that is created with the price"),
     currency: Currency,
     unit_amount: optional(UnitAmount),
-    custom_unit_amount: optional(CustomUnitAmount, "Lets the payer decide the amount"),
+    custom_unit_amount: optional(CustomUnitAmount, "Lets the payer choose the amount"),
     tiers: optional(Tiers, "The tiers of a price that has them"),
     tiers_mode: optional(
       Schema.Literal("graduated", "volume").annotations({ identifier: "CreatePriceTiersMode" }),
       "`graduated` charges each unit by its tier, `volume` all units by the last one's"
     ),
     transform_quantity: optional(TransformQuantity),
-    recurring: optional(RecurringWithTrial, "How often it is charged; without it, once"),
+    recurring: optional(RecurringWithTrial, "The billing interval; without it, the price is charged once"),
     nickname: optional(ProviderText(250), "A note about it, which payers don't see"),
     lookup_key: optional(LookupKey, "Your own name for it, by which it can be listed"),
     ...transfer,

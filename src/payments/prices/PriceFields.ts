@@ -138,7 +138,7 @@ export const amountRules = (price: Amounts): ReadonlyArray<BrokenRule> => {
       (field) =>
         [
           given.length > 1,
-          `is not taken together with ${given.filter((other) => other !== field).join(" or ")}: send one of them`,
+          `is not accepted together with ${given.filter((other) => other !== field).join(" or ")}: send one of them`,
           field
         ] as const
     ),
@@ -147,15 +147,15 @@ export const amountRules = (price: Amounts): ReadonlyArray<BrokenRule> => {
       "is missing; tiers need it: graduated or volume",
       "tiers_mode"
     ],
-    [price.tiers === undefined && price.tiers_mode !== undefined, "is taken together with tiers alone", "tiers_mode"],
+    [price.tiers === undefined && price.tiers_mode !== undefined, "is accepted only together with tiers", "tiers_mode"],
     [
       price.transform_quantity !== undefined && given.length > 0 && price.unit_amount === undefined,
-      "is taken together with unit_amount alone",
+      "is accepted only together with unit_amount",
       "transform_quantity"
     ],
     [
       price.custom_unit_amount !== undefined && price.recurring !== undefined,
-      "is not taken together with recurring: what the payer chooses does not recur",
+      "is not accepted together with recurring: what the payer chooses does not recur",
       "custom_unit_amount"
     ]
   ]

@@ -87,7 +87,7 @@ const make = Effect.gen(function* () {
 })
 
 /** The terms of the prices in a sale. */
-export class Prices extends Context.Tag("connected-payments/provider/Prices")<
+export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   Prices,
   {
     /**

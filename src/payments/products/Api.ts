@@ -21,8 +21,8 @@ import { HttpsUrl, ImageUrl } from "./Urls.ts"
 export const DefaultPriceData = Schema.Struct({
   currency: Currency,
   unit_amount: optional(UnitAmount),
-  custom_unit_amount: optional(CustomUnitAmount, "Lets the payer decide the amount"),
-  recurring: optional(Recurring, "How often it is charged; without it, once"),
+  custom_unit_amount: optional(CustomUnitAmount, "Lets the payer choose the amount"),
+  recurring: optional(Recurring, "The billing interval; without it, the price is charged once"),
   tax_behavior: optional(TaxBehavior),
   metadata: optional(Metadata)
 })
@@ -32,7 +32,7 @@ export type DefaultPriceData = typeof DefaultPriceData.Type
 
 /** What payers read about a product, beneath its name. The bound is the provider's. */
 const Description = ProviderText(40_000).annotations({
-  description: "What payers read beneath the name: up to 40,000 characters"
+  description: "The text beneath the name, up to 40,000 characters"
 })
 
 const MarketingFeature = Schema.Struct({
@@ -41,10 +41,10 @@ const MarketingFeature = Schema.Struct({
 
 /** The name of a product, and what it is sold by. The bounds are the provider's. */
 const Name = ProviderText(250).annotations({
-  description: "What payers see at the checkout and on receipts, up to 250 characters"
+  description: "The name that payers see at checkout and on receipts, up to 250 characters"
 })
 export const UnitLabel = ProviderText(12).annotations({
-  description: "What one unit is called on invoices, such as `seat`; up to 12 characters"
+  description: "The name of one unit on invoices, such as `seat`; up to 12 characters"
 })
 
 /** The fields that create and PATCH share. */
@@ -55,7 +55,7 @@ const productFields = {
   ),
   marketing_features: optional(
     Schema.Array(MarketingFeature).pipe(Schema.maxItems(15)),
-    "What a pricing table lists of it"
+    "The features that a pricing table lists"
   ),
   shippable: optional(Schema.Boolean, "Whether it is a physical good"),
   statement_descriptor: optional(StatementDescriptor)
@@ -81,7 +81,7 @@ const priceRule = (product: {
   readonly default_price_data?: object
 }): ReadonlyArray<BrokenRule> =>
   product.default_price !== undefined && product.default_price_data !== undefined
-    ? [{ path: ["default_price_data"], message: "is not taken together with default_price: send one of the two" }]
+    ? [{ path: ["default_price_data"], message: "is not accepted together with default_price: send one of the two" }]
     : []
 
 /**

@@ -65,7 +65,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Changes of products, which may take several calls (contract 4.5). */
-export class Products extends Context.Tag("connected-payments/provider/Products")<
+export class Products extends Context.Tag("connected-payments/payments/Products")<
   Products,
   {
     /**

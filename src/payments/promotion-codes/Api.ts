@@ -19,7 +19,7 @@ const discountRules = (discount: {
   }
   return [
     ...(percent_off !== undefined && amount_off !== undefined
-      ? [{ path: ["amount_off"], message: "is not taken together with percent_off: send one of the two" }]
+      ? [{ path: ["amount_off"], message: "is not accepted together with percent_off: send one of the two" }]
       : []),
     ...(amount_off !== undefined && currency === undefined
       ? [{ path: ["currency"], message: "is missing; amount_off needs it: a lowercase ISO 4217 code, such as brl" }]
@@ -35,7 +35,7 @@ export const Discount = Schema.Struct({
   percent_off: optional(Schema.Finite.pipe(Schema.between(0.01, 100)), "Percentage, 0.01 to 100"),
   amount_off: optional(
     UnitAmount.pipe(Schema.greaterThanOrEqualTo(1)),
-    "How much it takes off, in the smallest currency unit"
+    "The amount taken off, in the smallest currency unit"
   ),
   currency: optional(Currency)
 })
@@ -56,7 +56,7 @@ const durationRules = (code: {
         {
           path: ["duration_in_months"],
           message: given
-            ? "is taken with the duration repeating alone"
+            ? "is accepted only with the duration repeating"
             : "is missing; the duration repeating needs it: a whole number from 1 to 36"
         }
       ]
@@ -71,7 +71,7 @@ export const CreatePromotionCode = strict(
       pattern: /^[A-Za-z0-9]+$/,
       rule: "must be 3 to 40 letters from A to Z and digits, such as SUMMER25"
     }).annotations({
-      description: "What payers enter; letters and digits, unique among the active codes whatever its case",
+      description: "The code that payers enter: letters and digits, unique among the active codes regardless of case",
       examples: ["SUMMER25"]
     }),
     discount: described(Discount, "`percent_off`, or `amount_off` with `currency`"),
@@ -80,7 +80,7 @@ export const CreatePromotionCode = strict(
       "How long it applies to a subscription"
     ),
     duration_in_months: optional(Schema.Int.pipe(Schema.between(1, 36)), "With `repeating`, and only then"),
-    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000)), "How often it can be used"),
+    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000)), "The number of times it can be used"),
     expires_at: optional(
       Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
         ...remark("of Unix seconds"),

@@ -172,7 +172,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Promotion codes, each created together with its coupon (contract 4.8). */
-export class PromotionCodes extends Context.Tag("connected-payments/provider/PromotionCodes")<
+export class PromotionCodes extends Context.Tag("connected-payments/payments/PromotionCodes")<
   PromotionCodes,
   {
     /**

@@ -20,7 +20,7 @@ export const ListSubscriptions = strict(
         "trialing",
         "unpaid"
       ),
-      "Only these; `all` means every one. Without it, canceled ones are left out"
+      "Only subscriptions with this status; `all` includes every status. Default: all but canceled ones"
     )
   })
 )
@@ -31,7 +31,7 @@ export const UpdateSubscription = strict(
   Schema.Struct({
     cancel_at_period_end: described(
       Schema.Boolean,
-      "true: it ends with its current period. false: it goes on, if that was taken back in time"
+      "true ends it with its current period; false undoes that until then"
     )
   }).annotations({ identifier: "UpdateSubscription" })
 )
@@ -61,7 +61,7 @@ export class SubscriptionsApi extends providerGroup(
       .setPayload(UpdateSubscription)
       .annotate(
         OpenApi.Description,
-        "With `cancel_at_period_end: true` the subscription stays as it is until `cancel_at`, and then ends without another invoice: only then comes the event `subscription.canceled`. Until then `false` undoes it. Setting what is set already changes nothing."
+        "With `cancel_at_period_end: true` the subscription stays as it is until `cancel_at`, and then ends without another invoice; only then is the event `subscription.canceled` sent. Until then `false` undoes it. Setting the current value changes nothing."
       )
   )
   .add(

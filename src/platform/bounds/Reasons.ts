@@ -174,7 +174,7 @@ export const reasonOf = (
 ): string => {
   if (issue._tag === "Unexpected") {
     // A record has any keys of the right form
-    return keyWords(parent) ?? `is not a field that is known here${suggestion(name, fieldsOf(parent))}`
+    return keyWords(parent) ?? `is not a known field${suggestion(name, fieldsOf(parent))}`
   }
   const ast = astOf(field)
   const taken = ast === undefined ? "is not valid" : takenBy(ast).words

@@ -48,10 +48,10 @@ export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown",
   code: "provider_outcome_unknown",
   settles: "open",
   message:
-    "The payment provider failed, and keeps that failure under this idempotency key: a repeat gets it again. Whether the request was carried out is unknown. Look whether its object exists or has changed, by reading it or listing its kind; only if not, send the request again with a new idempotency key.",
-  why: "The provider failed in a way that it keeps under the `Idempotency-Key`: each repeat gets the same failure, for a day. It may have carried out the request all the same.",
+    "The payment provider failed, and stored that failure under this idempotency key: a repeat returns it again. Whether the request was carried out is unknown. Check whether its object exists or has changed, by reading or listing it; only if not, send the request again with a new idempotency key.",
+  why: "The provider failed, and stored that failure under the `Idempotency-Key`: each repeat returns it, for a day. It may have carried out the request all the same.",
   remedy:
-    "Look first whether it was done: [Repeats](api.md#repeats) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
+    "First check whether it was done: [Repeats](api.md#repeats) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
 }) {}
 
 /** The platform's own key may not do this at the provider. */
@@ -65,7 +65,7 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
     "Operators grant the key the permission at the provider, or set the right key: [The platform's key](running.md#the-platforms-key). Repeating does not help."
 }) {}
 
-/** Provider 429, including its lock time-outs. */
+/** Provider 429, including its lock timeouts. */
 export class ProviderRateLimited extends documented("ProviderRateLimited", {
   status: 503,
   code: "provider_rate_limited",
@@ -76,7 +76,7 @@ export class ProviderRateLimited extends documented("ProviderRateLimited", {
   remedy: "Wait as long as `Retry-After` says, and repeat with the same `Idempotency-Key`."
 }) {}
 
-/** No answer within the provider time-out. A write's outcome is unknown. */
+/** No answer within the provider timeout. A write's outcome is unknown. */
 export class ProviderTimeout extends documented("ProviderTimeout", {
   status: 504,
   code: "provider_timeout",

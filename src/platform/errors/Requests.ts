@@ -113,7 +113,7 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
   settles: "refused",
   message: "Too many requests; wait as long as Retry-After says.",
   retryAfter: "1 second",
-  why: "One credential, all of an organization's credentials together, or a client address without a valid one sent too many requests in a minute; an organization or a mailbox caused too many sign-in links or invitations; an organization or a client address transfers too many images at once; or an organization searches too much at once. The message and `RateLimit-Scope` say which.",
+  why: "One credential, all of an organization's credentials together, or a client address without a valid one sent too many requests in a minute; an organization or a mailbox caused too many sign-in links or invitations; an organization or a client address transfers too many images at once; or an organization runs too many searches at once. The message and `RateLimit-Scope` say which.",
   remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
 }) {}
 
@@ -125,9 +125,8 @@ export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   status: 429,
   code: "image_quota_exceeded",
   settles: "refused",
-  message:
-    "The organization has uploaded as many bytes of images as it may in an hour; wait as long as Retry-After says.",
-  why: "Within the last hour, the organization uploaded as many bytes of images as it may in this environment.",
+  message: "The organization has reached its hourly limit of image uploads; wait as long as Retry-After says.",
+  why: "The organization's image uploads of the last hour have reached its limit in this environment.",
   remedy: "Wait as long as `Retry-After` says. Operators raise `IMAGE_MEGABYTES_PER_HOUR`."
 }) {}
 

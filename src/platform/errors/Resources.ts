@@ -17,8 +17,8 @@ export class MethodNotAllowed extends documented("MethodNotAllowed", {
   status: 405,
   code: "method_not_allowed",
   settles: "refused",
-  message: "This path does not take this method; the Allow header lists those it takes.",
-  why: "The path exists, but does not take this method.",
+  message: "This path does not support this method; the Allow header lists those that it supports.",
+  why: "The path exists, but does not support this method.",
   remedy: "Use a method that `Allow` lists."
 }) {}
 
@@ -28,7 +28,7 @@ export class OrganizationAlreadyExists extends documented("OrganizationAlreadyEx
   code: "organization_already_exists",
   settles: "refused",
   message: "This person already has an organization.",
-  why: "The person already has an organization, and nobody has two.",
+  why: "The person already has an organization, and can't have two.",
   remedy:
     "Use the organization that the session shows. To go to another one, leave it or, as its last owner, close it first."
 }) {}
@@ -39,8 +39,8 @@ export class OrganizationNotEmpty extends documented("OrganizationNotEmpty", {
   code: "organization_not_empty",
   settles: "refused",
   message: "The organization can't be closed while it has accounts, destinations, checkout pages or other members.",
-  why: "The organization that is to be closed has a connected account, destinations, checkout pages or other members; the message says which.",
-  remedy: "Disconnect, delete or remove what the message lists, and close it then."
+  why: "The organization to be closed has a connected account, destinations, checkout pages or other members; the message says which.",
+  remedy: "Disconnect, delete or remove what the message lists, then close it."
 }) {}
 
 /** No connected account in this environment, or it was disconnected. */
@@ -112,8 +112,8 @@ export class EndpointLimitReached extends documented("EndpointLimitReached", {
   status: 409,
   code: "endpoint_limit_reached",
   settles: "refused",
-  message: "The organization has as many endpoints in this environment as it may have; delete one first.",
-  why: "The organization has as many endpoints in this environment as it may have.",
+  message: "The organization has the maximum number of endpoints in this environment; delete one first.",
+  why: "The organization has the maximum number of endpoints in this environment.",
   remedy: "Delete one that is not needed. Operators raise `ENDPOINT_LIMIT`."
 }) {}
 
@@ -122,7 +122,7 @@ export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   status: 409,
   code: "api_key_limit_reached",
   settles: "refused",
-  message: "The organization has as many API keys as it may have, 100 in both environments together; revoke one first.",
+  message: "The organization has the maximum of 100 API keys in both environments together; revoke one first.",
   why: "The organization has 100 API keys that were not revoked, in both environments together. Expired keys count.",
   remedy: "Revoke one that is not needed."
 }) {}
@@ -132,7 +132,7 @@ export class CheckoutPageLimitReached extends documented("CheckoutPageLimitReach
   status: 409,
   code: "checkout_page_limit_reached",
   settles: "refused",
-  message: "The organization has as many checkout pages in this environment as it may have, 100; delete one first.",
+  message: "The organization has the maximum of 100 checkout pages in this environment; delete one first.",
   why: "The organization has 100 checkout pages in this environment. Inactive ones count, deleted ones don't.",
   remedy: "Delete one that is not needed."
 }) {}

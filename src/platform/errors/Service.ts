@@ -9,7 +9,7 @@ export class ServiceUnavailable extends documented("ServiceUnavailable", {
   settles: "open",
   message: "The service cannot process requests at the moment; try again shortly.",
   retryAfter: "2 seconds",
-  why: "The service cannot reach its database, a search took longer than it may, as many images or searches are under way or as many bytes of request bodies are held as there may be at once, or the service is shutting down.",
+  why: "The service cannot reach its database, a search took too long, too many images, searches or bytes of request bodies are in progress at once, or the service is shutting down.",
   remedy: "Repeat after `Retry-After`, with the same `Idempotency-Key` if the request had one."
 }) {}
 

@@ -1,7 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Cause, Chunk, Effect, Either, Exit, FiberRef, Runtime, type Tracer } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
-import { suspend } from "../fibers/Suspend.ts"
 import { recordedSpanOf } from "../telemetry/Spans.ts"
 
 export interface BatcherOptions<Input, Output, E> {
@@ -73,7 +72,7 @@ export class Batcher<Input, Output, E> {
   /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     Effect.withFiberRuntime((fiber) =>
-      suspend((resume) => {
+      Effect.async<Output, E>((resume) => {
         const { maxWaiting = Number.POSITIVE_INFINITY, patience } = this.#options
         if (this.#waiting.length >= maxWaiting) {
           resume(Exit.fail(patience.error()))

@@ -6,7 +6,7 @@ export class BoundedMap<A> {
   private readonly entries = new Map<string, A>()
   private readonly capacity: number
 
-  constructor(capacity: number) {
+  constructor(capacity = 10_000) {
     this.capacity = capacity
   }
 

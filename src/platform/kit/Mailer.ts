@@ -176,7 +176,7 @@ interface SenderQueue {
 
 /** Waits for the mails under way, for a moment; logs how many are given up. */
 const drained = (sending: FiberSet.FiberSet<void>) =>
-  // Finalizers can't be interrupted, and so would outlast any time-out
+  // Finalizers can't be interrupted, and so would outlast any timeout
   FiberSet.awaitEmpty(sending).pipe(
     Effect.interruptible,
     Effect.timeoutOption(drainTimeout),

@@ -28,6 +28,9 @@ export const defaultPageSize = 10
  */
 export const mostCounted = 10_000
 
+/** How many deliveries the detail of an event shows. */
+export const shownDeliveries = 100
+
 /** A page of a list, from up to `limit + 1` rows: the extra row sets `has_more`. */
 export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
   data: rows.slice(0, limit),
@@ -61,7 +64,7 @@ export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>, description?: 
   Schema.optionalWith(schema, { exact: true }).annotations(description === undefined ? {} : { description })
 
 /** What `has_more` of every list means. */
-export const hasMore = "Whether there are further items; the next page starts after the last one of this"
+export const hasMore = "Whether there are further items; the next page starts after the last item of this one"
 
 /** The schema of a page of a list. */
 export const listOf = <A, I, R>(identifier: string, item: Schema.Schema<A, I, R>) =>
@@ -74,7 +77,7 @@ export const listOf = <A, I, R>(identifier: string, item: Schema.Schema<A, I, R>
 export const CreatedAt = described(Schema.Date, "When it was created: ISO 8601 in UTC, with milliseconds")
 
 /** Until when something is accepted, as answers have it. */
-export const ExpiresAt = described(Schema.Date, "From when on it is refused, in ISO 8601")
+export const ExpiresAt = described(Schema.Date, "When it expires, in ISO 8601")
 
 /** An array of `min` (default 0) to `max` items of literals, each once. */
 export const uniqueArray = <A extends string, I extends string>(
@@ -88,7 +91,7 @@ export const uniqueArray = <A extends string, I extends string>(
       (items) => {
         // A literal of the contract, so it is safe to show
         const repeated = items.find((item, index) => items.indexOf(item) !== index)
-        return repeated === undefined || `must have each item once; ${repeated} is there more than once`
+        return repeated === undefined || `must have each item once; ${repeated} appears more than once`
       },
       { jsonSchema: { uniqueItems: true } }
     )
@@ -186,8 +189,8 @@ export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix sec
 
 /** Query fields of lists that can be filtered by creation time, both inclusive. */
 export const createdFields = {
-  created_gte: optional(UnixSecondsFromQuery, "Only what was created at this time or later: Unix seconds"),
-  created_lte: optional(UnixSecondsFromQuery, "Only what was created at this time or earlier: Unix seconds")
+  created_gte: optional(UnixSecondsFromQuery, "Only objects created at or after this time, in Unix seconds"),
+  created_lte: optional(UnixSecondsFromQuery, "Only objects created at or before this time, in Unix seconds")
 }
 
 /**

@@ -42,7 +42,7 @@ const make = ({ databasePoolSize }: SlowReadsOptions) => {
       patience,
       onShareTaken: () =>
         new RateLimitExceeded({
-          message: `The organization searches too much at once: ${share} of its searches and counts run at a time; wait as long as Retry-After says.`,
+          message: `The organization runs too many searches at once: at most ${share} of its searches and counts run at a time; wait as long as Retry-After says.`,
           retryAfter: "3 seconds"
         }),
       onAllTaken: () =>

@@ -1,10 +1,12 @@
 import { BlockList } from "node:net"
 import { Config, Either, Option, Redacted } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import { writtenReturnUrl } from "../bounds/ReturnUrl.ts"
 import { type Purpose, readDatabaseUrl } from "./DatabaseUrl.ts"
 import {
   anySecret,
   duration,
+  type Form,
   flag,
   httpUrl,
   logLevel,
@@ -21,7 +23,6 @@ import {
   whole
 } from "./Forms.ts"
 import { imageStore } from "./ImageStoreSettings.ts"
-import { masterKeys } from "./MasterKeys.ts"
 import { oauthClientId, providerCredentials, withSecretsApart } from "./ProviderCredentials.ts"
 import { group, optional, setting } from "./Setting.ts"
 
@@ -29,6 +30,32 @@ import { group, optional, setting } from "./Setting.ts"
  * Every setting of the service, defined once: its name, the form of its value, its default and what it is for. The
  * reader, the type and the table of settings derive from it. Secrets are `Redacted`.
  */
+
+/** A key that encrypts signing secrets at rest: its id is stored with each ciphertext. */
+export interface MasterKey {
+  readonly id: string
+  /** 32 bytes. */
+  readonly key: Redacted.Redacted<Uint8Array>
+}
+
+/** Master keys as `id:base64 of 32 bytes`, comma-separated; each id once. */
+const masterKeys: Form<NonEmptyReadonlyArray<MasterKey>> = parsed(anySecret, (value) => {
+  const keys: Array<MasterKey> = []
+  for (const part of Redacted.value(value).split(",")) {
+    const [id, encoded, ...rest] = part.trim().split(":")
+    const bytes = Buffer.from(encoded ?? "", "base64")
+    // Node skips characters that are not base64, such as quotes
+    const isWhole = /^[\w+/-]{43}=?$/.test(encoded ?? "") && bytes.length === 32
+    if (id === undefined || !/^[A-Za-z0-9_-]{1,32}$/.test(id) || rest.length > 0 || !isWhole) {
+      return Either.left("must be a list of <id>:<base64 of 32 bytes>, comma-separated, the current key first")
+    }
+    keys.push({ id, key: Redacted.make(new Uint8Array(bytes)) })
+  }
+  const [first, ...others] = keys
+  return first === undefined || new Set(keys.map((key) => key.id)).size !== keys.length
+    ? Either.left("must name each key id once")
+    : Either.right([first, ...others])
+})
 
 /** The URL of a database; the bounds of its hosts are libpq's. */
 const databaseUrlFor = (purpose: Purpose) =>
@@ -102,7 +129,7 @@ export const definitions = {
   /** Absent: everything is read from the primary. */
   databaseReadUrl: optional("DATABASE_READ_URL", databaseUrlFor("read"), {
     unset: "none",
-    about: "a streaming replica that answers lists and history while it is as far as the primary"
+    about: "a streaming replica that answers lists and history while it has caught up with the primary"
   }),
   databasePoolSize: setting("DATABASE_POOL_SIZE", whole({ min: 2, max: 500 }), {
     default: 10,
@@ -210,7 +237,7 @@ export const definitions = {
   trustedProxies: setting("TRUSTED_PROXIES", networks, {
     ...noNetworks(),
     about:
-      "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not listed, all clients count as one"
+      "addresses and networks whose `X-Forwarded-For` is trusted, comma-separated; behind a proxy that is not listed, all clients count as one"
   }),
   /** In addition to the service's own origin. */
   trustedOrigins: setting("TRUSTED_ORIGINS", origins, {
@@ -305,7 +332,7 @@ export const definitions = {
   }),
   shutdownTimeout: setting("SHUTDOWN_TIMEOUT", duration({ min: "100 millis" }), {
     default: "5 seconds",
-    about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
+    about: "how long a shutdown then waits for requests and attempts under way; requests not answered by then get a 503"
   }),
   /** Callers whose traces their requests continue. */
   trustedTraceParents: setting("TRUSTED_TRACE_PARENTS", networks, {
@@ -329,7 +356,7 @@ const documented = group(definitions)
 
 export const settingRows = [...documented.rows, ...group(logDefinitions).rows]
 
-/** Reads the settings; the mode's further requirements are checked later (`Modes.ts`). */
+/** Reads the settings; the mode's further requirements are checked later (`modeProblems`). */
 export const settings = Config.map(documented, (read) => ({
   ...read,
   allowLocalDestinations: Option.getOrElse(read.allowLocalDestinations, () => read.mode === "local")

@@ -76,7 +76,7 @@ const apply = (migrations: Migrations) =>
       (cause) =>
         new MigrationFailed({
           message:
-            "A long transaction, such as a backup by pg_dump, keeps the record of migrations: repeat this after it",
+            "A long transaction, such as a backup by pg_dump, holds a lock on the record of migrations: run this again once it has ended",
           cause
         })
     )

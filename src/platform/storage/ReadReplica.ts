@@ -134,7 +134,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
   const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
     Effect.flatMap(askPosition(primary), ([position]) =>
       position === undefined
-        ? new NotOnReplica({ why: "unsuitable", reason: "the primary does not say how far it is" })
+        ? new NotOnReplica({ why: "unsuitable", reason: "the primary did not report its position" })
         : askProgress(replica, position).pipe(
             Effect.zipRight(
               Effect.mapError(read, (error) =>

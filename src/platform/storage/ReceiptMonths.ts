@@ -25,6 +25,16 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
       WHERE NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = wanted::date)`)
 )
 
+/** The months that have tables, as in `2026-11`. */
+export const receiptMonths: Effect.Effect<ReadonlySet<string>, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) =>
+    Effect.map(
+      sql<{ readonly month: string }>`SELECT to_char(month, 'YYYY-MM') AS month FROM payments.receipt_months`,
+      (rows) => new Set(rows.map(({ month }) => month))
+    )
+)
+
 const monthRemovalLock = 5_190_277_305
 
 /**

@@ -1,7 +1,6 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FiberRef, Option } from "effect"
-import { suspend } from "../fibers/Suspend.ts"
 import { DatabasePool, isInTransaction } from "./Database.ts"
 
 /**
@@ -113,7 +112,7 @@ export const parametersOf = <const Name extends string>(
   >
 
 const direct = <Row extends object>(pool: DatabasePool["Type"], text: string, values: ReadonlyArray<unknown>) =>
-  suspend<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
+  Effect.async<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
     pool.query<Row>(text, [...values], (cause, result) =>
       resume(
         cause === null || cause === undefined

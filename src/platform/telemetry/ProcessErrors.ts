@@ -23,7 +23,7 @@ export const handleProcessErrors: Effect.Effect<void, never, Scope.Scope> = Effe
   metrics?.count("connected_payments.unhandled_rejection.count", [], 0)
   const rejected = (reason: unknown): void => {
     metrics?.count("connected_payments.unhandled_rejection.count", [])
-    run(Effect.logError("A rejected promise was not handled: this is a bug. The process goes on", Cause.die(reason)))
+    run(Effect.logError("A rejected promise was not handled: this is a bug. The process continues", Cause.die(reason)))
   }
   const thrown = (error: unknown): void => {
     process.exitCode = 1

@@ -38,18 +38,18 @@ const Health = <const State extends "live" | "ready">(state: State) =>
 
 /** Health checks: whether the process is alive, and whether it can serve. */
 export class HealthApi extends HttpApiGroup.make("health")
-  .annotate(OpenApi.Description, "Whether the process lives, and whether it can serve")
+  .annotate(OpenApi.Description, "Liveness and readiness of the process")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
       .addSuccess(Health("live"))
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(OpenApi.Summary, "Is the process alive, and does its worker go on? Asks nobody")
+      .annotate(OpenApi.Summary, "Check that the process is up and its worker makes progress")
   )
   .add(
     HttpApiEndpoint.get("ready", "/health/ready")
       .addSuccess(Health("ready"))
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
+      .annotate(OpenApi.Summary, "Check that the service can serve, by asking the database")
   ) {}
 
 /** The API with all its groups, before its OpenAPI document is completed. */

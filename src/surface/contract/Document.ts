@@ -53,7 +53,7 @@ const securitySchemes: { readonly [Name in Credential]: object } = {
     type: "apiKey",
     in: "cookie",
     name: sessionCookie,
-    description: `A signed-in person's session; changes also need a trusted Origin header. The header \`${workspaceHeader}\`, \`sandbox\` or \`production\`, names the environment of one request, in place of the selected workspace's`
+    description: `A signed-in person's session; changes also need a trusted Origin header. The header \`${workspaceHeader}\`, \`sandbox\` or \`production\`, names the environment of one request, instead of the selected workspace's`
   }
 }
 
@@ -101,14 +101,24 @@ const removeDecodeError = (responses: MutableJson): void => {
   if (Array.isArray(anyOf)) {
     const others = anyOf.filter((body: unknown) => recordIn(body)["$ref"] !== `${prefix}HttpApiDecodeError`)
     content["schema"] = others.length === 1 ? others[0] : { anyOf: others }
-    refused["description"] = "Refused"
   } else {
     delete responses["400"]
   }
 }
 
-/** Adds what an operation needs, and the headers of its answers, in place. */
-const describeOperation = (operation: Operation, described: MutableJson): void => {
+/** The codes of an error response, instead of the library's name for the first of its classes. */
+const codesOf = (response: unknown, schemas: unknown): string => {
+  const schema = recordIn(response, "content", "application/json", "schema")
+  const codes = (Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]).map((part: unknown) => {
+    const { $ref } = recordIn(part)
+    const { description, enum: values } = recordIn(schemas, String($ref).slice(prefix.length), "properties", "code")
+    return `\`${Array.isArray(values) ? values.join("`, `") : description}\``
+  })
+  return codes.join(", ")
+}
+
+/** Adds what an operation needs, and the headers of its answers and the codes of its errors, in place. */
+const describeOperation = (operation: Operation, described: MutableJson, schemas: unknown): void => {
   const { credentials, method, path, permission } = operation
   described["security"] = credentials.map((credential) => ({ [credential]: [] }))
   if (permission !== undefined) described["x-required-permission"] = permission
@@ -118,7 +128,9 @@ const describeOperation = (operation: Operation, described: MutableJson): void =
   const responses = recordIn(described, "responses")
   removeDecodeError(responses)
   for (const [status, response] of Object.entries(responses)) {
-    recordIn(response)["headers"] = Number(status) < 400 ? responseHeaders : errorHeaders
+    const fails = Number(status) >= 400
+    recordIn(response)["headers"] = fails ? errorHeaders : responseHeaders
+    if (fails) recordIn(response)["description"] = codesOf(response, schemas)
   }
   const answer = recordIn(responses, "200")
   if (method === "GET" && isApiPath(path) && "application/json" in recordIn(answer, "content")) {
@@ -207,10 +219,11 @@ const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>):
 /** The document in its published form. */
 export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {
   const document: MutableJson = structuredClone(spec)
-  Object.assign(recordIn(document, "components", "schemas"), structuredClone(definitions))
+  const schemas = recordIn(document, "components", "schemas")
+  Object.assign(schemas, structuredClone(definitions))
   for (const operation of operations) {
     const described = describedIn(document, operation)
-    describeOperation(operation, described)
+    describeOperation(operation, described, schemas)
     describeResource(operation, described)
   }
   publish(

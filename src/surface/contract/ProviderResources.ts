@@ -68,7 +68,7 @@ const metadata = orNull(
 
 type Fields = Readonly<Record<string, Schema.optional<Schema.Schema.AnyNoContext>>>
 
-const kind = text("The provider's word for what it is, the same for all of its kind")
+const kind = text("The provider's name for the type of object")
 
 /** An object with an id, and the page of a list of such objects. */
 const resource = <const F extends Fields>(
@@ -95,10 +95,10 @@ const sums = (description: string) => {
 
 const Balance = Schema.Struct(
   {
-    available: sums("What can be paid out"),
+    available: sums("The amounts that can be paid out"),
     livemode,
     object: kind,
-    pending: sums("What is not available yet")
+    pending: sums("The amounts that are not available yet")
   },
   Unknowns
 ).annotations({ identifier: "Balance", description: "The account's balance by currency" })
@@ -123,17 +123,17 @@ export const providerResources = {
   products: resource("Product", "A product", {
     active: flag("False once it was taken off sale; its past sales are unchanged"),
     created,
-    default_price: orNull(anyObject("The price that it is sold at if none is named, without tiers")),
-    description: orNull(text("What payers read beneath the name")),
+    default_price: orNull(anyObject("The default price, without tiers")),
+    description: orNull(text("The text beneath the name")),
     images: field(Schema.Array(Schema.String), "URLs of its images"),
     livemode,
     metadata,
-    name: text("What payers see"),
+    name: text("The name that payers see"),
     updated: unixSeconds("When it was changed last"),
     url: orNull(text("The URL of its page"))
   }),
   prices: resource("Price", "A price of a product", {
-    active: flag("False once nothing more can be sold at it; subscriptions at it go on"),
+    active: flag("False once nothing more can be sold at it; existing subscriptions continue"),
     billing_scheme: text("`per_unit`, or `tiered` for a price with tiers"),
     created,
     currency,
@@ -142,7 +142,7 @@ export const providerResources = {
     metadata,
     nickname: orNull(text("A note about it, which payers don't see")),
     product: idOf("its product"),
-    recurring: orNull(anyObject("How often it is charged; null if once")),
+    recurring: orNull(anyObject("The billing interval; null if it is charged once")),
     tiers: field(Schema.Array(AnyObject), "The tiers of a price that has them"),
     type: text("`one_time` or `recurring`"),
     unit_amount: orNull(amount("The price of one unit; null if tiers or the payer decide"))
@@ -162,33 +162,33 @@ export const providerResources = {
       payment_status: text("`unpaid`, `paid`, or `no_payment_required`"),
       status: orNull(text("`open`, `complete` when the payer has finished, or `expired`")),
       subscription: idOf("the subscription that the session began"),
-      url: orNull(text("The page that the payer opens: only for the authorized payer, and not for logs"))
+      url: orNull(text("The URL that the payer opens: only for the authorized payer, and not for logs"))
     }
   ),
   "checkoutSessions.lineItems": lineItem,
   promotionCodes: resource("PromotionCode", "A promotion code with its coupon", {
     active: flag("False if payers can't use it: switched off, expired or used up"),
-    code: text("What payers enter"),
-    coupon: orNull(anyObject("What the code takes off and for how long, with the products that it is for")),
+    code: text("The code that payers enter"),
+    coupon: orNull(anyObject("The discount, its duration, and the products that it applies to")),
     created,
     expires_at: orNull(unixSeconds("When it expires")),
     livemode,
-    max_redemptions: orNull(count("How often it can be used")),
+    max_redemptions: orNull(count("The number of times it can be used")),
     metadata,
-    times_redeemed: count("How often it was used")
+    times_redeemed: count("The number of times it was used")
   }),
   "paymentLinks.lineItems": lineItem,
   paymentLinks: resource("PaymentLink", "A payment link", {
     active: flag("False if the link is closed; payers then see its message"),
     currency,
-    line_items: anyObject("All that it sells: a list with the lines in `data`"),
+    line_items: anyObject("Everything that it sells: a list with the lines in `data`"),
     livemode,
     metadata,
-    url: text("The page that payers open; it can be paid many times and given to anybody")
+    url: text("The URL that payers open; it can be paid many times and given to anybody")
   }),
   paymentIntents: resource("PaymentIntent", "A payment", {
-    amount: amount("What is to be paid"),
-    amount_received: amount("What was received"),
+    amount: amount("The amount to be paid"),
+    amount_received: amount("The amount received"),
     created,
     currency,
     latest_charge: idOf("its last charge"),
@@ -197,7 +197,7 @@ export const providerResources = {
     status: text("`succeeded` once paid; before that what it waits for, such as `requires_payment_method`")
   }),
   charges: resource("Charge", "A charge", {
-    amount: amount("What was charged"),
+    amount: amount("The amount charged"),
     amount_refunded: amount("How much has been refunded so far"),
     created,
     currency,
@@ -209,7 +209,7 @@ export const providerResources = {
     status: text("`succeeded`, `pending` or `failed`")
   }),
   refunds: resource("Refund", "A refund", {
-    amount: amount("What is refunded"),
+    amount: amount("The amount refunded"),
     charge: idOf("the charge"),
     created,
     currency,
@@ -223,12 +223,12 @@ export const providerResources = {
     )
   }),
   disputes: resource("Dispute", "A dispute of a payment", {
-    amount: amount("What is disputed"),
+    amount: amount("The disputed amount"),
     charge: idOf("the charge"),
     created,
     currency,
-    evidence: orNull(anyObject("What was submitted about it; only with the permission `customers:read`")),
-    evidence_details: orNull(anyObject("Until when evidence is taken (`due_by`, Unix seconds), and what there is")),
+    evidence: orNull(anyObject("The evidence that was submitted; only with the permission `customers:read`")),
+    evidence_details: orNull(anyObject("Until when evidence is accepted (`due_by`, Unix seconds), and its state")),
     livemode,
     metadata,
     payment_intent: idOf("the payment"),
@@ -256,27 +256,27 @@ export const providerResources = {
     status: text("Such as `active`, `past_due` or `canceled`")
   }),
   payouts: resource("Payout", "A payout", {
-    amount: amount("What is paid out"),
+    amount: amount("The amount paid out"),
     arrival_date: unixSeconds("When it is expected at the bank"),
     automatic: flag("Whether the payout schedule created it"),
     created,
     currency,
-    failure_code: orNull(text("The provider's code of why it failed; null if it did not")),
+    failure_code: orNull(text("The provider's code for the failure; null if it did not fail")),
     livemode,
     metadata,
     status: text("Such as `paid`, `in_transit` or `failed`")
   }),
   balanceTransactions: resource("BalanceTransaction", "A movement of the account's balance", {
-    amount: amount("What was moved"),
+    amount: amount("The gross amount"),
     created,
     currency,
-    fee: amount("What the provider kept"),
-    net: amount("What is left"),
+    fee: amount("The provider's fee"),
+    net: amount("The net amount"),
     status: text("`available` or `pending`"),
     type: text("Such as `charge`, `refund` or `payout`")
   }),
   "account.get": resource("Account", "The connected account", {
-    capabilities: anyObject("What it can do: each `active`, `inactive` or `pending`"),
+    capabilities: anyObject("Its capabilities, each `active`, `inactive` or `pending`"),
     charges_enabled: flag("Whether it can accept payments"),
     country: text("Two-letter ISO 3166-1 code"),
     created,
@@ -284,7 +284,7 @@ export const providerResources = {
     details_submitted: flag("Whether its owner has submitted the details that the provider requires"),
     metadata,
     payouts_enabled: flag("Whether it receives payouts"),
-    requirements: orNull(anyObject("What the provider still requires of its owner")),
+    requirements: orNull(anyObject("The information that the provider still requires from its owner")),
     type: text("The provider's type of the account, such as `standard`, `express` or `custom`")
   }),
   "account.balance": { name: "Balance", schema: Balance }

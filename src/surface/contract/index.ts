@@ -13,9 +13,9 @@ export {
   SkippedEvent,
   UpdateEndpoint
 } from "../../destinations/endpoints/Api.ts"
-export { type EventData, EventType, eventData, eventTypes } from "../../events/Catalog.ts"
+export { Envelope, type EventData, EventType, eventData, eventTypes } from "../../events/Catalog.ts"
 export { DeliveryState } from "../../events/DeliveryState.ts"
-export { Envelope, EventId } from "../../events/EnvelopeSchema.ts"
+export { EventId } from "../../events/EventDefinition.ts"
 export { Filters } from "../../events/Filters.ts"
 export { type Permission, RequiredPermission } from "../../identity/keys/Permissions.ts"
 export { CheckoutPage, CreateCheckoutPage, UpdateCheckoutPage } from "../../payments/checkout-pages/Api.ts"

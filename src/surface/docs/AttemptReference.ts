@@ -12,7 +12,7 @@ const ours = "Nothing: it is sent again."
 
 const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
   timeout: {
-    why: "There was no complete answer within the attempt's time-out of 10 seconds.",
+    why: "There was no complete answer within the attempt's timeout of 10 seconds.",
     remedy: "Store the event, answer, and do slow work afterwards."
   },
   connection_refused: { why: "Nothing listens at the endpoint's address.", remedy: "Start the receiver." },

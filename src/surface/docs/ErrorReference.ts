@@ -12,9 +12,9 @@ export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "co
   readonly retryAfter: boolean
 }
 
-/** Every documented error, by status and in the order of their declaration. */
-export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
-  .map(({ documentation: { code, message, remedy, retryAfter, status, why } }) => ({
+/** Every documented error, by status and code. */
+export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors.map(
+  ({ documentation: { code, message, remedy, retryAfter, status, why } }) => ({
     anchor: anchorOf({ code, status }),
     status,
     code,
@@ -22,8 +22,8 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
     retryAfter: retryAfter !== undefined,
     why,
     remedy
-  }))
-  .sort((a, b) => a.status - b.status)
+  })
+)
 
 /** The reference as a Markdown table. */
 export const errorTable = (): string =>

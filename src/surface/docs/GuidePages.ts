@@ -148,7 +148,7 @@ const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchI
   const results = found.length === 0 ? "<p>Nothing was found.</p>" : `<ol class="found">\n${items.join("\n")}\n</ol>`
   const main =
     query === ""
-      ? "<h1>Search</h1>\n<p>Type what you look for: a word, a code, a setting.</p>"
+      ? "<h1>Search</h1>\n<p>Type what you are looking for: a word, a code, a setting.</p>"
       : `<h1>Search: ${escaped(query)}</h1>\n${results}`
   return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
 }

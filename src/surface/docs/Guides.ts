@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises"
 import { Data, Effect } from "effect"
 import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 
-/** The guides: Markdown files next to this module, readable in the repository and served at `/docs`. */
+/** The guides: Markdown files in `src/docs`, readable in the repository and served at `/docs`. */
 
 /** The source of a page at `/docs`. */
 export interface Guide {
@@ -48,7 +48,17 @@ export const contents = [
   },
   {
     reader: "Change it",
-    names: ["contributing", "glossary", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
+    names: [
+      "contributing",
+      "glossary",
+      "contract",
+      "decisions",
+      "decisions-engine",
+      "decisions-inbound",
+      "decisions-data",
+      "decisions-api",
+      "performance"
+    ]
   }
 ] as const
 

@@ -47,7 +47,7 @@ const readExamples = (): Readonly<Record<string, Readonly<Record<string, Example
 export const exampleRequestId = "req_0199c0de0000700080000000000000ff"
 
 /**
- * An answer for each documented error, by the error's tag: as recorded, or, if no run can cause it at will (a time-out,
+ * An answer for each documented error, by the error's tag: as recorded, or, if no run can cause it at will (a timeout,
  * an outage), as the service would write it.
  */
 const readRefusals = (): ReadonlyMap<string, ErrorBody> => {

@@ -7,8 +7,7 @@ import { pathOf } from "../../platform/kit/RequestPath.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { type LineLevel, LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
-import { discardingTracer, failedWith, type RequestFacts } from "../../platform/telemetry/Spans.ts"
-import { spanOfTraceparent } from "../../platform/telemetry/TraceContext.ts"
+import { discardingTracer, failedWith, type RequestFacts, spanOfTraceparent } from "../../platform/telemetry/Spans.ts"
 
 /**
  * The telemetry of a request: its span, its metric and its log line, all written without the platform's helpers. The

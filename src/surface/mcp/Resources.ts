@@ -39,7 +39,7 @@ export const makeResources: Effect.Effect<Resources> = Effect.gen(function* () {
       listed: {
         uri: uriOf("/docs/errors"),
         name: "errors",
-        description: "Every error code: why it comes, and what to do",
+        description: "Every error code, its cause and its remedy",
         mimeType: "text/markdown"
       },
       text: errors

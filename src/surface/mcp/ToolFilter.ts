@@ -29,7 +29,7 @@ export const chosenTools = (tools: Tools, target: string): Effect.Effect<Tools, 
   if (list === undefined) return Effect.succeed(tools)
   const names = list.split(",", maxChosenTools + 1)
   if (others.length > 0 || names.length > maxChosenTools) {
-    return refused(`\`tools\` in the query must be given once, with 1 to ${maxChosenTools} names and commas between.`)
+    return refused(`\`tools\` in the query must be given once, with 1 to ${maxChosenTools} names, separated by commas.`)
   }
   const chosen = new Map<string, NonNullable<ReturnType<Tools["get"]>>>()
   for (const name of names) {

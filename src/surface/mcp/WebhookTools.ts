@@ -59,7 +59,7 @@ export const webhookTools = [
         name: "set_webhook_endpoint_active",
         title: "Pause or activate a webhook endpoint",
         description:
-          "`active: false`: no new events are queued for it, what is queued already is still sent. `active: true`: new events are matched from now on.",
+          "`active: false`: no new events are queued for it, deliveries already queued are still sent. `active: true`: new events are matched from now on.",
         body: strict(
           Schema.Struct({ active: Schema.Boolean.annotations({ description: "true activates, false pauses" }) })
         ),
@@ -70,7 +70,7 @@ export const webhookTools = [
         ...endpoint,
         name: "update_webhook_endpoint",
         description:
-          "Absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
+          "Absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: deliveries already queued are still sent. The URL never changes: create another endpoint for that.",
         destructive: true,
         idempotent: true
       }
@@ -79,7 +79,7 @@ export const webhookTools = [
       ...endpoint,
       name: "delete_webhook_endpoint",
       description:
-        "For good: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
+        "Permanent: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
       output: DeletedEndpoint,
       destructive: true,
       idempotent: true
@@ -88,7 +88,7 @@ export const webhookTools = [
       ...endpoint,
       name: "list_skipped_webhook_events",
       description:
-        "Each is as it would have been sent. They have no deliveries, so they can't be re-sent: the receiver takes them from here.",
+        "Each is shown as it would have been sent. Skipped events have no deliveries, so they can't be re-sent: pass them to the receiver from here.",
       advice: "`has_more` says whether there is another page: pass the last `eventId` as `starting_after`."
     },
     test: {
@@ -139,7 +139,7 @@ export const webhookTools = [
       name: "list_webhook_events",
       openWorld: false,
       description:
-        "Whether or not they were delivered to anybody: what happened, with the event that is sent. If a `type` is rare in a long history, give the time too."
+        "Whether or not they were delivered to anybody; each with the event as it is sent. If a `type` is rare in a long history, give the time too."
     },
     get: { name: "get_webhook_event", idName: "eventId", openWorld: false }
   }),
@@ -153,13 +153,13 @@ export const webhookTools = [
     list: {
       ...endpoint,
       name: "list_webhook_replays",
-      description: "Each says how far it is, and how many deliveries it has created."
+      description: "Each shows its progress, and how many deliveries it has created."
     },
     cancel: {
       ...endpoint,
       name: "cancel_webhook_replay",
       description:
-        "It creates no more deliveries, and those that it has created are sent. One that has ended stays as it is.",
+        "The replay creates no more deliveries; those already created are sent. A replay that has ended stays as it is.",
       destructive: true,
       idempotent: true
     }

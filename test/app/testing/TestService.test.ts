@@ -1,7 +1,13 @@
 import { FetchHttpClient } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { type RunningTestService, TestService, type TestServiceOptions } from "../../../src/app/testing/index.ts"
+import {
+  LocalProvider,
+  type RunningTestService,
+  TestService,
+  type TestServiceOptions
+} from "../../../src/app/testing/index.ts"
 import { makeClient } from "../../../src/client/index.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually } from "../../harness/Eventually.ts"
@@ -61,6 +67,18 @@ describe("the service for other teams' suites", () => {
         yield* hearsOfPayment(Context.get(both, One))
         yield* hearsOfPayment(Context.get(both, Other))
       }).pipe(Effect.provide(FetchHttpClient.layer)),
+    timeout
+  )
+
+  it.scopedLive(
+    "offers the provider and the database that the service itself uses",
+    () =>
+      Effect.gen(function* () {
+        const { emulator, organizationId } = yield* TestService
+        expect((yield* LocalProvider).emulator.url).toBe(emulator.url)
+        const sql = yield* SqlClient.SqlClient
+        expect(yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId}`).toHaveLength(1)
+      }).pipe(Effect.provide(TestService.layer())),
     timeout
   )
 

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { matchableEndpoints } from "../../../src/destinations/publishing/MatchableEndpoint.ts"
+import { matchableEndpoints } from "../../../src/destinations/publishing/PublicationStatement.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 import { makeNewTenant } from "../../inbound/Notifications.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"

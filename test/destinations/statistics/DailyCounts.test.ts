@@ -3,7 +3,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { v7 } from "uuid"
 import { slotOf } from "../../../src/destinations/statistics/Slots.ts"
-import { countSoon, lookAgain } from "../../../src/destinations/statistics/Unsettled.ts"
+import { countSoon, lookAgain } from "../../../src/destinations/statistics/UnsettledStatements.ts"
 import {
   Bench,
   beginAt,

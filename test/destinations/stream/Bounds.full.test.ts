@@ -3,12 +3,10 @@ import { Duration, Effect, Exit, Scope } from "effect"
 import { streamsPerOrganization } from "../../../src/destinations/stream/EventStreams.ts"
 import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../../harness/TestService.ts"
-import { accepted, makeTenant, notification, notify, type Tenant } from "../../inbound/Notifications.ts"
+import { accepted, makeTenant, notification, notify } from "../../inbound/Notifications.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { startService } from "../../surface/http/StartedService.ts"
-import { readStream } from "./Reader.ts"
-
-const pathOf = ({ id }: Tenant, query = "") => `/v2/organizations/${id}/integrations/event-stream${query}`
+import { pathOf, readStream } from "./Reader.ts"
 
 const settings = {
   roles: { api: true, worker: false },
@@ -61,7 +59,7 @@ onService(settings)("a process with streams of events", (it) => {
     })
   )
 
-  it.effect("ends them when it stops, and does not wait for its time-out", () =>
+  it.effect("ends them when it stops, and does not wait for its timeout", () =>
     Effect.gen(function* () {
       const { options } = yield* TestService
       const tenant = yield* makeTenant

@@ -8,20 +8,7 @@ import { eventually, eventuallyIs, eventuallyTrue } from "../../harness/Eventual
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
-import { readStream } from "./Reader.ts"
-
-const pathOf = ({ id }: Pick<Tenant, "id">, query = "") => `/v2/organizations/${id}/integrations/event-stream${query}`
-
-const listen = (tenant: Tenant, options: { readonly query?: string; readonly after?: string } = {}) =>
-  Effect.gen(function* () {
-    const { baseUrl } = yield* TestService
-    const reader = yield* readStream(baseUrl, pathOf(tenant, options.query), {
-      "x-api-key": tenant.key,
-      ...(options.after === undefined ? {} : { "last-event-id": options.after })
-    })
-    yield* eventuallyTrue("the stream is ready", () => reader.messages[0]?.name === "ready")
-    return reader
-  })
+import { listen, pathOf } from "./Reader.ts"
 
 /** The provider reports a payment. */
 const pay = (tenant: Tenant, options?: Parameters<typeof notification>[1]) =>

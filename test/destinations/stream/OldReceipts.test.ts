@@ -1,30 +1,18 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option } from "effect"
+import { Context, Effect } from "effect"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
-import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
-import { makeTenant, outcomeOf, subscribe, type Tenant } from "../../inbound/Notifications.ts"
-import { readStream } from "./Reader.ts"
+import { makeTenant, paidAtProvider, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { listen } from "./Reader.ts"
 
 const days = 6
-
-const listen = (tenant: Tenant, query = "") =>
-  Effect.gen(function* () {
-    const { baseUrl } = yield* TestService
-    const path = `/v2/organizations/${tenant.id}/integrations/event-stream${query}`
-    const reader = yield* readStream(baseUrl, path, { "x-api-key": tenant.key })
-    yield* eventuallyTrue("the stream is ready", () => reader.messages[0]?.name === "ready")
-    return reader
-  })
 
 /** A payment that was notified this many days ago, and whose event is gone. Returns its provider's event. */
 const payAgo = (tenant: Tenant, ago: number) =>
   Effect.gen(function* () {
-    const { emulator, sql } = yield* TestService
-    const type = "payment_intent.payment_failed"
-    const { events } = yield* emulator.trigger({ type, account: tenant.accountId })
-    const id = events.find((event) => event.type === type)?.id ?? ""
-    yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+    const { sql } = yield* TestService
+    const id = yield* paidAtProvider(tenant, "payment_intent.payment_failed")
     yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
     yield* sql`
       UPDATE payments.receipts SET received_at = received_at - ${ago} * interval '1 day'
@@ -54,10 +42,10 @@ onService({ roles: { api: true, worker: false } })("the stream of events", (it) 
         SELECT count(DISTINCT tableoid)::int AS tables FROM payments.events WHERE organization_id = ${tenant.id}`
       expect(stored?.tables).toBe(days)
 
-      const resumed = yield* listen(tenant, `?after=${place}&follow=false`)
+      const resumed = yield* listen(tenant, { query: `?after=${place}&follow=false` })
       yield* eventuallyTrue("its end", resumed.ended)
       expect(sources(resumed)).toEqual(old)
-      const next = yield* listen(tenant, "?follow=false")
+      const next = yield* listen(tenant, { query: "?follow=false" })
       yield* eventuallyTrue("its end", next.ended)
       expect(sources(next)).toEqual([])
     })

@@ -1,5 +1,8 @@
 import { request } from "node:http"
 import { Effect, type Scope } from "effect"
+import { eventuallyTrue } from "../../harness/Eventually.ts"
+import { TestService } from "../../harness/TestService.ts"
+import type { Tenant } from "../../inbound/Notifications.ts"
 
 /** A message of a stream of events. */
 export interface ReadMessage {
@@ -69,3 +72,19 @@ export const readStream = (
     }),
     ({ cut }) => Effect.sync(cut)
   )
+
+/** The path of a tenant's stream. */
+export const pathOf = ({ id }: Pick<Tenant, "id">, query = "") =>
+  `/v2/organizations/${id}/integrations/event-stream${query}`
+
+/** Opens a tenant's stream, and waits until it is ready. */
+export const listen = (tenant: Tenant, options: { readonly query?: string; readonly after?: string } = {}) =>
+  Effect.gen(function* () {
+    const { baseUrl } = yield* TestService
+    const reader = yield* readStream(baseUrl, pathOf(tenant, options.query), {
+      "x-api-key": tenant.key,
+      ...(options.after === undefined ? {} : { "last-event-id": options.after })
+    })
+    yield* eventuallyTrue("the stream is ready", () => reader.messages[0]?.name === "ready")
+    return reader
+  })

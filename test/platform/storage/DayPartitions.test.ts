@@ -7,8 +7,8 @@ import { makeDeliveriesRepo } from "../../../src/destinations/deliveries/Deliver
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { EventReplays } from "../../../src/destinations/event-replays/EventReplays.ts"
 import { makeEventReplaysRepo } from "../../../src/destinations/event-replays/EventReplaysRepo.ts"
-import { eventKey } from "../../../src/destinations/publishing/EventKey.ts"
 import { makeOutboundEventsRepo } from "../../../src/destinations/publishing/OutboundEventsRepo.ts"
+import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { DeliveryId, EventReplayId } from "../../../src/platform/kit/Ids.ts"
@@ -373,7 +373,7 @@ describe("retention", () => {
       const { end } = yield* readOn(sql, "payments.deliveries, payments.events")
       const cleaning = yield* Effect.fork(clean)
       yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
-      // Meanwhile all goes on, within the time-out of a second
+      // Meanwhile all goes on, within the timeout of a second
       const { id } = yield* publishAt(impatient, new Date())
       const [delivery] = yield* claimFrom(queue, idle)
       expect(delivery?.eventId).toBe(id)

@@ -255,7 +255,7 @@ describe("retention", () => {
       const { end } = yield* readOn(sql, "payments.receipts")
       const cleaning = yield* Effect.fork(records.clean(retention))
       yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
-      // Meanwhile all goes on, within the time-out of a second
+      // Meanwhile all goes on, within the timeout of a second
       for (const created of [new Date(), monthAt(-1), new Date(0)]) {
         const id = newId()
         expect((yield* insert(receiptOf(id, created))).first).toBe(true)

@@ -7,6 +7,7 @@ import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetr
 import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { makeLogWriter } from "../../../src/platform/telemetry/LogWriter.ts"
+import { eventuallyIs } from "../../harness/Eventually.ts"
 
 const line: LogLine = {
   level: "INFO",
@@ -151,7 +152,11 @@ describe("the log's writer", () => {
       yield* Effect.gen(function* () {
         const writer = yield* makeLogWriter(handle.fd, () => "dropped")
         for (let n = 0; n < 1000; n++) writer.write(`${n}`)
-        yield* Effect.sleep("30 millis")
+        yield* eventuallyIs(
+          "the first lines",
+          Effect.promise(() => readFile(file, "utf8")),
+          (text) => text.endsWith("999\n")
+        )
         for (let n = 1000; n < 2000; n++) writer.write(`${n}`)
       }).pipe(Effect.scoped)
       const written = yield* Effect.promise(() => readFile(file, "utf8"))

@@ -242,7 +242,7 @@ onSharedService("the documents", (it) => {
     })
   )
 
-  it.effect("say every status of every operation, with the error's body", () =>
+  it.effect("say every status of every operation, with the error's code and body", () =>
     Effect.gen(function* () {
       for (const { name, operation, said } of yield* documented) {
         expect(
@@ -251,9 +251,10 @@ onSharedService("the documents", (it) => {
         ).toBe(true)
         const expected = errorsOf(operation)
         for (const errorClass of documentedErrors) {
-          const { status } = errorClass.documentation
+          const { code, status } = errorClass.documentation
           if (expected.includes(errorClass.tag)) {
             expect(bodiesOf(said, status), `${name} ${errorClass.tag}`).toContain(errorClass.tag)
+            expect(said?.responses[status]?.description, name).toContain(`\`${code}\``)
           }
         }
         for (const [status, response] of Object.entries(said?.responses ?? {})) {

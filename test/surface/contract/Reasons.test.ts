@@ -200,10 +200,10 @@ describe("a refusal", () => {
       ["events.0", "must be one of a, b, c"],
       ["events.1", "must be one of a, b, c"],
       ["name", "is missing; it must be a string"],
-      ["nme", "is not a field that is known here; did you mean name?"]
+      ["nme", "is not a known field; did you mean name?"]
     ])
     expect(explained(reasons)).toBe(
-      "`events.0` and `events.1` must be one of a, b, c. `name` is missing; it must be a string. `nme` is not a field that is known here; did you mean name?"
+      "`events.0` and `events.1` must be one of a, b, c. `name` is missing; it must be a string. `nme` is not a known field; did you mean name?"
     )
   })
 
@@ -253,7 +253,7 @@ describe("a refused field", () => {
     [price, { unit_amount: 1e21 }, "unit_amount", /; got 1e\+21$/],
     [price, { unit_amout: 1500 }, "unit_amout", /; did you mean unit_amount\?$/],
     [price, { recurring: { intervall: "day" } }, "recurring.intervall", /; did you mean interval\?$/],
-    [price, { zzz: 1 }, "zzz", /^is not a field that is known here$/],
+    [price, { zzz: 1 }, "zzz", /^is not a known field$/],
     [price, { unit_amount: 1, tiers: [] }, "tiers", /^must be an array of 1 to 25 items; it has 0 items$/],
     [
       price,
@@ -272,7 +272,7 @@ describe("a refused field", () => {
       "events.0",
       /; got "payment\.suceeded"; did you mean payment\.succeeded\?$/
     ],
-    [endpoint, { events: ["payout.paid", "payout.paid"] }, "events", /; payout\.paid is there more than once$/],
+    [endpoint, { events: ["payout.paid", "payout.paid"] }, "events", /; payout\.paid appears more than once$/],
     [endpoint, { name: "  " }, "name", /^must be text of 1 to 100 characters/],
     [endpoint, "text", "", /^must be an object with name, url and events; it is a string$/],
     [endpoint, null, "", /; it is null$/]

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -18,7 +18,7 @@ const text = (file: string) => readFileSync(join(root, file), "utf8")
 const guides = ["guides", "maintaining"].flatMap((folder) =>
   readdirSync(join(root, "src/docs", folder)).map((file) => `src/docs/${folder}/${file}`)
 )
-const documents = ["README.md", "CHANGELOG.md", ...guides]
+const documents = ["README.md", "CHANGELOG.md", "test/bench/RESULTS.md", ...guides]
 
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
 
@@ -107,6 +107,19 @@ describe("the guides", () => {
     // The contract is looked up, not read
     expect(text(file).split("\n").length).toBeLessThanOrEqual(file.endsWith("/contract.md") ? 550 : 400)
   })
+})
+
+it("the decisions are records of at most 15 lines, each with its four parts, on pages that the first one lists", () => {
+  const pages = guides.filter((file) => file.includes("/decisions"))
+  for (const page of pages.filter((file) => !file.endsWith("/decisions.md"))) {
+    expect(text("src/docs/maintaining/decisions.md")).toContain(`(${basename(page)})`)
+  }
+  for (const record of pages.flatMap((page) => text(page).split(/^(?=#)/m)).filter((part) => part.startsWith("###"))) {
+    expect(record.trim().split("\n").length, record).toBeLessThanOrEqual(15)
+    expect([...record.matchAll(/^- \*\*(.+?)\*\*/gm)].map(([, part]) => part).join(), record).toBe(
+      "Context,Decision,Figure,Look again"
+    )
+  }
 })
 
 describe("the change log", () => {

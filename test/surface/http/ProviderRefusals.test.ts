@@ -61,7 +61,7 @@ it.scopedLive("a refusal of the provider's is in the answer in words, and in the
     expect(declined.answer.status, declined.answer.text).toBe(402)
     expect(declined.answer.json).toEqual({
       error:
-        "The payment provider refused the payment: the card has too little on it. The provider's id of the request is req_declined1.",
+        "The payment provider refused the payment: the card has insufficient funds. The provider's id of the request is req_declined1.",
       code: "provider_insufficient_funds",
       fields: [],
       requestId: declined.answer.headers.get("request-id")

@@ -338,7 +338,7 @@ onSharedService("a synthetic test", (it) => {
       const byService = [services, secondProcess].flatMap((process) =>
         Array.from({ length: 7 }, () =>
           Context.get(process, SyntheticTests)
-            .send(principal, EndpointId.make(id), "payment.succeeded")
+            .queue(principal, EndpointId.make(id), "payment.succeeded")
             .pipe(
               Effect.either,
               Effect.map(Either.match({ onLeft: ({ code }) => code, onRight: ({ state }) => state }))

@@ -1,5 +1,5 @@
 import { call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
+import { Badge, OnOffBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -12,10 +12,10 @@ import { useUrlState } from "../../state/UrlState.ts"
 import { ConnectButtons, Disconnect } from "./Connect.tsx"
 import { Payouts } from "./Payouts.tsx"
 import { ReturnUrls } from "./ReturnUrls.tsx"
-import { type Connection, linkedInWords, statusWords } from "./status.ts"
+import { type Connection, isLinked, linkedInWords, statusWords } from "./status.ts"
 import { wordsOfVisit } from "./visits.ts"
 
-const yesOrNo = (yes: boolean) => <Badge tone={yes ? "ok" : "warning"}>{yes ? "Yes" : "Not yet"}</Badge>
+const yesOrNo = (isOn: boolean) => <OnOffBadge isOn={isOn} words={["Yes", "Not yet"]} off="warning" />
 
 const Requirements = ({ requirements }: Connection) => {
   const { currentDeadline, currentlyDueCount, disabledReason, pastDueCount, pendingVerificationCount } = requirements
@@ -47,7 +47,7 @@ const Requirements = ({ requirements }: Connection) => {
 const Status = ({ connection }: { readonly connection: Connection }) => {
   const { mayManageOrganization } = useWorkspace()
   const words = statusWords(connection)
-  const linked = connection.status === "connected" || connection.status === "onboarding"
+  const linked = isLinked(connection)
   return (
     <>
       <div class="row">
@@ -74,10 +74,7 @@ const Status = ({ connection }: { readonly connection: Connection }) => {
                 </span>
               )
             ],
-            [
-              "Disconnected",
-              connection.disconnectedAt === null ? null : <Time key="out" at={connection.disconnectedAt} />
-            ]
+            ["Disconnected", connection.disconnectedAt && <Time key="out" at={connection.disconnectedAt} />]
           ]}
         />
       )}

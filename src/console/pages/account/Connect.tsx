@@ -1,12 +1,11 @@
-import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { type Connection, needsOwner } from "./status.ts"
+import { type Connection, isLinked, needsOwner } from "./status.ts"
 
 /** Navigates to the provider at once, since the URL works once and for this person only. */
 const leaveFor = ({ url }: { readonly url: string }): void => location.assign(url)
@@ -14,7 +13,7 @@ const leaveFor = ({ url }: { readonly url: string }): void => location.assign(ur
 const labelOf = (connection: Connection): string => {
   if (connection.status === "not_connected") return "Connect an account"
   if (connection.status === "disconnected") return "Connect it again"
-  return connection.status === "onboarding" ? "Go on at the provider" : "Supply what is due"
+  return connection.status === "onboarding" ? "Continue at the provider" : "Supply what is due"
 }
 
 /** Buttons to create or complete an account at the provider, or to grant access to an existing one. */
@@ -25,8 +24,7 @@ export const ConnectButtons = ({ connection }: { readonly connection: Connection
     leaveFor
   )
   const oauth = useSubmit(() => call("accountConnection", "startOauth", { payload: { environment } }), leaveFor)
-  const isLinked = connection.status === "onboarding" || connection.status === "connected"
-  if (!mayManageOrganization || (isLinked && !needsOwner(connection))) return null
+  if (!mayManageOrganization || (isLinked(connection) && !needsOwner(connection))) return null
   const error = onboarding.error ?? oauth.error
   return (
     <div class="stack">
@@ -34,7 +32,7 @@ export const ConnectButtons = ({ connection }: { readonly connection: Connection
         <Button kind="primary" busy={onboarding.busy} onClick={onboarding.submit}>
           {labelOf(connection)}
         </Button>
-        {connection.canUseExisting && !isLinked ? (
+        {connection.canUseExisting && !isLinked(connection) ? (
           <Button busy={oauth.busy} onClick={oauth.submit}>
             Use an existing account
           </Button>
@@ -52,33 +50,21 @@ const counted = (count: number, one: string, many: string, max?: number): string
 export const Disconnect = ({ connection }: { readonly connection: Connection }) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()
-  const [open, setOpen] = useState(false)
   const { accountId, disconnecting } = connection
-  const { busy, error, submit } = useSubmit(
-    () => call("accountConnection", "disconnect", { urlParams: { accountId: accountId ?? "", environment } }),
-    () => {
-      setOpen(false)
-      invalidate(`${environment}/`)
-      toast("The account is disconnected.")
-    }
-  )
-  if (organization.role !== "owner" || accountId === null || connection.status === "not_connected") return null
-  if (connection.status === "disconnected") return null
+  if (organization.role !== "owner" || accountId === null || !isLinked(connection)) return null
   return (
-    <>
-      <div>
-        <Button onClick={() => setOpen(true)}>Disconnect the account</Button>
-      </div>
-      <Confirm
+    <div>
+      <ConfirmButton
+        button="Disconnect the account"
         title="Disconnect the account?"
-        open={open}
-        onClose={() => setOpen(false)}
-        onConfirm={submit}
         confirmLabel="Disconnect"
         danger
-        busy={busy}
-        error={error}
         typed="DISCONNECT"
+        action={() => call("accountConnection", "disconnect", { urlParams: { accountId, environment } })}
+        onDone={() => {
+          invalidate(`${environment}/`)
+          toast("The account is disconnected.")
+        }}
       >
         <p>
           The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and
@@ -98,12 +84,12 @@ export const Disconnect = ({ connection }: { readonly connection: Connection }) 
             still made.
           </li>
           <li>
-            Checkout sessions and payment links that are open at the provider stay open there: who pays, still pays.
+            Checkout sessions and payment links that are open at the provider stay open there, and can still be paid.
           </li>
           {disconnecting.endsProviderAccess ? <li>The platform's access at the provider ends as well.</li> : null}
         </ul>
         <p>Only connecting the account again reverses it.</p>
-      </Confirm>
-    </>
+      </ConfirmButton>
+    </div>
   )
 }

@@ -1,5 +1,5 @@
-import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
+import { useFields } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -14,45 +14,31 @@ const operators = <span class="quiet">The operator's page</span>
 
 const Editor = ({ record }: { readonly record: Record }) => {
   const { environment } = useWorkspace()
-  const [success, setSuccess] = useState(record.successUrl ?? "")
-  const [cancel, setCancel] = useState(record.cancelUrl ?? "")
-  const { busy, error, submit } = useSubmit(
-    () =>
-      call("returnUrls", "set", {
-        payload: {
-          successUrl: success.trim() === "" ? null : success.trim(),
-          cancelUrl: cancel.trim() === "" ? null : cancel.trim()
-        }
-      }),
+  const { draft, field } = useFields({ successUrl: record.successUrl ?? "", cancelUrl: record.cancelUrl ?? "" })
+  const submission = useSubmit(
+    () => {
+      const payload = { successUrl: draft.successUrl.trim() || null, cancelUrl: draft.cancelUrl.trim() || null }
+      return call("returnUrls", "set", { payload })
+    },
     () => {
       invalidate(`${environment}/return-urls`)
       toast("The return pages are saved.")
     }
   )
   return (
-    <Form
-      onSubmit={submit}
-      busy={busy}
-      error={error}
-      labels={{ successUrl: "After payment", cancelUrl: "Without payment" }}
-      submit="Save"
-    >
+    <Form submission={submission} submit="Save">
       <TextField
-        name="successUrl"
+        {...field("successUrl")}
         label="After payment"
         hint="Where payers come back to once they have paid. Empty: the operator's page."
         type="url"
-        value={success}
-        onChange={setSuccess}
         required={false}
       />
       <TextField
-        name="cancelUrl"
+        {...field("cancelUrl")}
         label="Without payment"
         hint="Where payers come back to if they leave without paying. Empty: the operator's page."
         type="url"
-        value={cancel}
-        onChange={setCancel}
         required={false}
       />
     </Form>

@@ -1,5 +1,5 @@
 import type { AnswerOf } from "../../api/Call.ts"
-import type { Tone } from "../../components/Badge.tsx"
+import type { Tone } from "../../components/chartScales.ts"
 
 export type Connection = AnswerOf<"accountConnection", "get">
 
@@ -51,6 +51,9 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
           }
   }
 }
+
+/** Whether an account is linked, even if it can't charge yet. */
+export const isLinked = ({ status }: Connection): boolean => status === "connected" || status === "onboarding"
 
 /** Whether the account's owner must supply something at the provider. */
 export const needsOwner = ({ requirements, status }: Connection): boolean =>

@@ -10,7 +10,7 @@ const words = (all: Readonly<Record<string, VisitWords>>): ReadonlyMap<string, V
 const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitWords>>> = {
   onboarding: words({
     returned: { tone: "info", text: "You are back from the provider. The status below is the current one." },
-    expired: { tone: "warning", text: "That link had expired or was used already. Go on with a new one below." }
+    expired: { tone: "warning", text: "That link had expired or was used already. Continue with a new one below." }
   }),
   oauth: words({
     connected: { tone: "ok", text: "The account is connected." },

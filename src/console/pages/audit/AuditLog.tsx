@@ -1,16 +1,18 @@
 import { call } from "../../api/Call.ts"
-import { useAuthorNames } from "../../components/Author.tsx"
+import { plainWords } from "../../api/Reading.ts"
+import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { SelectField, TextField } from "../../components/Field.tsx"
+import { DayFields, SelectField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
-import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
+import { filled } from "../../components/Reader.ts"
 import { Time } from "../../components/Time.tsx"
-import { usePages, useQuery } from "../../state/Query.ts"
+import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
+import { createdWithin } from "../payments/Days.ts"
 
 /** Labels for the recorded actions. Unknown actions of a later version are shown unchanged. */
 const actionLabels: Readonly<Record<string, string>> = {
@@ -66,44 +68,19 @@ const actionLabels: Readonly<Record<string, string>> = {
 const actionWords = (action: string): string =>
   Object.hasOwn(actionLabels, action) ? (actionLabels[action] ?? action) : action
 
-const knownActions: ReadonlyArray<string> = Object.keys(actionLabels)
-
-const targetWord = (type: string): string => type.replaceAll("_", " ")
-
-/** The first or last second of a day in the reader's zone, as Unix seconds. */
-const secondsOf = (day: string, end: boolean): number | undefined => {
-  const at = Date.parse(`${day}T${end ? "23:59:59" : "00:00:00"}`)
-  return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
-}
-
 export default function AuditLog() {
   const { can, environment } = useWorkspace()
   const [filters, change] = useUrlState("action", "author", "from", "to")
   const authorName = useAuthorNames()
-  const members = useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
-  const from = secondsOf(filters.from, false)
-  const to = secondsOf(filters.to, true)
+  const members = useMembers()
+  const query = {
+    ...filled({ action: filters.action, author_id: filters.author }),
+    ...createdWithin(filters.from, filters.to)
+  }
   const records = usePages(
-    can("audit-log:read")
-      ? `${environment}/audit-log/${filters.action}/${filters.author}/${from ?? ""}/${to ?? ""}`
-      : null,
-    (after, signal) =>
-      call(
-        "audit",
-        "list",
-        {
-          urlParams: {
-            limit: 50,
-            ...(after === undefined ? {} : { starting_after: after }),
-            ...(filters.action === "" ? {} : { action: filters.action }),
-            ...(filters.author === "" ? {} : { author_id: filters.author }),
-            ...(from === undefined ? {} : { created_gte: from }),
-            ...(to === undefined ? {} : { created_lte: to })
-          }
-        },
-        { signal }
-      ),
-    ({ id }) => id
+    can("audit-log:read") ? `${environment}/audit-log/${JSON.stringify(query)}` : null,
+    (page, signal) => call("audit", "list", { urlParams: { ...page, ...query } }, { signal }),
+    { limit: 50 }
   )
   if (!can("audit-log:read")) {
     return (
@@ -128,7 +105,7 @@ export default function AuditLog() {
           onChange={(action) => change({ action })}
           options={[
             { value: "", label: "All" },
-            ...knownActions.map((action) => ({ value: action, label: actionWords(action) }))
+            ...Object.entries(actionLabels).map(([value, label]) => ({ value, label }))
           ]}
         />
         <SelectField
@@ -146,16 +123,9 @@ export default function AuditLog() {
               : [])
           ]}
         />
-        <TextField
-          name="from"
-          label="From"
-          type="date"
-          value={filters.from}
-          onChange={(day) => change({ from: day })}
-        />
-        <TextField name="to" label="To" type="date" value={filters.to} onChange={(day) => change({ to: day })} />
+        <DayFields from={filters.from} to={filters.to} onChange={change} />
       </Filters>
-      <Pages
+      <PagedTable
         list={records}
         empty={
           filtered ? (
@@ -168,35 +138,41 @@ export default function AuditLog() {
             </Empty>
           )
         }
-      >
-        {(items) => (
-          <Table
-            caption="Recorded changes, newest first"
-            head={["When", "Who", "What", "Object"]}
-            rows={items.map(({ action, at, author, environment: place, id, requestId, target }) => ({
-              key: id,
-              cells: [
-                <span key="at">
-                  <Time at={at} exact />
-                  {requestId === "" ? null : (
-                    <span class="audit-request">
-                      <Id value={requestId} />
-                    </span>
-                  )}
-                </span>,
-                authorName(author),
-                <span key="action" class="row">
-                  {actionWords(action)}
-                  {place === null ? <Badge>Organization</Badge> : null}
-                </span>,
-                <span key="target">
-                  {targetWord(target.type)} <Id value={target.id} />
-                </span>
-              ]
-            }))}
-          />
-        )}
-      </Pages>
+        caption="Recorded changes, newest first"
+        columns={[
+          {
+            head: "When",
+            cell: ({ at, requestId }) => (
+              <>
+                <Time at={at} exact />
+                {requestId === "" ? null : (
+                  <span class="audit-request">
+                    <Id value={requestId} />
+                  </span>
+                )}
+              </>
+            )
+          },
+          { head: "Who", cell: ({ author }) => authorName(author) },
+          {
+            head: "What",
+            cell: ({ action, environment: place }) => (
+              <span class="row">
+                {actionWords(action)}
+                {place === null ? <Badge>Organization</Badge> : null}
+              </span>
+            )
+          },
+          {
+            head: "Object",
+            cell: ({ target }) => (
+              <>
+                {plainWords(target.type)} <Id value={target.id} />
+              </>
+            )
+          }
+        ]}
+      />
     </Page>
   )
 }

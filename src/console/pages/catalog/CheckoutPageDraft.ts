@@ -1,7 +1,7 @@
 import type { AnswerOf } from "../../api/Types.ts"
-import { emptyItem, type ItemDraft, readItems } from "./ItemDraft.ts"
-import type { Written } from "./PriceDraft.ts"
-import { draftOfQuestion, type QuestionDraft, readQuestions } from "./QuestionDraft.ts"
+import { changedFields, filled, Reader } from "../../components/Reader.ts"
+import { emptyItem, type ItemDraft, itemsIn } from "./ItemDraft.ts"
+import { draftOfQuestion, type QuestionDraft, questionsIn } from "./QuestionDraft.ts"
 
 /** A checkout page as edited in a form. Pure. */
 
@@ -63,68 +63,37 @@ export const draftOfPage = (page: CheckoutPage): CheckoutPageDraft => ({
 })
 
 /** Every field in the API's form; "" for empty ones. */
-const fieldsOf = (draft: CheckoutPageDraft) => {
-  const sold = readItems(draft.items, itemNames)
-  const asked = readQuestions(draft.questions)
-  if (sold.kind === "problems" || asked.kind === "problems") {
-    return {
-      kind: "problems",
-      problems: {
-        ...(sold.kind === "problems" ? sold.problems : {}),
-        ...(asked.kind === "problems" ? asked.problems : {})
-      }
-    } as const
-  }
+const fieldsIn = (reader: Reader, draft: CheckoutPageDraft) => {
   const [imageUrl = ""] = draft.images
-  const value = {
+  return {
     title: draft.title.trim(),
     text: draft.text.trim(),
     imageUrl,
     imageAlt: imageUrl === "" ? "" : draft.imageAlt.trim(),
-    items: sold.value.map(({ bounds, price, quantity }) => ({
+    items: itemsIn(reader, draft.items, itemNames).map(({ bounds, price, quantity }) => ({
       price,
       quantity,
-      ...(bounds === undefined ? {} : { adjustableQuantity: bounds })
+      ...filled({ adjustableQuantity: bounds })
     })),
-    collect: { billingAddress: draft.asksAddress, phoneNumber: draft.asksPhone, customFields: asked.value },
+    collect: {
+      billingAddress: draft.asksAddress,
+      phoneNumber: draft.asksPhone,
+      customFields: questionsIn(reader, draft.questions)
+    },
     allowPromotionCodes: draft.allowsCodes,
     successText: draft.thanks.trim()
   }
-  return { kind: "ready", value } as const
 }
-
-type Fields = Extract<ReturnType<typeof fieldsOf>, { readonly kind: "ready" }>["value"]
 
 /** The fields of a new page; omits empty ones except the required title. */
-export const newPage = (draft: CheckoutPageDraft): Written<Pick<Fields, "title" | "items"> & Partial<Fields>> => {
-  const read = fieldsOf(draft)
-  if (read.kind === "problems") return read
-  const { imageAlt, imageUrl, successText, text, ...others } = read.value
-  const value = {
-    ...others,
-    ...(text === "" ? {} : { text }),
-    ...(imageUrl === "" ? {} : { imageUrl, imageAlt }),
-    ...(successText === "" ? {} : { successText })
-  }
-  return { kind: "ready", value }
+export const newPage = (draft: CheckoutPageDraft) => {
+  const reader = new Reader()
+  const { imageAlt, imageUrl, successText, text, ...others } = fieldsIn(reader, draft)
+  const image = imageUrl === "" ? {} : { imageUrl, imageAlt }
+  return reader.done({ ...others, ...filled({ text, successText }), ...image })
 }
 
-/** The changed fields of a page. Only these are sent, so that someone else's concurrent change is kept. */
-export const pageChanges = (page: CheckoutPage, draft: CheckoutPageDraft): Written<Partial<Fields>> => {
-  const [read, before] = [fieldsOf(draft), fieldsOf(draftOfPage(page))]
-  if (read.kind === "problems") return read
-  if (before.kind === "problems") return { kind: "ready", value: read.value }
-  const isSame = (name: keyof Fields) => JSON.stringify(read.value[name]) === JSON.stringify(before.value[name])
-  const { allowPromotionCodes, collect, imageAlt, imageUrl, items, successText, text, title } = read.value
-  const value = {
-    ...(isSame("title") ? {} : { title }),
-    ...(isSame("text") ? {} : { text }),
-    ...(isSame("imageUrl") ? {} : { imageUrl }),
-    ...(isSame("imageAlt") ? {} : { imageAlt }),
-    ...(isSame("items") ? {} : { items }),
-    ...(isSame("collect") ? {} : { collect }),
-    ...(isSame("allowPromotionCodes") ? {} : { allowPromotionCodes }),
-    ...(isSame("successText") ? {} : { successText })
-  }
-  return { kind: "ready", value }
+export const pageChanges = (page: CheckoutPage, draft: CheckoutPageDraft) => {
+  const reader = new Reader()
+  return reader.done(changedFields(fieldsIn(new Reader(), draftOfPage(page)), fieldsIn(reader, draft)))
 }

@@ -1,36 +1,12 @@
-import type { ComponentChildren } from "preact"
-import { TextField } from "../../components/Field.tsx"
-import { readCount } from "./Counts.ts"
+import { type Described, TextField } from "../../components/Field.tsx"
+import { notANumber, readCount } from "../../components/Reader.ts"
 
-export interface CountFieldProps {
-  readonly name: string
-  readonly label: string
-  readonly value: string
-  readonly onChange: (value: string) => void
-  readonly hint?: ComponentChildren
-  /** Reports an empty field at once. */
-  readonly required?: boolean
-  readonly problem?: string | undefined
-}
-
-/** A field for a whole number; reports anything else. */
-export const CountField = ({ hint, label, name, onChange, problem, required, value }: CountFieldProps) => {
-  const written = readCount(value)
-  const own =
-    written === "unreadable" || (written === "empty" && required === true)
-      ? "Write a whole number, in digits."
-      : problem
-  return (
-    <TextField
-      name={name}
-      label={label}
-      hint={hint}
-      {...(required === undefined ? {} : { required })}
-      inputMode="numeric"
-      maxLength={12}
-      value={value}
-      onChange={onChange}
-      problem={own}
-    />
-  )
+/** A field for a whole number; reports anything else, and with `required` also an empty field. */
+export const CountField = ({
+  problem,
+  ...field
+}: Described & { readonly value: string; readonly onChange: (value: string) => void }) => {
+  const written = readCount(field.value)
+  const isWrong = written === "unreadable" || (written === "empty" && field.required === true)
+  return <TextField {...field} inputMode="numeric" maxLength={12} problem={isWrong ? notANumber : problem} />
 }

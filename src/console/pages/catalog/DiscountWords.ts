@@ -1,5 +1,5 @@
+import { itemsAt, numberAt, textAt } from "../../api/Reading.ts"
 import { formatAmount } from "../../components/amounts.ts"
-import { itemsAt, numberAt, textAt } from "../payments/Reading.ts"
 
 /** Promotion codes in words. */
 

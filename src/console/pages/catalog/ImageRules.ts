@@ -1,7 +1,7 @@
 /** Which images can be uploaded, and which ones the pages may show. */
 
 /** The API's bound: 4 MiB. */
-export const maximumImageBytes = 4 * 1024 * 1024
+const maximumImageBytes = 4 * 1024 * 1024
 
 const types: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"])
 

@@ -7,17 +7,6 @@ import { ErrorNote } from "../../components/Notice.tsx"
 import { acceptedImages, imageProblem } from "./ImageRules.ts"
 import { ProductImage } from "./ProductImage.tsx"
 
-export interface ImagesFieldProps {
-  readonly name: string
-  readonly label: string
-  readonly hint?: string
-  /** The images' URLs, in display order. */
-  readonly images: ReadonlyArray<string>
-  /** Receives an updater instead of the images, so that a slow upload does not undo changes made meanwhile. */
-  readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void
-  readonly most: number
-}
-
 const upload = async (file: File): Promise<string> => {
   const payload = new FormData()
   payload.set("file", file)
@@ -26,10 +15,24 @@ const upload = async (file: File): Promise<string> => {
 }
 
 /** Uploads images as soon as they are chosen: checks each one first, and shows it once uploaded. */
-export const ImagesField = ({ hint, images, label, most, name, onChange }: ImagesFieldProps) => {
+export const ImagesField = ({
+  images,
+  label,
+  most,
+  name,
+  onChange
+}: {
+  readonly name: string
+  readonly label: string
+  /** The images' URLs, in display order. */
+  readonly images: ReadonlyArray<string>
+  /** Receives an updater instead of the images, so that a slow upload does not undo changes made meanwhile. */
+  readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void
+  readonly most: number
+}) => {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
-  const refusal = useRefusal(name)
+  const refusal = useRefusal(name, label)
   const [uploading, setUploading] = useState(0)
   const [problems, setProblems] = useState<ReadonlyArray<string>>([])
   const [error, setError] = useState<ApiError | undefined>(undefined)
@@ -65,8 +68,8 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
     <fieldset class="field field-group" aria-describedby={`${id}-hint`}>
       <legend>{label}</legend>
       <p class="field-hint" id={`${id}-hint`}>
-        {hint ??
-          `JPEG, PNG or WebP, up to 4 MiB${most === 1 ? "" : ` each; up to ${most} images`}. Everybody who knows its address can see an image.`}
+        JPEG, PNG or WebP, up to 4 MiB{most === 1 ? "" : ` each; up to ${most} images`}. Anyone who knows its address
+        can see an image.
       </p>
       {images.length === 0 ? null : (
         <ul class="images">

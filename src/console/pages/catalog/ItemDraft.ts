@@ -1,5 +1,4 @@
-import { readCount } from "./Counts.ts"
-import type { Written } from "./PriceDraft.ts"
+import type { Reader } from "../../components/Reader.ts"
 
 /** The items of a payment link or a checkout page, as edited in a form. */
 
@@ -24,39 +23,24 @@ export const emptyItem = (key: number): ItemDraft => ({
 })
 
 /** A parsed item; `bounds` is set if the payer chooses the quantity. */
-export interface WrittenItem {
+interface WrittenItem {
   readonly price: string
   readonly quantity: number
   readonly bounds: { readonly minimum: number; readonly maximum: number } | undefined
 }
 
-const notANumber = "Write a whole number, in digits."
-
-/** Parses the items, or reports problems by field name: `<prefix>.<index>.quantity`. The API checks bounds. */
-export const readItems = (
+/** Reads the items; their problems' names are like `<prefix>.<index>.quantity`. */
+export const itemsIn = (
+  reader: Reader,
   items: ReadonlyArray<ItemDraft>,
-  names: { readonly prefix: string; readonly adjustable: string }
-): Written<ReadonlyArray<WrittenItem>> => {
-  const problems: Record<string, string> = {}
-  const count = (name: string, text: string): number => {
-    const written = readCount(text)
-    if (typeof written === "number") return written
-    problems[name] = notANumber
-    return 0
-  }
-  const value = items.map((item, index): WrittenItem => {
-    const path = `${names.prefix}.${index}`
-    if (item.price === "") problems[`${path}.price`] = "Choose what is sold."
-    return {
-      price: item.price,
-      quantity: count(`${path}.quantity`, item.quantity),
-      bounds: item.isAdjustable
-        ? {
-            minimum: count(`${path}.${names.adjustable}.minimum`, item.minimum),
-            maximum: count(`${path}.${names.adjustable}.maximum`, item.maximum)
-          }
-        : undefined
-    }
+  { adjustable, prefix }: { readonly prefix: string; readonly adjustable: string }
+): ReadonlyArray<WrittenItem> =>
+  items.map((item, index) => {
+    const path = `${prefix}.${index}`
+    if (item.price === "") reader.problems[`${path}.price`] = "Choose what is sold."
+    const quantity = reader.neededCount(`${path}.quantity`, item.quantity)
+    if (!item.isAdjustable) return { price: item.price, quantity, bounds: undefined }
+    const minimum = reader.neededCount(`${path}.${adjustable}.minimum`, item.minimum)
+    const maximum = reader.neededCount(`${path}.${adjustable}.maximum`, item.maximum)
+    return { price: item.price, quantity, bounds: { minimum, maximum } }
   })
-  return Object.keys(problems).length === 0 ? { kind: "ready", value } : { kind: "problems", problems }
-}

@@ -1,68 +1,100 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
+import { isAt, itemsAt, numberAt, textAt, valueAt } from "../../api/Reading.ts"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Dialog } from "../../components/Dialog.tsx"
+import { useDraft } from "../../components/Draft.ts"
+import { Checkbox, TextArea } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
+import { filled, Reader } from "../../components/Reader.ts"
 import { Tabs } from "../../components/Tabs.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
-import { isAt, itemsAt, numberAt, textAt, valueAt } from "../payments/Reading.ts"
-import { AddressList } from "./AddressList.tsx"
-import { emptyCheckoutPage, newPage } from "./CheckoutPageDraft.ts"
-import { CheckoutPageForm } from "./CheckoutPageForm.tsx"
-import { CheckoutPageList } from "./CheckoutPageList.tsx"
-import { NewPaymentLink } from "./NewPaymentLink.tsx"
+import { AddressList, NewAddress } from "./AddressList.tsx"
+import { CheckoutPageList, NewCheckoutPage } from "./CheckoutPages.tsx"
+import { CountField } from "./CountField.tsx"
+import { emptyItem, type ItemDraft, itemsIn } from "./ItemDraft.ts"
+import { ItemsField } from "./ItemsField.tsx"
 import { priceWords } from "./PriceWords.ts"
-import { type LinkToShare, ShareLink } from "./ShareLink.tsx"
 
-/** Creates a checkout page, then shows its URL to share. */
-const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) => {
-  const [created, setCreated] = useState<LinkToShare | undefined>(undefined)
-  return (
-    <Dialog title="New checkout page" open onClose={onClose}>
-      {created === undefined ? (
-        <NewPageForm onClose={onClose} onDone={setCreated} />
-      ) : (
-        <ShareLink link={created} onClose={onClose} />
-      )}
-    </Dialog>
-  )
+const names = { prefix: "line_items", adjustable: "adjustable_quantity" }
+
+interface LinkDraft {
+  readonly items: ReadonlyArray<ItemDraft>
+  readonly allowsCodes: boolean
+  readonly limit: string
+  readonly closedMessage: string
+  readonly thanks: string
 }
 
-interface NewPageFormProps {
+const emptyLink: LinkDraft = { items: [emptyItem(0)], allowsCodes: false, limit: "", closedMessage: "", thanks: "" }
+
+const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: LinkDraft) => {
+  const reader = new Reader()
+  const most = reader.count("restrictions.completed_sessions.limit", limit)
+  const message = thanks.trim()
+  return reader.done({
+    line_items: itemsIn(reader, items, names).map(({ bounds, price, quantity }) => ({
+      price,
+      quantity,
+      ...(bounds === undefined ? {} : { adjustable_quantity: { enabled: true, ...bounds } })
+    })),
+    ...(allowsCodes ? { allow_promotion_codes: true } : {}),
+    ...(most === undefined ? {} : { restrictions: { completed_sessions: { limit: most } } }),
+    ...filled({ inactive_message: closedMessage.trim() }),
+    ...(message === ""
+      ? {}
+      : {
+          after_completion: { type: "hosted_confirmation" as const, hosted_confirmation: { custom_message: message } }
+        })
+  })
+}
+
+interface LinkFormProps {
   readonly onClose: () => void
-  readonly onDone: (link: LinkToShare) => void
+  readonly onCreated: (url: string) => void
 }
 
-const NewPageForm = ({ onClose, onDone }: NewPageFormProps) => {
+const LinkForm = ({ onClose, onCreated }: LinkFormProps) => {
   const { environment } = useWorkspace()
-  const [draft, setDraft] = useState(emptyCheckoutPage)
-  const written = newPage(draft)
-  const { busy, error, submit } = useSubmit(
-    (idempotencyKey) =>
-      written.kind === "ready"
-        ? call("checkoutPages", "create", { payload: written.value }, { idempotencyKey })
-        : Promise.reject(new Error("The form sends nothing that has problems")),
-    (page) => {
-      invalidate(`${environment}/catalog/checkout-pages`)
-      onDone({ url: page.url, what: "checkout page" })
+  const { field, form, problems } = useDraft({
+    initial: emptyLink,
+    read: readLink,
+    send: (payload, idempotencyKey) => call("paymentLinks", "create", { payload }, { idempotencyKey }),
+    onDone: ({ url }) => {
+      invalidate(`${environment}/catalog/payment-links`)
+      onCreated(url ?? "")
     }
-  )
+  })
   return (
-    <CheckoutPageForm
-      draft={draft}
-      onChange={setDraft}
-      problems={written.kind === "problems" ? written.problems : undefined}
-      busy={busy}
-      error={error}
-      submitLabel="Create page"
-      onSubmit={submit}
-      onClose={onClose}
-    />
+    <Form {...form} submit="Create link" onCancel={onClose}>
+      <ItemsField {...field("items")} {...names} problems={problems} />
+      <Checkbox {...field("allowsCodes", "allow_promotion_codes")} label="Payers may enter a promotion code" />
+      <CountField
+        {...field("limit", "restrictions.completed_sessions.limit")}
+        label="Limit"
+        required={false}
+        hint="The number of sales after which the link closes."
+      />
+      <TextArea
+        {...field("thanks", "after_completion.hosted_confirmation.custom_message")}
+        label="Message after payment"
+        required={false}
+        rows={2}
+        maxLength={500}
+      />
+      <TextArea
+        {...field("closedMessage", "inactive_message")}
+        label="Message when it is closed"
+        required={false}
+        rows={2}
+        maxLength={500}
+      />
+    </Form>
   )
 }
 
@@ -80,9 +112,9 @@ const PaymentLinkList = ({ action }: { readonly action: ComponentChildren }) => 
       </Empty>
     }
     columns={[
-      { head: "Sells", cell: (link) => <Items key="items" link={link} /> },
+      { head: "Sells", cell: (link) => <Items link={link} /> },
       { head: "Sales", cell: salesOf },
-      { head: "Link", cell: ({ id }) => <Id key="id" value={id} /> }
+      { head: "Link", cell: ({ id }) => <Id value={id} /> }
     ]}
     isOpen={({ active }) => active === true}
     urlOf={({ url }) => (typeof url === "string" ? url : undefined)}
@@ -140,7 +172,12 @@ export default function PaymentLinks() {
         ]}
       />
       {isPages ? <CheckoutPageList action={create} /> : <PaymentLinkList action={create} />}
-      {isCreating ? isPages ? <NewCheckoutPage onClose={close} /> : <NewPaymentLink onClose={close} /> : null}
+      {isCreating && isPages && <NewCheckoutPage onClose={close} />}
+      {isCreating && !isPages && (
+        <NewAddress what="payment link" onClose={close}>
+          {(onCreated) => <LinkForm onClose={close} onCreated={onCreated} />}
+        </NewAddress>
+      )}
     </Page>
   )
 }

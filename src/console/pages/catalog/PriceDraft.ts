@@ -1,9 +1,9 @@
-import { readCount } from "./Counts.ts"
+import { filled, noAmount, Reader, type Written } from "../../components/Reader.ts"
 
 /** A price as edited in a form, and its conversion for the API. */
 
 export const intervals = ["day", "week", "month", "year"] as const
-export type Interval = (typeof intervals)[number]
+type Interval = (typeof intervals)[number]
 
 export interface TierDraft {
   /** The list key, stable while other tiers are added or removed. */
@@ -62,11 +62,8 @@ export const emptyPrice = (currency: string): PriceDraft => ({
   transfersKey: false
 })
 
-/** Problems by field name. */
-export type Problems = Readonly<Record<string, string>>
-
 /** A price's amount in the API's form. */
-export interface AmountFields {
+interface AmountFields {
   readonly unit_amount?: number
   readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
   readonly tiers?: ReadonlyArray<{
@@ -91,61 +88,15 @@ export interface PriceFields extends AmountFields {
   readonly transfer_lookup_key?: boolean
 }
 
-/** The parsed value, or the problems found. */
-export type Written<A> =
-  | { readonly kind: "ready"; readonly value: A }
-  | { readonly kind: "problems"; readonly problems: Problems }
-
-const notWritten = "Write an amount."
-const notANumber = "Write a whole number, in digits."
-/** The amount field itself explains why. */
-const unreadable = "This is not an amount."
-
-/** Collects problems while a form is parsed. */
-class Reader {
-  readonly problems: Record<string, string> = {}
-
-  /** Reads an optional amount. */
-  amount(name: string, amount: number | undefined): number | undefined {
-    if (Number.isNaN(amount)) this.problems[name] = unreadable
-    return amount
-  }
-
-  neededAmount(name: string, amount: number | undefined): number {
-    if (amount === undefined) this.problems[name] = notWritten
-    return this.amount(name, amount) ?? 0
-  }
-
-  /** Reads an optional whole number. */
-  count(name: string, text: string): number | undefined {
-    const written = readCount(text)
-    if (written === "unreadable") this.problems[name] = notANumber
-    return typeof written === "number" ? written : undefined
-  }
-
-  /** Reads a required whole number. */
-  neededCount(name: string, text: string): number {
-    if (readCount(text) === "empty") this.problems[name] = notANumber
-    return this.count(name, text) ?? 0
-  }
-
-  done<A>(value: A): Written<A> {
-    return Object.keys(this.problems).length === 0
-      ? { kind: "ready", value }
-      : { kind: "problems", problems: this.problems }
-  }
-}
-
 const tiersIn = (reader: Reader, { tiers }: PriceDraft): NonNullable<AmountFields["tiers"]> =>
   tiers.map(({ flatAmount, unitAmount, upTo }, index) => {
     const isLast = index === tiers.length - 1
     const unit = reader.amount(`tiers.${index}.unit_amount`, unitAmount)
     const flat = reader.amount(`tiers.${index}.flat_amount`, flatAmount)
-    if (unit === undefined && flat === undefined) reader.problems[`tiers.${index}.unit_amount`] = notWritten
+    if (unit === undefined && flat === undefined) reader.problems[`tiers.${index}.unit_amount`] = noAmount
     return {
       up_to: isLast ? "inf" : reader.neededCount(`tiers.${index}.up_to`, upTo),
-      ...(unit === undefined ? {} : { unit_amount: unit }),
-      ...(flat === undefined ? {} : { flat_amount: flat })
+      ...filled({ unit_amount: unit, flat_amount: flat })
     }
   })
 
@@ -164,26 +115,18 @@ const amountIn = (reader: Reader, draft: PriceDraft): AmountFields => {
     case "tiers":
       return { tiers: tiersIn(reader, draft), tiers_mode: draft.tiersMode }
     case "chosen": {
-      const minimum = reader.amount("custom_unit_amount.minimum", draft.minimum)
-      const maximum = reader.amount("custom_unit_amount.maximum", draft.maximum)
-      const preset = reader.amount("custom_unit_amount.preset", draft.preset)
-      return {
-        custom_unit_amount: {
-          ...(minimum === undefined ? {} : { minimum }),
-          ...(maximum === undefined ? {} : { maximum }),
-          ...(preset === undefined ? {} : { preset })
-        }
-      }
+      const amounts = { minimum: draft.minimum, maximum: draft.maximum, preset: draft.preset }
+      for (const [name, amount] of Object.entries(amounts)) reader.amount(`custom_unit_amount.${name}`, amount)
+      return { custom_unit_amount: filled(amounts) }
     }
   }
 }
 
-/** Converts a draft to the API's fields, or reports problems by the API's field names. The API checks bounds. */
+/** Converts a draft to the API's fields, or reports problems. */
 export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
   const reader = new Reader()
   const recurs = draft.isRecurring && draft.scheme !== "chosen"
   const trial = recurs ? reader.count("recurring.trial_period_days", draft.trialDays) : undefined
-  const nickname = draft.nickname.trim()
   const key = draft.lookupKey.trim()
   return reader.done({
     currency: draft.currency,
@@ -197,7 +140,7 @@ export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
           }
         }
       : {}),
-    ...(nickname === "" ? {} : { nickname }),
+    ...filled({ nickname: draft.nickname.trim() }),
     ...(key === "" ? {} : { lookup_key: key, ...(draft.transfersKey ? { transfer_lookup_key: true } : {}) })
   })
 }

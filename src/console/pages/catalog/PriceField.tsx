@@ -1,19 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { Link } from "wouter-preact"
-import { Field, TextField } from "../../components/Field.tsx"
+import { type Described, Field, TextField } from "../../components/Field.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { type Offer, readOffer, readOffers } from "./Offers.ts"
-
-export interface PriceFieldProps {
-  readonly name: string
-  readonly label: string
-  /** The chosen price's id; `""` for none. */
-  readonly chosen: string
-  readonly onChange: (offer: Offer | undefined) => void
-  readonly problem?: string | undefined
-}
 
 /** The option for a price that is not in the list. */
 const another = "another"
@@ -21,7 +12,15 @@ const another = "another"
 const idForm = /^(?:price|plan)_[A-Za-z0-9_]{1,245}$/
 
 /** Chooses one of the prices for sale, listed by product name, or any other price by its id. */
-export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFieldProps) => {
+export const PriceField = ({
+  chosen,
+  onChange,
+  ...described
+}: Described & {
+  /** The chosen price's id; `""` for none. */
+  readonly chosen: string
+  readonly onChange: (offer: Offer | undefined) => void
+}) => {
   const { can, environment, path } = useWorkspace()
   const query = useQuery(`${environment}/catalog/offers`, readOffers)
   const [isAnother, setAnother] = useState(false)
@@ -37,7 +36,7 @@ export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFiel
     ) : undefined
   return (
     <>
-      <Field name={name} label={label} hint={hint} problem={problem} required>
+      <Field {...described} hint={hint} required>
         {(field) => (
           <select
             {...field}
@@ -60,17 +59,18 @@ export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFiel
         )}
       </Field>
       {query.error === undefined ? null : <ErrorNote error={query.error} retry={query.reload} />}
-      {isAnother ? <PriceById name={`${name}.id`} onChange={onChange} /> : null}
+      {isAnother ? <PriceById name={`${described.name}.id`} onChange={onChange} /> : null}
     </>
   )
 }
 
-interface PriceByIdProps {
+const PriceById = ({
+  name,
+  onChange
+}: {
   readonly name: string
   readonly onChange: (offer: Offer | undefined) => void
-}
-
-const PriceById = ({ name, onChange }: PriceByIdProps) => {
+}) => {
   const { environment } = useWorkspace()
   const [written, setWritten] = useState("")
   const id = written.trim()

@@ -1,30 +1,21 @@
 import { Button } from "../../components/Button.tsx"
+import { type Draft, fieldsOf } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, RadioGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
 import { CountField } from "./CountField.tsx"
 import { currencyChoices } from "./Currencies.ts"
-import { intervals, type PriceDraft, type Problems, type Scheme, type TierDraft } from "./PriceDraft.ts"
+import { AddButton } from "./ItemsField.tsx"
+import { intervals, type PriceDraft, type Scheme, type TierDraft } from "./PriceDraft.ts"
 
-export interface PriceInputsProps {
-  readonly draft: PriceDraft
-  readonly onChange: (draft: PriceDraft) => void
-  /** Problems found by the form, by the names in {@link PriceDraft}'s reader. */
-  readonly problems: Problems
+/** The props of a part of the inputs. */
+interface PartProps {
+  readonly price: Pick<Draft<PriceDraft>, "draft" | "setDraft" | "problems">
   /** The prefix of the API's field names, such as `default_price_data.`; default none. */
   readonly prefix?: string
-  /** Omits what only a price created on its own can have: packages, tiers, trials, nicknames and lookup keys. */
-  readonly isSimple?: boolean
-  /** The currencies to offer first. */
-  readonly currencies: ReadonlyArray<string>
 }
 
-/** The props of a part of the inputs, which changes some of the draft's fields. */
-interface PartProps {
-  readonly draft: PriceDraft
-  readonly change: (changed: Partial<PriceDraft>) => void
-  readonly problems: Problems
-  readonly prefix: string
-}
+const fieldsIn = ({ prefix, price: { draft, problems, setDraft } }: PartProps) =>
+  fieldsOf(draft, setDraft, problems, prefix)
 
 const frequencies = [
   { value: "once", label: "Once" },
@@ -41,153 +32,111 @@ const schemes: ReadonlyArray<{ readonly value: Scheme; readonly label: string; r
 /** The inputs of a price: its frequency, amount and names. */
 export const PriceInputs = ({
   currencies,
-  draft,
   isSimple = false,
-  onChange,
-  prefix = "",
-  problems
-}: PriceInputsProps) => {
-  const change = (changed: Partial<PriceDraft>) => onChange({ ...draft, ...changed })
-  const part: PartProps = { draft, change, problems, prefix }
-  const offered = schemes.filter(({ value }) => !isSimple || value === "fixed" || value === "chosen")
+  ...part
+}: PartProps & {
+  /** Omits what only a price created on its own can have: packages, tiers, trials, nicknames and lookup keys. */
+  readonly isSimple?: boolean
+  /** The currencies to offer first. */
+  readonly currencies: ReadonlyArray<string>
+}) => {
+  const { draft, setDraft } = part.price
+  const field = fieldsIn(part)
+  const offered = schemes
+    .filter(({ value }) => !isSimple || value === "fixed" || value === "chosen")
+    .filter(({ value }) => value !== "chosen" || !draft.isRecurring)
   return (
     <>
       <RadioGroup
-        name={`${prefix}type`}
+        name={`${part.prefix ?? ""}type`}
         label="Charged"
         value={draft.isRecurring ? "recurring" : "once"}
         options={frequencies}
         onChange={(frequency) => {
           const isRecurring = frequency === "recurring"
           // An amount that the payer chooses can't be recurring
-          change({ isRecurring, ...(isRecurring && draft.scheme === "chosen" ? { scheme: "fixed" } : {}) })
+          const scheme = isRecurring && draft.scheme === "chosen" ? "fixed" : draft.scheme
+          setDraft((before) => ({ ...before, isRecurring, scheme }))
         }}
       />
       {draft.isRecurring ? <Recurrence {...part} isSimple={isSimple} /> : null}
-      <RadioGroup
-        name={`${prefix}billing_scheme`}
-        label="Amount"
-        value={draft.scheme}
-        options={offered.filter(({ value }) => value !== "chosen" || !draft.isRecurring)}
-        onChange={(scheme) => change({ scheme })}
-      />
-      <SelectField
-        name={`${prefix}currency`}
-        label="Currency"
-        value={draft.currency}
-        options={currencyChoices(currencies)}
-        onChange={(currency) => change({ currency })}
-      />
+      <RadioGroup {...field("scheme", "billing_scheme")} label="Amount" options={offered} />
+      <SelectField {...field("currency")} label="Currency" options={currencyChoices(currencies)} />
       <AmountInputs {...part} />
-      {isSimple ? null : <Names {...part} />}
+      {isSimple ? null : (
+        <NameInputs
+          field={field}
+          keyHint="Your integration's name for the price, such as basic. Only one price has it at a time."
+          hasNewKey={draft.lookupKey.trim() !== ""}
+          transferHint="In one step: integrations that look the price up sell at this one from then on."
+        />
+      )}
     </>
   )
 }
 
-const Recurrence = ({ change, draft, isSimple, prefix, problems }: PartProps & { readonly isSimple: boolean }) => (
-  <div class="field-row">
-    <CountField
-      name={`${prefix}recurring.interval_count`}
-      label="Every"
-      value={draft.intervalCount}
-      onChange={(intervalCount) => change({ intervalCount })}
-      problem={problems["recurring.interval_count"]}
-    />
-    <SelectField
-      name={`${prefix}recurring.interval`}
-      label="Period"
-      value={draft.interval}
-      options={intervals.map((interval) => ({
-        value: interval,
-        label: draft.intervalCount.trim() === "1" ? interval : `${interval}s`
-      }))}
-      onChange={(interval) => change({ interval })}
-    />
-    {isSimple ? null : (
-      <CountField
-        name={`${prefix}recurring.trial_period_days`}
-        label="Free days at first"
-        required={false}
-        value={draft.trialDays}
-        onChange={(trialDays) => change({ trialDays })}
-        problem={problems["recurring.trial_period_days"]}
-      />
-    )}
-  </div>
-)
+const Recurrence = ({ isSimple, ...part }: PartProps & { readonly isSimple: boolean }) => {
+  const field = fieldsIn(part)
+  const options = intervals.map((interval) => ({
+    value: interval,
+    label: part.price.draft.intervalCount.trim() === "1" ? interval : `${interval}s`
+  }))
+  return (
+    <div class="field-row">
+      <CountField {...field("intervalCount", "recurring.interval_count")} label="Every" />
+      <SelectField {...field("interval", "recurring.interval")} label="Period" options={options} />
+      {isSimple ? null : (
+        <CountField
+          {...field("trialDays", "recurring.trial_period_days")}
+          label="Free days at first"
+          required={false}
+        />
+      )}
+    </div>
+  )
+}
 
-const AmountInputs = (props: PartProps) => {
-  const { change, draft, prefix, problems } = props
-  switch (draft.scheme) {
+const roundings = [
+  { value: "up", label: "counts as a package" },
+  { value: "down", label: "is free" }
+] as const
+
+const AmountInputs = (part: PartProps) => {
+  const { currency, scheme } = part.price.draft
+  const field = fieldsIn(part)
+  switch (scheme) {
     case "fixed":
+      return (
+        <div class="field-row">
+          <MoneyField {...field("amount", "unit_amount")} label="Price" currency={currency} />
+        </div>
+      )
     case "package":
       return (
         <div class="field-row">
-          <MoneyField
-            name={`${prefix}unit_amount`}
-            label={draft.scheme === "package" ? "Price of a package" : "Price"}
-            currency={draft.currency}
-            amount={draft.amount}
-            onChange={(amount) => change({ amount })}
-            problem={problems["unit_amount"]}
+          <MoneyField {...field("amount", "unit_amount")} label="Price of a package" currency={currency} />
+          <CountField {...field("packageSize", "transform_quantity.divide_by")} label="Units in a package" />
+          <SelectField
+            {...field("rounding", "transform_quantity.round")}
+            label="A package that is not full"
+            options={roundings}
           />
-          {draft.scheme === "package" ? (
-            <>
-              <CountField
-                name={`${prefix}transform_quantity.divide_by`}
-                label="Units in a package"
-                value={draft.packageSize}
-                onChange={(packageSize) => change({ packageSize })}
-                problem={problems["transform_quantity.divide_by"]}
-              />
-              <SelectField
-                name={`${prefix}transform_quantity.round`}
-                label="A package that is not full"
-                value={draft.rounding}
-                options={[
-                  { value: "up", label: "counts as a package" },
-                  { value: "down", label: "is free" }
-                ]}
-                onChange={(rounding) => change({ rounding })}
-              />
-            </>
-          ) : null}
         </div>
       )
     case "tiers":
-      return <Tiers {...props} />
-    case "chosen":
+      return <Tiers {...part} />
+    case "chosen": {
+      const bound = (name: "minimum" | "maximum" | "preset", label: string) => (
+        <MoneyField {...field(name, `custom_unit_amount.${name}`)} label={label} required={false} currency={currency} />
+      )
       return (
         <div class="field-row">
-          <MoneyField
-            name={`${prefix}custom_unit_amount.minimum`}
-            label="At least"
-            required={false}
-            currency={draft.currency}
-            amount={draft.minimum}
-            onChange={(minimum) => change({ minimum })}
-            problem={problems["custom_unit_amount.minimum"]}
-          />
-          <MoneyField
-            name={`${prefix}custom_unit_amount.maximum`}
-            label="At most"
-            required={false}
-            currency={draft.currency}
-            amount={draft.maximum}
-            onChange={(maximum) => change({ maximum })}
-            problem={problems["custom_unit_amount.maximum"]}
-          />
-          <MoneyField
-            name={`${prefix}custom_unit_amount.preset`}
-            label="Shown at first"
-            required={false}
-            currency={draft.currency}
-            amount={draft.preset}
-            onChange={(preset) => change({ preset })}
-            problem={problems["custom_unit_amount.preset"]}
-          />
+          {bound("minimum", "At least")}
+          {bound("maximum", "At most")}
+          {bound("preset", "Shown at first")}
         </div>
       )
+    }
   }
 }
 
@@ -199,68 +148,38 @@ const modes = [
   { value: "volume", label: "By volume", hint: "The tier of the whole quantity prices all units." }
 ] as const
 
-const Tiers = ({ change, draft, prefix, problems }: PartProps) => {
-  const { tiers } = draft
-  const changeTier = (index: number, changed: Partial<TierDraft>) =>
-    change({ tiers: tiers.map((tier, at) => (at === index ? { ...tier, ...changed } : tier)) })
-  const add = () => {
-    const key = Math.max(...tiers.map((tier) => tier.key)) + 1
-    // Inserted before the last tier, which has no upper bound
-    change({
-      tiers: [
-        ...tiers.slice(0, -1),
-        { key, upTo: "", unitAmount: undefined, flatAmount: undefined },
-        ...tiers.slice(-1)
-      ]
-    })
-  }
+const Tiers = (part: PartProps) => {
+  const { draft, problems, setDraft } = part.price
+  const { currency, tiers } = draft
+  const change = (changed: ReadonlyArray<TierDraft>) => setDraft((before) => ({ ...before, tiers: changed }))
+  const nextKey = Math.max(...tiers.map(({ key }) => key)) + 1
+  // Inserted before the last tier, which has no upper bound
+  const add = () =>
+    change(tiers.toSpliced(-1, 0, { key: nextKey, upTo: "", unitAmount: undefined, flatAmount: undefined }))
   return (
     <>
-      <RadioGroup
-        name={`${prefix}tiers_mode`}
-        label="How tiers are counted"
-        value={draft.tiersMode}
-        options={modes}
-        onChange={(tiersMode) => change({ tiersMode })}
-      />
+      <RadioGroup {...fieldsIn(part)("tiersMode", "tiers_mode")} label="How tiers are counted" options={modes} />
       {tiers.map((tier, index) => {
         const isLast = index === tiers.length - 1
+        const field = fieldsOf(tier, (changed) => change(tiers.with(index, changed(tier))), problems, part.prefix)
         const name = `tiers.${index}`
         return (
           <FieldGroup key={tier.key} label={isLast ? "Last tier: all further units" : `Tier ${index + 1}`}>
             <div class="field-row">
-              {isLast ? null : (
-                <CountField
-                  name={`${prefix}${name}.up_to`}
-                  label="Up to unit"
-                  value={tier.upTo}
-                  onChange={(upTo) => changeTier(index, { upTo })}
-                  problem={problems[`${name}.up_to`]}
-                />
-              )}
+              {isLast ? null : <CountField {...field("upTo", `${name}.up_to`)} label="Up to unit" />}
+              <MoneyField {...field("unitAmount", `${name}.unit_amount`)} label="For each unit" currency={currency} />
               <MoneyField
-                name={`${prefix}${name}.unit_amount`}
-                label="For each unit"
-                currency={draft.currency}
-                amount={tier.unitAmount}
-                onChange={(unitAmount) => changeTier(index, { unitAmount })}
-                problem={problems[`${name}.unit_amount`]}
-              />
-              <MoneyField
-                name={`${prefix}${name}.flat_amount`}
+                {...field("flatAmount", `${name}.flat_amount`)}
                 label="Flat, on top"
                 required={false}
-                currency={draft.currency}
-                amount={tier.flatAmount}
-                onChange={(flatAmount) => changeTier(index, { flatAmount })}
-                problem={problems[`${name}.flat_amount`]}
+                currency={currency}
               />
               {isLast ? null : (
                 <Button
                   small
                   kind="quiet"
                   label={`Remove tier ${index + 1}`}
-                  onClick={() => change({ tiers: tiers.filter((_, at) => at !== index) })}
+                  onClick={() => change(tiers.toSpliced(index, 1))}
                 >
                   Remove
                 </Button>
@@ -269,46 +188,45 @@ const Tiers = ({ change, draft, prefix, problems }: PartProps) => {
           </FieldGroup>
         )
       })}
-      {tiers.length < mostTiers ? (
-        <p>
-          <Button small onClick={add}>
-            Add a tier
-          </Button>
-        </p>
-      ) : null}
+      {tiers.length < mostTiers ? <AddButton onClick={add}>Add a tier</AddButton> : null}
     </>
   )
 }
 
-const Names = ({ change, draft, prefix }: PartProps) => (
+/** A price's names: its only fields that can be changed later. */
+type NameDraft = Pick<PriceDraft, "nickname" | "lookupKey" | "transfersKey">
+
+interface NameInputsProps {
+  readonly field: ReturnType<typeof fieldsOf<NameDraft>>
+  readonly keyHint: string
+  /** Whether a new lookup key was written, which another price may have. */
+  readonly hasNewKey: boolean
+  readonly transferHint?: string
+}
+
+export const NameInputs = ({ field, hasNewKey, keyHint, transferHint }: NameInputsProps) => (
   <>
     <TextField
-      name={`${prefix}nickname`}
+      {...field("nickname")}
       label="Nickname"
       required={false}
       hint="A note of your own. Payers don't see it."
       maxLength={250}
-      value={draft.nickname}
-      onChange={(nickname) => change({ nickname })}
     />
     <TextField
-      name={`${prefix}lookup_key`}
+      {...field("lookupKey", "lookup_key")}
       label="Lookup key"
       required={false}
-      hint="Your integration's name for the price, such as basic. Only one price has it at a time."
+      hint={keyHint}
       maxLength={200}
       monospace
-      value={draft.lookupKey}
-      onChange={(lookupKey) => change({ lookupKey })}
     />
-    {draft.lookupKey.trim() === "" ? null : (
+    {hasNewKey ? (
       <Checkbox
-        name={`${prefix}transfer_lookup_key`}
+        {...field("transfersKey", "transfer_lookup_key")}
         label="Take the key from the price that has it"
-        hint="In one step: integrations that look the price up sell at this one from then on."
-        checked={draft.transfersKey}
-        onChange={(transfersKey) => change({ transfersKey })}
+        hint={transferHint}
       />
-    )}
+    ) : null}
   </>
 )

@@ -1,5 +1,5 @@
+import { isAt, itemsAt, numberAt, textAt, valueAt } from "../../api/Reading.ts"
 import { formatAmount, formatDecimalAmount } from "../../components/amounts.ts"
-import { isAt, itemsAt, numberAt, textAt, valueAt } from "../payments/Reading.ts"
 
 /** Prices in words: the amount, the quantity and the frequency. */
 
@@ -42,14 +42,11 @@ const customWords = (price: unknown): string => {
   return maximum === undefined ? chosen : `${chosen}, at most ${formatAmount(maximum, currency)}`
 }
 
-/** A tier's range of units and its cost. */
-export interface TierWords {
-  readonly units: string
-  readonly costs: string
-}
-
-/** A price's tiers, from the first unit on; empty without tiers, or if the response did not include them. */
-export const tiersOf = (price: unknown): ReadonlyArray<TierWords> => {
+/**
+ * A price's tiers, each with its range of units and its cost, from the first unit on; empty without tiers, or if the
+ * response did not include them.
+ */
+export const tiersOf = (price: unknown): ReadonlyArray<{ readonly units: string; readonly costs: string }> => {
   const currency = currencyOf(price)
   const tiers = itemsAt(price, "tiers")
   return tiers.map((tier, index) => {
@@ -106,9 +103,6 @@ export const trialWords = (price: unknown): string | undefined => {
 /** Whether a price is recurring and therefore sold as a subscription. */
 export const isRecurring = (price: unknown): boolean =>
   textAt(price, "type") === "recurring" || textAt(price, "recurring", "interval") !== undefined
-
-/** Whether the payer chooses the amount; such a price must be sold alone. */
-export const isChosenByPayer = (price: unknown): boolean => valueAt(price, "custom_unit_amount") instanceof Object
 
 /** A price's label in lists: its product, its amount, and its nickname if it has one. */
 export const priceLabel = (productName: string | undefined, price: unknown): string => {

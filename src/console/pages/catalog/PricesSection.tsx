@@ -1,90 +1,58 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
+import { textAt } from "../../api/Reading.ts"
+import { Badge, OnOffBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Dialog } from "../../components/Dialog.tsx"
-import { Checkbox, TextField } from "../../components/Field.tsx"
-import { Form } from "../../components/Form.tsx"
-import { Empty, Pages } from "../../components/Loaded.tsx"
+import { FormDialog } from "../../components/Dialog.tsx"
+import { useDraft } from "../../components/Draft.ts"
+import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
-import { invalidate, usePages, useSubmit } from "../../state/Query.ts"
+import { changedFields } from "../../components/Reader.ts"
+import { invalidate, usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { textAt } from "../payments/Reading.ts"
-import { ActiveButton } from "./ActiveButton.tsx"
+import { ActiveButton, useToastedSubmit } from "./ActiveList.tsx"
+import { fallbackCurrency } from "./Currencies.ts"
 import type { Price, Product } from "./Offers.ts"
-import { emptyPrice, type Problems, readPrice } from "./PriceDraft.ts"
-import { PriceInputs } from "./PriceInputs.tsx"
+import { emptyPrice, readPrice } from "./PriceDraft.ts"
+import { NameInputs, PriceInputs } from "./PriceInputs.tsx"
 import { isVolume, priceWords, tiersOf, trialWords } from "./PriceWords.ts"
-import { useToastedSubmit } from "./ToastedSubmit.ts"
-import { fallbackCurrency, useCurrencies } from "./UsedCurrencies.ts"
+import { useCurrencies } from "./UsedCurrencies.ts"
 
 /** Changes a price's nickname and lookup key: the only fields that can change besides `active`. */
 const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
-  const before = { nickname: textAt(price, "nickname") ?? "", key: textAt(price, "lookup_key") ?? "" }
-  const [nickname, setNickname] = useState(before.nickname)
-  const [key, setKey] = useState(before.key)
-  const [transfers, setTransfers] = useState(false)
-  const hasNewKey = key.trim() !== before.key
-  const { busy, error, submit } = useSubmit(
-    () =>
-      call("prices", "update", {
-        path: { id: price.id },
-        payload: {
-          ...(nickname.trim() === before.nickname ? {} : { nickname: nickname.trim() === "" ? null : nickname.trim() }),
-          ...(hasNewKey ? { lookup_key: key.trim() === "" ? null : key.trim() } : {}),
-          ...(hasNewKey && key.trim() !== "" && transfers ? { transfer_lookup_key: true } : {})
-        }
-      }),
-    () => {
+  const before = { nickname: textAt(price, "nickname") ?? "", lookupKey: textAt(price, "lookup_key") ?? "" }
+  const hasNewKey = (key: string) => key.trim() !== before.lookupKey && key.trim() !== ""
+  const { draft, field, form } = useDraft({
+    initial: { ...before, transfersKey: false },
+    read: ({ lookupKey, nickname, transfersKey }) => {
+      const changed = changedFields(before, { nickname: nickname.trim(), lookupKey: lookupKey.trim() })
+      const value = {
+        ...(changed.nickname === undefined ? {} : { nickname: changed.nickname || null }),
+        ...(changed.lookupKey === undefined ? {} : { lookup_key: changed.lookupKey || null }),
+        ...(hasNewKey(lookupKey) && transfersKey ? { transfer_lookup_key: true } : {})
+      }
+      return { kind: "ready" as const, value }
+    },
+    send: (payload) => call("prices", "update", { path: { id: price.id }, payload }),
+    onUnchanged: onClose,
+    onDone: () => {
       toast("Saved")
       invalidate(`${environment}/catalog/`)
       onClose()
     }
-  )
+  })
   return (
-    <Dialog title={`Rename ${priceWords(price)}`} open onClose={onClose}>
-      <Form
-        error={error}
-        busy={busy}
-        onSubmit={() => (hasNewKey || nickname.trim() !== before.nickname ? submit() : onClose())}
-        labels={{ lookup_key: "Lookup key", nickname: "Nickname" }}
-        submit="Save"
-        onCancel={onClose}
-      >
-        <TextField
-          name="nickname"
-          label="Nickname"
-          required={false}
-          hint="A note of your own. Payers don't see it."
-          maxLength={250}
-          value={nickname}
-          onChange={setNickname}
-        />
-        <TextField
-          name="lookup_key"
-          label="Lookup key"
-          required={false}
-          hint="Your integration's name for the price, such as basic."
-          maxLength={200}
-          monospace
-          value={key}
-          onChange={setKey}
-        />
-        {hasNewKey && key.trim() !== "" ? (
-          <Checkbox
-            name="transfer_lookup_key"
-            label="Take the key from the price that has it"
-            checked={transfers}
-            onChange={setTransfers}
-          />
-        ) : null}
-        <p class="quiet">What a price costs never changes. For another amount, add another price.</p>
-      </Form>
-    </Dialog>
+    <FormDialog {...form} title={`Rename ${priceWords(price)}`} submit="Save" onClose={onClose}>
+      <NameInputs
+        field={field}
+        keyHint="Your integration's name for the price, such as basic."
+        hasNewKey={hasNewKey(draft.lookupKey)}
+      />
+      <p class="quiet">What a price costs never changes. For another amount, add another price.</p>
+    </FormDialog>
   )
 }
 
@@ -93,42 +61,21 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
   const { environment } = useWorkspace()
   const own = textAt(product, "default_price", "currency")
   const currencies = useCurrencies() ?? []
-  const [draft, setDraft] = useState(() => emptyPrice(own ?? currencies[0] ?? fallbackCurrency))
-  const [problems, setProblems] = useState<Problems>({})
-  const { busy, error, submit } = useSubmit(
-    async (idempotencyKey) => {
-      const written = readPrice(draft)
-      if (written.kind === "problems") throw new Error("A price with problems is not submitted")
-      return call("prices", "create", { payload: { product: product.id, ...written.value } }, { idempotencyKey })
-    },
-    (price) => {
-      toast(`${priceWords(price)} was added`)
+  const { form, ...price } = useDraft({
+    initial: () => emptyPrice(own ?? currencies[0] ?? fallbackCurrency),
+    read: readPrice,
+    send: (value, idempotencyKey) =>
+      call("prices", "create", { payload: { product: product.id, ...value } }, { idempotencyKey }),
+    onDone: (created) => {
+      toast(`${priceWords(created)} was added`)
       invalidate(`${environment}/catalog/`)
       onClose()
     }
-  )
+  })
   return (
-    <Dialog title="Add a price" open onClose={onClose}>
-      <Form
-        error={error}
-        busy={busy}
-        onSubmit={() => {
-          const written = readPrice(draft)
-          setProblems(written.kind === "problems" ? written.problems : {})
-          if (written.kind === "ready") submit()
-        }}
-        labels={{ unit_amount: "Price", lookup_key: "Lookup key", tiers: "Tiers" }}
-        submit="Add price"
-        onCancel={onClose}
-      >
-        <PriceInputs
-          draft={draft}
-          onChange={setDraft}
-          problems={problems}
-          currencies={own === undefined ? currencies : [own, ...currencies]}
-        />
-      </Form>
-    </Dialog>
+    <FormDialog {...form} title="Add a price" submit="Add price" onClose={onClose}>
+      <PriceInputs price={price} currencies={own === undefined ? currencies : [own, ...currencies]} />
+    </FormDialog>
   )
 }
 
@@ -136,61 +83,50 @@ export const PricesSection = ({ product }: { readonly product: Product }) => {
   const { can, environment } = useWorkspace()
   const [isAdding, setAdding] = useState(false)
   const [edited, setEdited] = useState<Price | undefined>(undefined)
-  const list = usePages<Price>(
-    `${environment}/catalog/prices/${product.id}`,
-    (after, signal) =>
-      call(
-        "prices",
-        "list",
-        { urlParams: { product: product.id, limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
-        { signal }
-      ),
-    ({ id }) => id
+  const list = usePages<Price>(`${environment}/catalog/prices/${product.id}`, (page, signal) =>
+    call("prices", "list", { urlParams: { product: product.id, ...page } }, { signal })
   )
   const mayWrite = can("products:write")
   const defaultId = textAt(product, "default_price", "id")
   const add = mayWrite ? <Button onClick={() => setAdding(true)}>Add a price</Button> : undefined
   return (
     <Section title="Prices" actions={add}>
-      <Pages
+      <PagedTable
         list={list}
         empty={
           <Empty title="No price yet" action={add}>
             A product needs a price to be sold.
           </Empty>
         }
-      >
-        {(prices) => (
-          <Table
-            caption="Prices, newest first"
-            head={["Price", "Status", "Id", ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])]}
-            rows={prices.map((price) => ({
-              key: price.id,
-              cells: [
-                <PriceCell key="words" price={price} />,
-                <span key="status" class="badges">
-                  {price.active === true ? <Badge tone="ok">Active</Badge> : <Badge>Inactive</Badge>}
-                  {price.id === defaultId ? <Badge tone="info">Default</Badge> : null}
-                </span>,
-                <Id key="id" value={price.id} />,
-                ...(mayWrite
-                  ? [
-                      <PriceActions
-                        key="actions"
-                        price={price}
-                        product={product}
-                        isDefault={price.id === defaultId}
-                        onEdit={() => setEdited(price)}
-                      />
-                    ]
-                  : [])
-              ]
-            }))}
-          />
-        )}
-      </Pages>
-      {isAdding ? <NewPrice product={product} onClose={() => setAdding(false)} /> : null}
-      {edited === undefined ? null : <EditPrice price={edited} onClose={() => setEdited(undefined)} />}
+        caption="Prices, newest first"
+        columns={[
+          { head: "Price", cell: (price) => <PriceCell price={price} /> },
+          {
+            head: "Status",
+            cell: ({ active, id }) => (
+              <span class="badges">
+                <OnOffBadge isOn={active === true} words={["Active", "Inactive"]} />
+                {id === defaultId ? <Badge tone="info">Default</Badge> : null}
+              </span>
+            )
+          },
+          { head: "Id", cell: ({ id }) => <Id value={id} /> },
+          mayWrite && {
+            head: "Actions",
+            hidden: true,
+            cell: (price) => (
+              <PriceActions
+                price={price}
+                product={product}
+                isDefault={price.id === defaultId}
+                onEdit={() => setEdited(price)}
+              />
+            )
+          }
+        ]}
+      />
+      {isAdding && <NewPrice product={product} onClose={() => setAdding(false)} />}
+      {edited && <EditPrice price={edited} onClose={() => setEdited(undefined)} />}
     </Section>
   )
 }
@@ -238,12 +174,29 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
   const { environment } = useWorkspace()
   const words = priceWords(price)
   const reread = () => invalidate(`${environment}/catalog/`)
+  const { busy, submit } = useToastedSubmit(
+    (idempotencyKey) =>
+      call(
+        "products",
+        "update",
+        { path: { id: product.id }, payload: { default_price: price.id } },
+        { idempotencyKey }
+      ),
+    () => {
+      toast(`${words} is the default price now`)
+      reread()
+    }
+  )
   return (
     <span class="row-actions">
       <Button small kind="quiet" label={`Rename ${words}`} onClick={onEdit}>
         Rename
       </Button>
-      {isDefault || price.active !== true ? null : <DefaultButton price={price} product={product} onDone={reread} />}
+      {isDefault || price.active !== true ? null : (
+        <Button small kind="quiet" busy={busy} label={`Make default: ${words}`} onClick={submit}>
+          Make default
+        </Button>
+      )}
       {/* The provider keeps a product's default price active: another one must become the default first */}
       {isDefault && price.active === true ? null : (
         <ActiveButton
@@ -255,32 +208,5 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
         />
       )}
     </span>
-  )
-}
-
-interface DefaultButtonProps {
-  readonly price: Price
-  readonly product: Product
-  readonly onDone: () => void
-}
-
-const DefaultButton = ({ onDone, price, product }: DefaultButtonProps) => {
-  const { busy, submit } = useToastedSubmit(
-    (idempotencyKey) =>
-      call(
-        "products",
-        "update",
-        { path: { id: product.id }, payload: { default_price: price.id } },
-        { idempotencyKey }
-      ),
-    () => {
-      toast(`${priceWords(price)} is the default price now`)
-      onDone()
-    }
-  )
-  return (
-    <Button small kind="quiet" busy={busy} label={`Make default: ${priceWords(price)}`} onClick={submit}>
-      Make default
-    </Button>
   )
 }

@@ -1,52 +1,43 @@
 import { useState } from "preact/hooks"
 import { useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
+import { textAt } from "../../api/Reading.ts"
+import { OnOffBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Dialog } from "../../components/Dialog.tsx"
-import { Form } from "../../components/Form.tsx"
+import { FormDialog } from "../../components/Dialog.tsx"
+import { useDraft } from "../../components/Draft.ts"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { invalidate, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "../payments/Metadata.tsx"
-import { textAt } from "../payments/Reading.ts"
-import { ActiveButton } from "./ActiveButton.tsx"
+import { ActiveButton } from "./ActiveList.tsx"
 import type { Product as ProductObject } from "./Offers.ts"
 import { PricesSection } from "./PricesSection.tsx"
-import { draftOf, productChanges } from "./ProductDraft.ts"
+import { draftOf, type ProductDraft, productChanges } from "./ProductDraft.ts"
 import { ProductImage } from "./ProductImage.tsx"
 import { ProductInputs } from "./ProductInputs.tsx"
 
-/** Edits a product. Only changed fields are sent, so that someone else's concurrent change is kept. */
 const EditProduct = ({ onClose, product }: { readonly product: ProductObject; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
-  const [draft, setDraft] = useState(() => draftOf(product))
-  const { busy, error, submit } = useSubmit(
-    () => call("products", "update", { path: { id: product.id }, payload: productChanges(product, draft) }),
-    () => {
+  const { draft, form, setDraft } = useDraft({
+    initial: () => draftOf(product),
+    read: (written: ProductDraft) => ({ kind: "ready" as const, value: productChanges(product, written) }),
+    send: (payload) => call("products", "update", { path: { id: product.id }, payload }),
+    onUnchanged: onClose,
+    onDone: () => {
       toast("Saved")
       invalidate(`${environment}/catalog/`)
       onClose()
     }
-  )
-  const isChanged = Object.keys(productChanges(product, draft)).length > 0
+  })
   return (
-    <Dialog title="Edit product" open onClose={onClose}>
-      <Form
-        error={error}
-        busy={busy}
-        onSubmit={() => (isChanged ? submit() : onClose())}
-        labels={{ name: "Name", description: "Description", unit_label: "Unit", url: "Page about it" }}
-        submit="Save"
-        onCancel={onClose}
-      >
-        <ProductInputs draft={draft} onChange={setDraft} />
-      </Form>
-    </Dialog>
+    <FormDialog {...form} title="Edit product" submit="Save" onClose={onClose}>
+      <ProductInputs draft={draft} setDraft={setDraft} />
+    </FormDialog>
   )
 }
 
@@ -108,16 +99,7 @@ const ProductSection = ({ product }: { readonly product: ProductObject }) => {
       {description === "" ? null : <p class="product-description">{description}</p>}
       <Facts
         items={[
-          [
-            "Status",
-            product.active === true ? (
-              <Badge key="active" tone="ok">
-                On sale
-              </Badge>
-            ) : (
-              <Badge key="active">Off sale</Badge>
-            )
-          ],
+          ["Status", <OnOffBadge key="active" isOn={product.active === true} words={["On sale", "Off sale"]} />],
           ["Product", <Id key="id" value={product.id} full />],
           ["Unit", unitLabel === "" ? undefined : unitLabel],
           ["On the bank statement", textAt(product, "statement_descriptor")],

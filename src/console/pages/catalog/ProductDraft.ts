@@ -1,4 +1,5 @@
-import { itemsAt, textAt } from "../payments/Reading.ts"
+import { itemsAt, textAt } from "../../api/Reading.ts"
+import { changedFields, filled } from "../../components/Reader.ts"
 
 /** A product as edited in a form. */
 export interface ProductDraft {
@@ -20,24 +21,21 @@ export const draftOf = (product: unknown): ProductDraft => ({
   url: textAt(product, "url") ?? ""
 })
 
-/** A new product's fields in the API's form; omits empty ones except the required name. */
-export const newProduct = (draft: ProductDraft) => ({
-  name: draft.name.trim(),
-  ...(draft.description.trim() === "" ? {} : { description: draft.description.trim() }),
-  ...(draft.images.length === 0 ? {} : { images: draft.images }),
-  ...(draft.unitLabel.trim() === "" ? {} : { unit_label: draft.unitLabel.trim() }),
-  ...(draft.url.trim() === "" ? {} : { url: draft.url.trim() })
+/** A product's fields in the API's form; "" and [] for empty ones. */
+const fieldsOf = ({ description, images, name, unitLabel, url }: ProductDraft) => ({
+  name: name.trim(),
+  description: description.trim(),
+  images,
+  unit_label: unitLabel.trim(),
+  url: url.trim()
 })
 
-/** The changed fields in the API's form. An emptied field is sent empty, which removes it. */
-export const productChanges = (product: unknown, draft: ProductDraft) => {
-  const before = draftOf(product)
-  const differs = (written: string, was: string) => written.trim() !== was
-  return {
-    ...(differs(draft.name, before.name) ? { name: draft.name.trim() } : {}),
-    ...(differs(draft.description, before.description) ? { description: draft.description.trim() } : {}),
-    ...(draft.images.join("\n") === before.images.join("\n") ? {} : { images: draft.images }),
-    ...(differs(draft.unitLabel, before.unitLabel) ? { unit_label: draft.unitLabel.trim() } : {}),
-    ...(differs(draft.url, before.url) ? { url: draft.url.trim() } : {})
-  }
+/** A new product's fields in the API's form; omits empty ones except the required name. */
+export const newProduct = (draft: ProductDraft) => {
+  const { name, ...others } = fieldsOf(draft)
+  return { name, ...filled(others) }
 }
+
+/** The changed fields in the API's form. An emptied field is sent empty, which removes it. */
+export const productChanges = (product: unknown, draft: ProductDraft) =>
+  changedFields(fieldsOf(draftOf(product)), fieldsOf(draft))

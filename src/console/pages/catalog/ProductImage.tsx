@@ -1,14 +1,16 @@
 import { isShown, linkedHost } from "./ImageRules.ts"
 
-export interface ProductImageProps {
+/** Shows an image that the service serves, and a link to any other. */
+export const ProductImage = ({
+  alt,
+  size = "large",
+  url
+}: {
   readonly url: string
   /** The image's alternative text; `""` if adjacent text already says the same. */
   readonly alt: string
   readonly size?: "small" | "large"
-}
-
-/** Shows an image that the service serves, and a link to any other. */
-export const ProductImage = ({ alt, size = "large", url }: ProductImageProps) => {
+}) => {
   if (isShown(url, location.origin)) {
     return <img class={`product-image product-image-${size}`} src={url} alt={alt} loading="lazy" decoding="async" />
   }

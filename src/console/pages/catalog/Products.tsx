@@ -1,15 +1,13 @@
 import { call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
+import { itemsAt } from "../../api/Reading.ts"
+import { OnOffBadge } from "../../components/Badge.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
-import { itemsAt } from "../payments/Reading.ts"
-import { ActiveFilter, useActiveFilter } from "./ActiveFilter.tsx"
+import { ActiveList } from "./ActiveList.tsx"
 import type { Product } from "./Offers.ts"
 import { priceWords } from "./PriceWords.ts"
 import { NoImage, ProductImage } from "./ProductImage.tsx"
@@ -25,19 +23,7 @@ const NameCell = ({ product }: { readonly product: Product }) => {
 }
 
 export default function Products() {
-  const { can, environment, path } = useWorkspace()
-  const { query, shown } = useActiveFilter()
-  const list = usePages<Product>(
-    `${environment}/catalog/products?${shown}`,
-    (after, signal) =>
-      call(
-        "products",
-        "list",
-        { urlParams: { limit: 25, ...query, ...(after === undefined ? {} : { starting_after: after }) } },
-        { signal }
-      ),
-    ({ id }) => id
-  )
+  const { can, path } = useWorkspace()
   const create = can("products:write") ? (
     <ButtonLink kind="primary" href={path("/products/new")}>
       New product
@@ -45,52 +31,35 @@ export default function Products() {
   ) : undefined
   return (
     <Page title="Products" actions={create}>
-      <ActiveFilter active="On sale" inactive="Off sale" />
-      <Pages
-        list={list}
+      <ActiveList<Product>
+        kind="products"
+        load={(urlParams, signal) => call("products", "list", { urlParams }, { signal })}
+        words={["On sale", "Off sale"]}
+        nothing={["Nothing is on sale", "Nothing is off sale"]}
+        noun="products"
         empty={
-          shown === "" ? (
-            <Empty title="No products yet" action={create}>
-              A product has a name, images and prices. Payers buy it by a checkout session, a payment link or a checkout
-              page.
-            </Empty>
-          ) : (
-            <Empty title={shown === "active" ? "Nothing is on sale" : "Nothing is off sale"}>
-              Clear the filter to see all products.
-            </Empty>
-          )
+          <Empty title="No products yet" action={create}>
+            A product has a name, images and prices. Payers buy it through a checkout session, a payment link or a
+            checkout page.
+          </Empty>
         }
-      >
-        {(products) => (
-          <Table
-            caption="Products, newest first"
-            head={["Product", "Price", "Status", "Id", "Created"]}
-            rows={products.map((product) => ({
-              key: product.id,
-              href: path(`/products/${product.id}`),
-              cells: [
-                <NameCell key="name" product={product} />,
-                product.default_price === null || product.default_price === undefined ? (
-                  <span key="price" class="quiet">
-                    No default price
-                  </span>
-                ) : (
-                  priceWords(product.default_price)
-                ),
-                product.active === true ? (
-                  <Badge key="active" tone="ok">
-                    On sale
-                  </Badge>
-                ) : (
-                  <Badge key="active">Off sale</Badge>
-                ),
-                <Id key="id" value={product.id} />,
-                <Time key="created" at={product.created} />
-              ]
-            }))}
-          />
-        )}
-      </Pages>
+        caption="Products, newest first"
+        href={({ id }) => path(`/products/${id}`)}
+        columns={[
+          { head: "Product", cell: (product) => <NameCell product={product} /> },
+          {
+            head: "Price",
+            cell: ({ default_price: price }) =>
+              price === null || price === undefined ? <span class="quiet">No default price</span> : priceWords(price)
+          },
+          {
+            head: "Status",
+            cell: ({ active }) => <OnOffBadge isOn={active === true} words={["On sale", "Off sale"]} />
+          },
+          { head: "Id", cell: ({ id }) => <Id value={id} /> },
+          { head: "Created", cell: ({ created }) => <Time at={created} /> }
+        ]}
+      />
     </Page>
   )
 }

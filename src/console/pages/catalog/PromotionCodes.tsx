@@ -3,14 +3,12 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages } from "../../state/Query.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
-import { ActiveButton } from "./ActiveButton.tsx"
-import { ActiveFilter, useActiveFilter } from "./ActiveFilter.tsx"
+import { ActiveButton, ActiveList } from "./ActiveList.tsx"
 import { discountWords, durationWords, productsOf, redemptionWords, unusableBecause } from "./DiscountWords.ts"
 import { NewPromotionCode } from "./NewPromotionCode.tsx"
 import { useCurrencies } from "./UsedCurrencies.ts"
@@ -18,22 +16,10 @@ import { useCurrencies } from "./UsedCurrencies.ts"
 type PromotionCode = AnswerOf<"promotionCodes", "get">
 
 export default function PromotionCodes() {
-  const { can, environment } = useWorkspace()
-  const { query, shown } = useActiveFilter()
+  const { can } = useWorkspace()
   const [isCreating, setCreating] = useState(false)
   const currencies = useCurrencies()
   const mayWrite = can("coupons:write")
-  const list = usePages<PromotionCode>(
-    `${environment}/catalog/promotion-codes?${shown}`,
-    (after, signal) =>
-      call(
-        "promotionCodes",
-        "list",
-        { urlParams: { limit: 25, ...query, ...(after === undefined ? {} : { starting_after: after }) } },
-        { signal }
-      ),
-    ({ id }) => id
-  )
   const create = mayWrite ? (
     <Button kind="primary" onClick={() => setCreating(true)}>
       New promotion code
@@ -41,51 +27,32 @@ export default function PromotionCodes() {
   ) : undefined
   return (
     <Page title="Promotion codes" actions={create}>
-      <ActiveFilter active="Active" inactive="Inactive" />
-      <Pages
-        list={list}
+      <ActiveList<PromotionCode>
+        kind="promotion-codes"
+        load={(urlParams, signal) => call("promotionCodes", "list", { urlParams }, { signal })}
+        words={["Active", "Inactive"]}
+        nothing={["No active codes", "No inactive codes"]}
+        noun="codes"
         empty={
-          shown === "" ? (
-            <Empty title="No promotion codes yet" action={create}>
-              Payers enter a code at checkout and pay less, if the session, link or page allows it.
-            </Empty>
-          ) : (
-            <Empty title={`No ${shown} codes`}>Clear the filter to see all codes.</Empty>
-          )
+          <Empty title="No promotion codes yet" action={create}>
+            Payers enter a code at checkout and pay less, if the session, link or page allows it.
+          </Empty>
         }
-      >
-        {(codes) => (
-          <Table
-            caption="Promotion codes, newest first"
-            head={[
-              "Code",
-              "Discount",
-              "Used",
-              "Expires",
-              "Status",
-              ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])
-            ]}
-            rows={codes.map((code) => ({
-              key: code.id,
-              cells: [
-                <Id key="code" full value={code.code ?? code.id} />,
-                <DiscountCell key="discount" code={code} />,
-                redemptionWords(code),
-                code.expires_at === null || code.expires_at === undefined ? (
-                  <span key="expires" class="quiet">
-                    Never
-                  </span>
-                ) : (
-                  <Time key="expires" at={code.expires_at} />
-                ),
-                <StatusCell key="status" code={code} />,
-                ...(mayWrite ? [<Actions key="actions" code={code} />] : [])
-              ]
-            }))}
-          />
-        )}
-      </Pages>
-      {isCreating ? <NewPromotionCode currencies={currencies ?? []} onClose={() => setCreating(false)} /> : null}
+        caption="Promotion codes, newest first"
+        columns={[
+          { head: "Code", cell: ({ code, id }) => <Id full value={code ?? id} /> },
+          { head: "Discount", cell: (code) => <DiscountCell code={code} /> },
+          { head: "Used", cell: redemptionWords },
+          {
+            head: "Expires",
+            cell: ({ expires_at: at }) =>
+              at === null || at === undefined ? <span class="quiet">Never</span> : <Time at={at} />
+          },
+          { head: "Status", cell: (code) => <StatusCell code={code} /> },
+          mayWrite && { head: "Actions", hidden: true, cell: (code) => <Actions code={code} /> }
+        ]}
+      />
+      {isCreating && <NewPromotionCode currencies={currencies ?? []} onClose={() => setCreating(false)} />}
     </Page>
   )
 }
@@ -104,17 +71,11 @@ const DiscountCell = ({ code }: { readonly code: PromotionCode }) => {
   )
 }
 
+const reasonWords = { expired: "Expired", "used up": "Used up", off: "Inactive" } as const
+
 const StatusCell = ({ code }: { readonly code: PromotionCode }) => {
-  switch (unusableBecause(code, Date.now() / 1000)) {
-    case "expired":
-      return <Badge>Expired</Badge>
-    case "used up":
-      return <Badge>Used up</Badge>
-    case "off":
-      return <Badge>Inactive</Badge>
-    default:
-      return <Badge tone="ok">Active</Badge>
-  }
+  const reason = unusableBecause(code, Date.now() / 1000)
+  return reason === undefined ? <Badge tone="ok">Active</Badge> : <Badge>{reasonWords[reason]}</Badge>
 }
 
 const Actions = ({ code }: { readonly code: PromotionCode }) => {

@@ -1,5 +1,4 @@
-import { readCount, readPercentage } from "./Counts.ts"
-import type { Problems, Written } from "./PriceDraft.ts"
+import { filled, noAmount, Reader, readPercentage, type Written } from "../../components/Reader.ts"
 
 /** A promotion code as edited in a form. */
 export interface PromotionDraft {
@@ -32,7 +31,7 @@ export const emptyPromotion = (currency: string): PromotionDraft => ({
 })
 
 /** A promotion code's fields in the API's form. */
-export interface PromotionFields {
+interface PromotionFields {
   readonly code: string
   readonly discount: { readonly percent_off: number } | { readonly amount_off: number; readonly currency: string }
   readonly duration: PromotionDraft["duration"]
@@ -48,36 +47,32 @@ const momentOf = (local: string): number | undefined => {
   return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
 }
 
-/** Converts a draft to the API's fields, or reports problems by the API's field names. The API checks bounds. */
+/** Converts a draft to the API's fields, or reports problems. */
 export const readPromotion = (draft: PromotionDraft): Written<PromotionFields> => {
-  const problems: Record<string, string> = {}
+  const reader = new Reader()
   const percent = readPercentage(draft.percent)
-  const months = readCount(draft.months)
-  const limit = readCount(draft.limit)
   const expires = momentOf(draft.expires)
   if (draft.kind === "percent" && typeof percent !== "number") {
-    problems["discount.percent_off"] = "Write a percentage, such as 25 or 12.5."
+    reader.problems["discount.percent_off"] = "Write a percentage, such as 25 or 12.5."
   }
-  if (draft.kind === "amount" && !Number.isInteger(draft.amount)) problems["discount.amount_off"] = "Write an amount."
-  if (draft.duration === "repeating" && typeof months !== "number") {
-    problems["duration_in_months"] = "Write a whole number of months."
-  }
-  if (limit === "unreadable") problems["max_redemptions"] = "Write a whole number, in digits."
-  if (draft.expires !== "" && expires === undefined) problems["expires_at"] = "Write a day and a time."
-  if (Object.keys(problems).length > 0) return { kind: "problems", problems: problems satisfies Problems }
-  return {
-    kind: "ready",
-    value: {
-      code: draft.code.trim(),
-      discount:
-        draft.kind === "percent"
-          ? { percent_off: typeof percent === "number" ? percent : 0 }
-          : { amount_off: draft.amount ?? 0, currency: draft.currency },
-      duration: draft.duration,
-      ...(draft.duration === "repeating" && typeof months === "number" ? { duration_in_months: months } : {}),
-      ...(typeof limit === "number" ? { max_redemptions: limit } : {}),
-      ...(expires === undefined ? {} : { expires_at: expires }),
-      ...(draft.products.length === 0 ? {} : { products: draft.products })
-    }
-  }
+  if (draft.kind === "amount" && !Number.isInteger(draft.amount)) reader.problems["discount.amount_off"] = noAmount
+  if (draft.expires !== "" && expires === undefined) reader.problems["expires_at"] = "Write a day and a time."
+  return reader.done({
+    code: draft.code.trim(),
+    discount:
+      draft.kind === "percent"
+        ? { percent_off: typeof percent === "number" ? percent : 0 }
+        : { amount_off: draft.amount ?? 0, currency: draft.currency },
+    duration: draft.duration,
+    ...(draft.duration === "repeating"
+      ? {
+          duration_in_months: reader.neededCount("duration_in_months", draft.months, "Write a whole number of months.")
+        }
+      : {}),
+    ...filled({
+      max_redemptions: reader.count("max_redemptions", draft.limit),
+      expires_at: expires,
+      products: draft.products
+    })
+  })
 }

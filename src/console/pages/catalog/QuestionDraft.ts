@@ -1,9 +1,8 @@
-import type { Written } from "./PriceDraft.ts"
+import type { Reader } from "../../components/Reader.ts"
 
 /** The organization's questions to payers, as edited in a form. */
 
-export const questionTypes = ["text", "numeric", "dropdown"] as const
-export type QuestionType = (typeof questionTypes)[number]
+type QuestionType = "text" | "numeric" | "dropdown"
 
 export interface QuestionDraft {
   /** The list key, stable while other questions are added or removed. */
@@ -80,16 +79,15 @@ const optionsOf = (text: string, offered: Question["options"] = []): NonNullable
   })
 }
 
-/** Converts the drafts to the API's fields, or reports problems. The API checks bounds. */
-export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<ReadonlyArray<Question>> => {
-  const problems: Record<string, string> = {}
-  const value = questions.map(({ isOptional, key, label, offered, options, type }, index): Question => {
+/** Converts the drafts to the API's fields. */
+export const questionsIn = (reader: Reader, questions: ReadonlyArray<QuestionDraft>): ReadonlyArray<Question> =>
+  questions.map(({ isOptional, key, label, offered, options, type }, index) => {
     const path = `collect.customFields.${index}`
     const name = key.trim() === "" ? keyOf(label) : key.trim()
-    if (label.trim() === "") problems[`${path}.label`] = "Write what the payer is asked."
-    else if (name === "") problems[`${path}.key`] = "Write a key of letters and digits."
+    if (label.trim() === "") reader.problems[`${path}.label`] = "Write what the payer is asked."
+    else if (name === "") reader.problems[`${path}.key`] = "Write a key of letters and digits."
     if (type === "dropdown" && linesOf(options).length === 0) {
-      problems[`${path}.options`] = "Write what can be chosen, one a line."
+      reader.problems[`${path}.options`] = "Write the choices, one per line."
     }
     return {
       key: name,
@@ -99,5 +97,3 @@ export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<
       ...(type === "dropdown" ? { options: optionsOf(options, offered) } : {})
     }
   })
-  return Object.keys(problems).length === 0 ? { kind: "ready", value } : { kind: "problems", problems }
-}

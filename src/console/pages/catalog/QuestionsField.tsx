@@ -1,13 +1,8 @@
-import { Button } from "../../components/Button.tsx"
+import { fieldsOf } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, SelectField, TextArea, TextField } from "../../components/Field.tsx"
-import type { Problems } from "./PriceDraft.ts"
+import type { Problems } from "../../components/Reader.ts"
+import { AddButton, RemoveButton } from "./ItemsField.tsx"
 import { emptyQuestion, keyOf, type QuestionDraft } from "./QuestionDraft.ts"
-
-export interface QuestionsFieldProps {
-  readonly questions: ReadonlyArray<QuestionDraft>
-  readonly onChange: (questions: ReadonlyArray<QuestionDraft>) => void
-  readonly problems: Problems
-}
 
 /** The API's limit. */
 const mostQuestions = 3
@@ -19,83 +14,49 @@ const types = [
 ] as const
 
 /** The organization's own questions, which the provider's page asks the payer. */
-export const QuestionsField = ({ onChange, problems, questions }: QuestionsFieldProps) => {
-  const change = (index: number, changed: Partial<QuestionDraft>) =>
-    onChange(questions.map((question, at) => (at === index ? { ...question, ...changed } : question)))
+export const QuestionsField = (props: {
+  /** The API's name for the array. */
+  readonly name: string
+  readonly value: ReadonlyArray<QuestionDraft>
+  readonly onChange: (questions: ReadonlyArray<QuestionDraft>) => void
+  readonly problems: Problems
+}) => {
+  const { name, onChange, problems, value: questions } = props
+  const nextKey = Math.max(-1, ...questions.map(({ listKey }) => listKey)) + 1
   return (
     <>
       {questions.map((question, index) => {
-        const name = `collect.customFields.${index}`
+        const field = fieldsOf(question, (change) => onChange(questions.with(index, change(question))), problems)
+        const path = `${name}.${index}`
         return (
           <FieldGroup key={question.listKey} label={`Question ${index + 1}`}>
             <div class="field-row">
+              <TextField {...field("label", `${path}.label`)} label="What the payer is asked" maxLength={50} />
               <TextField
-                name={`${name}.label`}
-                label="What the payer is asked"
-                maxLength={50}
-                value={question.label}
-                onChange={(label) => change(index, { label })}
-                problem={problems[`${name}.label`]}
-              />
-              <TextField
-                name={`${name}.key`}
+                {...field("key", `${path}.key`)}
                 label="Key of the answer"
                 required={false}
                 monospace
                 maxLength={40}
                 placeholder={keyOf(question.label)}
-                value={question.key}
-                onChange={(key) => change(index, { key })}
-                problem={problems[`${name}.key`]}
               />
-              <SelectField
-                name={`${name}.type`}
-                label="Answer"
-                value={question.type}
-                options={types}
-                onChange={(type) => change(index, { type })}
-              />
+              <SelectField {...field("type", `${path}.type`)} label="Answer" options={types} />
             </div>
             {question.type === "dropdown" ? (
-              <TextArea
-                name={`${name}.options`}
-                label="To choose from, one a line"
-                rows={3}
-                value={question.options}
-                onChange={(options) => change(index, { options })}
-                problem={problems[`${name}.options`]}
-              />
+              <TextArea {...field("options", `${path}.options`)} label="Choices, one per line" rows={3} />
             ) : null}
-            <Checkbox
-              name={`${name}.optional`}
-              label="The payer may leave it empty"
-              checked={question.isOptional}
-              onChange={(isOptional) => change(index, { isOptional })}
+            <Checkbox {...field("isOptional", `${path}.optional`)} label="The payer may leave it empty" />
+            <RemoveButton
+              label={`Remove question ${index + 1}`}
+              onClick={() => onChange(questions.toSpliced(index, 1))}
             />
-            <p>
-              <Button
-                small
-                kind="quiet"
-                label={`Remove question ${index + 1}`}
-                onClick={() => onChange(questions.filter((_, at) => at !== index))}
-              >
-                Remove
-              </Button>
-            </p>
           </FieldGroup>
         )
       })}
       {questions.length < mostQuestions ? (
-        <p>
-          <Button
-            small
-            onClick={() =>
-              onChange([...questions, emptyQuestion(Math.max(-1, ...questions.map(({ listKey }) => listKey)) + 1)])
-            }
-          >
-            Ask a question of your own
-          </Button>
-        </p>
+        <AddButton onClick={() => onChange([...questions, emptyQuestion(nextKey)])}>
+          Ask a question of your own
+        </AddButton>
       ) : null}
     </>
   )

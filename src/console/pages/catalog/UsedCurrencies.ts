@@ -16,6 +16,3 @@ export const useCurrencies = (): ReadonlyArray<string> | undefined => {
   const own = data?.default_currency
   return typeof own === "string" ? [own] : []
 }
-
-/** The initial currency of a form if the account's is unknown. */
-export const fallbackCurrency = "usd"

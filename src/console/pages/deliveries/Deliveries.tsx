@@ -23,14 +23,7 @@ export default function Deliveries() {
   const query = historyQuery(filters)
   const list = usePages(
     `${environment}/deliveries/list/${JSON.stringify(query)}`,
-    (after, signal) =>
-      call(
-        "deliveries",
-        "listAll",
-        { urlParams: { ...query, limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
-        { signal }
-      ),
-    ({ id }) => id,
+    (page, signal) => call("deliveries", "listAll", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 5000 }
   )
   const names = namesOf(destinations.data)
@@ -39,7 +32,7 @@ export default function Deliveries() {
   return (
     <Page
       title="Deliveries"
-      lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear by themselves."
+      lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear automatically."
     >
       <Filters onClear={filtered ? () => setFilters(noFilters) : undefined}>
         <SelectField
@@ -97,7 +90,7 @@ export default function Deliveries() {
           )
         }
       >
-        {(items) => <DeliveryTable caption="Deliveries, newest first" deliveries={items} destinations={names} />}
+        {(items) => <DeliveryTable caption="Deliveries, newest first" items={items} destinations={names} />}
       </Pages>
     </Page>
   )

@@ -1,19 +1,17 @@
-import { useState } from "preact/hooks"
 import { Link, useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
-import { Button } from "../../components/Button.tsx"
 import { JsonView } from "../../components/Code.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { useDestinationNames } from "../destinations/useDestinations.ts"
+import { nameOf, useDestinationNames } from "../destinations/useDestinations.ts"
 import { AttemptTimeline } from "./AttemptTimeline.tsx"
 import { meaningOf } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
@@ -33,16 +31,6 @@ import { useDelivery } from "./useDelivery.ts"
 /** Re-sends a failed delivery, with the conditions; shows why if that is not possible. */
 const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
   const { can, environment } = useWorkspace()
-  const [asked, setAsked] = useState(false)
-  const { busy, error, reset, submit } = useSubmit(
-    () => call("deliveries", "retry", { path: { id: delivery.id } }),
-    () => {
-      setAsked(false)
-      toast("Queued for one more attempt.")
-      invalidate(`${environment}/deliveries`)
-      invalidate(`${environment}/events`)
-    }
-  )
   const resend = resendOf(delivery, Date.now())
   if (!resend.allowed) {
     return delivery.state === "failed" ? <p class="quiet">Can’t be re-sent: {refusedResend[resend.reason]}</p> : null
@@ -50,32 +38,26 @@ const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
   if (!can("webhook-endpoints:write")) return null
   return (
     <div class="resend">
-      <Button
+      <ConfirmButton
+        button="Re-send"
         kind="primary"
-        onClick={() => {
-          reset()
-          setAsked(true)
-        }}
-      >
-        Re-send
-      </Button>
-      <p class="quiet">
-        {resend.attemptsLeft} of 12 attempts left, until <Time at={resend.until} />.
-      </p>
-      <Confirm
         title="Re-send this delivery?"
-        open={asked}
-        onClose={() => setAsked(false)}
-        onConfirm={submit}
         confirmLabel="Re-send"
-        busy={busy}
-        error={error}
+        action={() => call("deliveries", "retry", { path: { id: delivery.id } })}
+        onDone={() => {
+          toast("Queued for one more attempt.")
+          invalidate(`${environment}/deliveries`)
+          invalidate(`${environment}/events`)
+        }}
       >
         <p>
           It is queued at once for one attempt, with the same event id and the secrets of its creation. If the attempt
           fails, the delivery is failed again.
         </p>
-      </Confirm>
+      </ConfirmButton>
+      <p class="quiet">
+        {resend.attemptsLeft} of 12 attempts left, until <Time at={resend.until} />.
+      </p>
     </div>
   )
 }
@@ -86,6 +68,12 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
   const name = names?.get(delivery.endpointId)
   const meaning =
     delivery.lastErrorCode === null ? undefined : meaningOf(delivery.lastErrorCode, delivery.lastHttpStatus)
+  const destination =
+    name === undefined ? (
+      nameOf(names, delivery.endpointId)
+    ) : (
+      <Link href={path(`/destinations/${delivery.endpointId}`)}>{name}</Link>
+    )
   const took = delivery.attempts.at(-1)?.durationMs ?? null
   return (
     <>
@@ -111,20 +99,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
               </Link>
             ],
             ["Event id", <Id value={delivery.eventId} full key="id" />],
-            [
-              "Destination",
-              name === undefined ? (
-                names === undefined ? (
-                  "…"
-                ) : (
-                  "Deleted destination"
-                )
-              ) : (
-                <Link href={path(`/destinations/${delivery.endpointId}`)} key="destination">
-                  {name}
-                </Link>
-              )
-            ],
+            ["Destination", destination],
             ["Delivery id", <Id value={delivery.id} full key="delivery" />],
             ["Created", <Time at={delivery.createdAt} key="created" />],
             ["Finished", delivery.finishedAt === null ? null : <Time at={delivery.finishedAt} key="finished" />],
@@ -140,7 +115,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
       </Section>
       <Section
         title="Event"
-        lead="The body as it is sent. The receiver verifies its signature over exactly these bytes, without the line breaks that make it readable here."
+        lead="The body as it is sent. The receiver verifies its signature over exactly these bytes, without the line breaks added here."
       >
         <JsonView value={delivery.event} />
       </Section>

@@ -1,4 +1,5 @@
 import type { RequestOf } from "../../api/Types.ts"
+import { filled } from "../../components/Reader.ts"
 import { isEventType } from "../events/eventTypes.ts"
 
 /** Converts the history's filters between the address and the API. Pure. */
@@ -9,29 +10,30 @@ type Query = NonNullable<RequestOf<"deliveries", "listAll">["urlParams"]>
 export const historyFilterNames = ["destination", "state", "type", "event", "from", "to"] as const
 
 /** The filters in the address; "" means none. */
-export type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], string>>
+type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], string>>
 
 export const deliveryStates = ["queued", "delivered", "failed"] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
+export const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 
 /** Parses Unix seconds from the address; undefined if invalid. */
-export const secondsIn = (text: string): number | undefined => (/^\d{1,10}$/.test(text) ? Number(text) : undefined)
+const secondsIn = (text: string): number | undefined => (/^\d{1,10}$/.test(text) ? Number(text) : undefined)
+
+/** The API query for a range of times from the address. */
+export const createdBetween = (from: string, to: string) =>
+  filled({ created_gte: secondsIn(from), created_lte: secondsIn(to) })
 
 /** The API query for the history; omits invalid filters. */
 export const historyQuery = ({ destination, event, from, state, to, type }: HistoryFilters): Query => {
   const chosen = deliveryStates.find((known) => known === state)
-  const since = secondsIn(from)
-  const until = secondsIn(to)
   return {
     ...(uuidForm.test(destination) ? { endpoint_id: destination } : {}),
     ...(chosen === undefined ? {} : { state: chosen }),
     ...(isEventType(type) ? { type } : {}),
     ...(eventIdForm.test(event) ? { event_id: event } : {}),
-    ...(since === undefined ? {} : { created_gte: since }),
-    ...(until === undefined ? {} : { created_lte: until })
+    ...createdBetween(from, to)
   }
 }
 
@@ -40,12 +42,7 @@ export const hasFilters = (filters: HistoryFilters): boolean => historyFilterNam
 
 /** The path of the filtered history, below the workspace. */
 export const historyPath = (filters: Partial<HistoryFilters>): string => {
-  const query = new URLSearchParams()
-  for (const name of historyFilterNames) {
-    const value = filters[name]
-    if (value !== undefined && value !== "") query.set(name, value)
-  }
-  const text = query.toString()
+  const text = new URLSearchParams(filled(filters)).toString()
   return text === "" ? "/deliveries" : `/deliveries?${text}`
 }
 

@@ -1,17 +1,15 @@
-import { useState } from "preact/hooks"
 import { Link, useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
-import { Button, ButtonLink } from "../../components/Button.tsx"
+import { OnOffBadge } from "../../components/Badge.tsx"
+import { ButtonLink } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
-import { Empty, Loaded, Pages } from "../../components/Loaded.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
+import { Empty, Loaded, PagedTable, Pages } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages, useQuery, useSubmit } from "../../state/Query.ts"
+import { invalidate, usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
@@ -31,17 +29,10 @@ const Skipped = ({ destination }: { readonly destination: DestinationShape }) =>
   const { can, environment, path } = useWorkspace()
   const list = usePages(
     `${environment}/skipped/${destination.id}`,
-    (after, signal) =>
-      call(
-        "endpoints",
-        "skipped",
-        {
-          path: { id: destination.id },
-          urlParams: { limit: 25, ...(after === undefined ? {} : { starting_after: after }) }
-        },
-        { signal }
-      ),
-    ({ eventId }) => eventId,
+    async (urlParams, signal) => {
+      const page = await call("endpoints", "skipped", { path: { id: destination.id }, urlParams }, { signal })
+      return { ...page, data: page.data.map((skipped) => ({ ...skipped, id: skipped.eventId })) }
+    },
     { pollMillis: 15_000 }
   )
   return (
@@ -56,22 +47,17 @@ const Skipped = ({ destination }: { readonly destination: DestinationShape }) =>
         ) : null
       }
     >
-      <Pages
+      <PagedTable
         list={list}
-        empty={<Empty title="Nothing was skipped">What matches while it is paused is listed here.</Empty>}
-      >
-        {(items) => (
-          <Table
-            caption="Events that were skipped, newest first"
-            head={["Event", "About", "Skipped"]}
-            rows={items.map(({ createdAt, event, eventId, type }) => ({
-              key: eventId,
-              href: path(`/events/${eventId}`),
-              cells: [type, <EventSummary event={event} key="about" />, <Time at={createdAt} key="at" />]
-            }))}
-          />
-        )}
-      </Pages>
+        empty={<Empty title="Nothing was skipped">Events that match while it is paused are listed here.</Empty>}
+        caption="Events that were skipped, newest first"
+        href={({ id }) => path(`/events/${id}`)}
+        columns={[
+          { head: "Event", cell: ({ type }) => type },
+          { head: "About", cell: ({ event }) => <EventSummary event={event} /> },
+          { head: "Skipped", cell: ({ createdAt }) => <Time at={createdAt} /> }
+        ]}
+      />
     </Section>
   )
 }
@@ -81,18 +67,8 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
   const { can, environment, path } = useWorkspace()
   const list = usePages(
     `${environment}/deliveries/of/${destination.id}`,
-    (after, signal) =>
-      call(
-        "deliveries",
-        "list",
-        {
-          path: { id: destination.id },
-          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
-        },
-        { signal }
-      ),
-    ({ id }) => id,
-    { pollMillis: 5000 }
+    (urlParams, signal) => call("deliveries", "list", { path: { id: destination.id }, urlParams }, { signal }),
+    { limit: 5, pollMillis: 5000 }
   )
   return (
     <>
@@ -112,7 +88,7 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
           {(items) => (
             <DeliveryTable
               caption={`Deliveries to ${destination.name}, newest first`}
-              deliveries={items}
+              items={items}
               destinations={undefined}
               common="destination"
             />
@@ -123,52 +99,35 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
   )
 }
 
-/** Pauses an active destination after explaining the consequences, or activates a paused one at once. */
+/** Pauses or activates a destination after explaining the consequences. */
 const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
   const { environment } = useWorkspace()
-  const [asked, setAsked] = useState(false)
   const { active, id, name } = destination
-  const { busy, error, reset, submit } = useSubmit(
-    () => call("endpoints", "update", { path: { id }, payload: { active: !active } }),
-    (changed) => {
-      setAsked(false)
-      toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
-      invalidate(`${environment}/endpoints`)
-    }
-  )
+  const word = active ? "Pause" : "Activate"
   return (
-    <>
-      <Button
-        kind={active ? "plain" : "primary"}
-        onClick={() => {
-          reset()
-          setAsked(true)
-        }}
-      >
-        {active ? "Pause" : "Activate"}
-      </Button>
-      <Confirm
-        title={active ? `Pause ${name}?` : `Activate ${name}?`}
-        open={asked}
-        onClose={() => setAsked(false)}
-        onConfirm={submit}
-        confirmLabel={active ? "Pause" : "Activate"}
-        busy={busy}
-        error={error}
-      >
-        {active ? (
-          <p>
-            No new events are sent to it. Those that match in the meantime are listed under “Skipped while paused”, so
-            that you can catch up. What is queued already is still delivered.
-          </p>
-        ) : (
-          <p>
-            New events are sent to it from now on. Those that it skipped are not sent by themselves: “Send again”
-            replays them.
-          </p>
-        )}
-      </Confirm>
-    </>
+    <ConfirmButton
+      button={word}
+      kind={active ? "plain" : "primary"}
+      title={`${word} ${name}?`}
+      confirmLabel={word}
+      action={() => call("endpoints", "update", { path: { id }, payload: { active: !active } })}
+      onDone={(changed) => {
+        toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
+        invalidate(`${environment}/endpoints`)
+      }}
+    >
+      {active ? (
+        <p>
+          No new events are sent to it. Those that match in the meantime are listed under “Skipped while paused”, so
+          that you can catch up. Events that are already queued are still delivered.
+        </p>
+      ) : (
+        <p>
+          New events are sent to it from now on. Those that it skipped are not sent automatically: “Send again” replays
+          them.
+        </p>
+      )}
+    </ConfirmButton>
   )
 }
 
@@ -208,10 +167,7 @@ const DestinationFacts = ({ destination }: { readonly destination: DestinationSh
   const { active, createdAt, events, filters, id, previousSecretExpiresAt, url } = destination
   const sentences = filterSentences(filters)
   return (
-    <Section
-      title="Destination"
-      actions={<Badge tone={active ? "ok" : "warning"}>{active ? "Active" : "Paused"}</Badge>}
-    >
+    <Section title="Destination" actions={<OnOffBadge isOn={active} words={["Active", "Paused"]} off="warning" />}>
       <Facts
         items={[
           ["URL", <Id value={url} full key="url" />],
@@ -295,8 +251,8 @@ export default function Destination() {
             {destination.active ? null : (
               <Notice tone="warning" title="Paused">
                 <p>
-                  It gets no new events: those that match are listed under “Skipped while paused”. What was queued
-                  before is still delivered.
+                  It gets no new events: those that match are listed under “Skipped while paused”. Events that were
+                  queued before are still delivered.
                 </p>
               </Notice>
             )}

@@ -21,7 +21,7 @@ const without = (one: ReadonlySet<EventType>, other: Iterable<EventType>): Reado
 
 /** Event types by family, each with its description from the catalog. */
 export const EventTypePicker = ({ catalog, chosen, onChange, problem }: EventTypePickerProps) => {
-  const reason = useRefusal("events") ?? problem
+  const reason = useRefusal("events", "Event types") ?? problem
   return (
     <div class="event-types">
       {reason === undefined ? null : (
@@ -53,7 +53,7 @@ export const EventTypePicker = ({ catalog, chosen, onChange, problem }: EventTyp
                   name={`type ${type}`}
                   label={type}
                   hint={description}
-                  checked={chosen.has(type)}
+                  value={chosen.has(type)}
                   onChange={(checked) => onChange(checked ? both(chosen, [type]) : without(chosen, [type]))}
                 />
               ) : null

@@ -1,24 +1,44 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button, ButtonLink } from "../../components/Button.tsx"
+import { useDraft } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Page, Section } from "../../components/Page.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { Reader } from "../../components/Reader.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import type { EventType } from "../events/eventTypes.ts"
 import { EventTypePicker } from "./EventTypePicker.tsx"
 import { FilterFields } from "./FilterFields.tsx"
-import { fieldLabels } from "./fieldLabels.ts"
-import { emptyFilterForm, filtersOfForm } from "./filterForm.ts"
+import { emptyFilterForm, type FilterForm, filtersOfForm } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { suggestedName, urlProblem } from "./nameAndUrl.ts"
 import { Snippets } from "./Snippets.tsx"
 import { type DestinationList, useDestinations } from "./useDestinations.ts"
 
 type Created = AnswerOf<"endpoints", "create">
+
+interface NewDraft {
+  readonly url: string
+  readonly name: string
+  readonly types: ReadonlySet<EventType>
+  readonly filters: FilterForm
+}
+
+const empty: NewDraft = { url: "", name: "", types: new Set(), filters: emptyFilterForm }
+
+const readNew = ({ filters: form, name, types, url }: NewDraft) => {
+  const reader = new Reader()
+  const { filters, problems } = filtersOfForm(form)
+  const wrongUrl = url.trim() === "" ? "Write the receiver’s URL" : urlProblem(url)
+  Object.assign(reader.problems, problems, wrongUrl === undefined ? {} : { url: wrongUrl })
+  if (types.size === 0) reader.problems["events"] = "Choose at least one event type"
+  const given = name.trim() === "" ? suggestedName(url) : name.trim()
+  return reader.done({ name: given, url: url.trim(), events: [...types], filters })
+}
 
 const NewForm = ({
   catalog,
@@ -28,40 +48,24 @@ const NewForm = ({
   readonly onCreated: (created: Created) => void
 }) => {
   const { environment, path } = useWorkspace()
-  const [name, setName] = useState("")
-  const [url, setUrl] = useState("")
-  const [types, setTypes] = useState<ReadonlySet<EventType>>(new Set())
-  const [filterForm, setFilterForm] = useState(emptyFilterForm)
-  const [tried, setTried] = useState(false)
-  const { filters, problems } = filtersOfForm(filterForm)
-  const given = name.trim() === "" ? suggestedName(url) : name.trim()
-  const { busy, error, submit } = useSubmit(
-    (idempotencyKey) =>
-      call(
-        "endpoints",
-        "create",
-        { payload: { name: given, url: url.trim(), events: [...types], filters } },
-        { idempotencyKey }
-      ),
-    (created) => {
+  const { draft, field, form, problems } = useDraft({
+    initial: empty,
+    read: readNew,
+    send: (payload, idempotencyKey) => call("endpoints", "create", { payload }, { idempotencyKey }),
+    onDone: (created) => {
       invalidate(`${environment}/endpoints`)
       onCreated(created)
     }
-  )
-  const wrongUrl = urlProblem(url)
-  const complete = url.trim() !== "" && wrongUrl === undefined && types.size > 0 && Object.keys(problems).length === 0
+  })
+  const { types, url } = draft
+  const chosen = field("types", "events")
+  const filters = field("filters")
   return (
     <Form
-      busy={busy}
-      error={error}
-      labels={fieldLabels}
-      onSubmit={() => {
-        setTried(true)
-        if (complete) submit()
-      }}
+      {...form}
       actions={
         <>
-          <Button kind="primary" type="submit" busy={busy}>
+          <Button kind="primary" type="submit" busy={form.submission.busy}>
             Create destination
           </Button>
           <ButtonLink href={path("/destinations")}>Cancel</ButtonLink>
@@ -70,48 +74,39 @@ const NewForm = ({
     >
       <Section title="Where to">
         <TextField
-          name="url"
+          {...field("url")}
           label="URL"
           type="url"
           required
           hint="Public HTTPS, without a query; it can’t be changed later."
           placeholder="https://shop.example/webhooks"
-          value={url}
-          onChange={setUrl}
           maxLength={2048}
-          problem={wrongUrl ?? (tried && url.trim() === "" ? "Write the receiver’s URL" : undefined)}
+          problem={urlProblem(url) ?? problems["url"]}
           monospace
         />
         <TextField
-          name="name"
+          {...field("name")}
           label="Name"
           required={false}
           hint="For you and your team. Without one it is named after its host."
           placeholder={suggestedName(url)}
-          value={name}
-          onChange={setName}
           maxLength={100}
         />
       </Section>
       <Section title="What it gets" lead={`${types.size} of ${catalog.length} event types chosen.`}>
-        <EventTypePicker
-          catalog={catalog}
-          chosen={types}
-          onChange={setTypes}
-          problem={tried && types.size === 0 ? "Choose at least one event type" : undefined}
-        />
+        <EventTypePicker catalog={catalog} chosen={types} onChange={chosen.onChange} problem={chosen.problem} />
       </Section>
       <Section
         title="Filters"
         lead="Optional. All that are set have to match; without any, every event of the chosen types is sent."
       >
-        <FilterFields form={filterForm} onChange={setFilterForm} types={types} />
+        <FilterFields form={draft.filters} onChange={filters.onChange} types={types} />
       </Section>
-      {tried && !complete ? (
+      {Object.keys(problems).length === 0 ? null : (
         <Notice tone="problem">
-          <p>Something is missing or wrong above; it says there what.</p>
+          <p>Something is missing or wrong. Check the messages above.</p>
         </Notice>
-      ) : null}
+      )}
     </Form>
   )
 }
@@ -128,7 +123,7 @@ const CreatedView = ({ created }: { readonly created: Created }) => {
       </Section>
       <div class="form-actions">
         <ButtonLink href={path(`/destinations/${created.id}`)} kind="primary">
-          {environment === "sandbox" ? "Go on: send a test event" : "Open the destination"}
+          {environment === "sandbox" ? "Next: send a test event" : "Open the destination"}
         </ButtonLink>
       </div>
     </>

@@ -4,8 +4,7 @@ import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
-import { Pages } from "../../components/Loaded.tsx"
-import { Table } from "../../components/Table.tsx"
+import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -24,7 +23,7 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
   const at = instant(since)
   const [tried, setTried] = useState(false)
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("recoveries", "start", { path: { id: destination.id }, payload: { since: at ?? "" } }),
     ({ total }) => {
       toast(
@@ -38,12 +37,10 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   )
   return (
     <Form
-      busy={busy}
-      error={error}
-      labels={{ since: "Failed since" }}
+      submission={submission}
       onSubmit={() => {
         setTried(true)
-        if (at !== null) submit()
+        if (at !== null) submission.submit()
       }}
     >
       <div class="inline-form">
@@ -55,7 +52,7 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
           onChange={setSince}
           problem={tried && at === null ? "Choose a time" : undefined}
         />
-        <Button type="submit" kind="primary" busy={busy}>
+        <Button type="submit" kind="primary" busy={submission.busy}>
           Recover
         </Button>
       </div>
@@ -75,22 +72,20 @@ export const Recoveries = ({ destination }: { readonly destination: Destination 
     call("recoveries", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (
-    <Pages list={list} empty={<p class="quiet">Nothing was recovered yet.</p>}>
-      {(items) => (
-        <Table
-          caption="Recoveries, newest first"
-          head={["Failed since", "State", "Progress", "Started"]}
-          rows={items.map((recovery) => ({
-            key: recovery.id,
-            cells: [
-              <Time at={recovery.since} key="since" />,
-              recovery.state === "running" ? <Badge tone="info">Running</Badge> : <Badge tone="ok">Finished</Badge>,
-              progressOf(recovery),
-              <Time at={recovery.createdAt} relative key="started" />
-            ]
-          }))}
-        />
-      )}
-    </Pages>
+    <PagedTable
+      list={list}
+      empty={<p class="quiet">Nothing was recovered yet.</p>}
+      caption="Recoveries, newest first"
+      columns={[
+        { head: "Failed since", cell: ({ since }) => <Time at={since} /> },
+        {
+          head: "State",
+          cell: ({ state }) =>
+            state === "running" ? <Badge tone="info">Running</Badge> : <Badge tone="ok">Finished</Badge>
+        },
+        { head: "Progress", cell: progressOf },
+        { head: "Started", cell: ({ createdAt }) => <Time at={createdAt} relative /> }
+      ]}
+    />
   )
 }

@@ -4,8 +4,7 @@ import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Checkbox, FieldGroup, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
-import { Pages } from "../../components/Loaded.tsx"
-import { Table } from "../../components/Table.tsx"
+import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -36,21 +35,15 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
     types: chosen.length === 0 ? "Choose at least one type" : undefined
   }
   const complete = Object.values(problems).every((problem) => problem === undefined)
-  const { busy, error, submit } = useSubmit(
-    (idempotencyKey) =>
-      call(
-        "eventReplays",
-        "start",
-        {
-          path: { id: destination.id },
-          payload: {
-            since: from ?? "",
-            ...(to === null ? {} : { until: to }),
-            ...(chosen.length === subscribed.length ? {} : { types: chosen })
-          }
-        },
-        { idempotencyKey }
-      ),
+  const submission = useSubmit(
+    (idempotencyKey) => {
+      const payload = {
+        since: from ?? "",
+        ...(to === null ? {} : { until: to }),
+        ...(chosen.length === subscribed.length ? {} : { types: chosen })
+      }
+      return call("eventReplays", "start", { path: { id: destination.id }, payload }, { idempotencyKey })
+    },
     () => {
       toast("The replay has begun.")
       invalidate(`${environment}/replays/${destination.id}`)
@@ -59,12 +52,10 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
   )
   return (
     <Form
-      busy={busy}
-      error={error}
-      labels={{ since: "Received from", until: "Until", types: "Event types" }}
+      submission={submission}
       onSubmit={() => {
         setTried(true)
-        if (complete) submit()
+        if (complete) submission.submit()
       }}
     >
       <div class="inline-form">
@@ -85,7 +76,7 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
           onChange={setUntil}
           problem={problems.until}
         />
-        <Button type="submit" kind="primary" busy={busy}>
+        <Button type="submit" kind="primary" busy={submission.busy}>
           Replay
         </Button>
       </div>
@@ -96,19 +87,16 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
               ? `All ${subscribed.length} event types`
               : `${chosen.length} of ${subscribed.length} event types`}
           </summary>
-          <FieldGroup label="Event types" hint={tried ? problems.types : undefined}>
+          <FieldGroup name="types" label="Event types" hint={tried ? problems.types : undefined}>
             {subscribed.map((type) => (
               <Checkbox
                 key={type}
                 name={`type ${type}`}
                 label={type}
-                checked={!left.has(type)}
-                onChange={(checked) => {
-                  const next = new Set(left)
-                  if (checked) next.delete(type)
-                  else next.add(type)
-                  setLeft(next)
-                }}
+                value={!left.has(type)}
+                onChange={(isChosen) =>
+                  setLeft(new Set(subscribed.filter((other) => (other === type ? !isChosen : left.has(other)))))
+                }
               />
             ))}
           </FieldGroup>
@@ -119,10 +107,10 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
 }
 
 const stateBadges = {
-  running: { tone: "info", word: "Running" },
-  finished: { tone: "ok", word: "Finished" },
-  canceled: { tone: "neutral", word: "Canceled" }
-} as const
+  running: <Badge tone="info">Running</Badge>,
+  finished: <Badge tone="ok">Finished</Badge>,
+  canceled: <Badge>Canceled</Badge>
+}
 
 const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
   const { environment } = useWorkspace()
@@ -152,33 +140,26 @@ export const Replays = ({ destination }: { readonly destination: Destination }) 
     call("eventReplays", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (
-    <Pages list={list} empty={<p class="quiet">Nothing was replayed yet.</p>}>
-      {(items) => (
-        <Table
-          caption="Replays, newest first"
-          head={["Received from", "Until", "State", "Progress", { label: "Actions", hidden: true }]}
-          rows={items.map((replay) => {
-            const { tone, word } = stateBadges[replay.state]
-            return {
-              key: replay.id,
-              cells: [
-                <Time at={replay.since} key="since" />,
-                <Time at={replay.until} key="until" />,
-                <Badge tone={tone} key="state">
-                  {word}
-                </Badge>,
-                <span key="progress">
-                  {replay.queued} queued, {replay.skipped} left out
-                  {replay.state === "running" ? `, ${replayPercent(replay)} % of the time` : null}
-                </span>,
-                replay.state === "running" && can("webhook-endpoints:write") ? (
-                  <Cancel replay={replay} key="cancel" />
-                ) : null
-              ]
-            }
-          })}
-        />
-      )}
-    </Pages>
+    <PagedTable
+      list={list}
+      empty={<p class="quiet">Nothing was replayed yet.</p>}
+      caption="Replays, newest first"
+      columns={[
+        { head: "Received from", cell: ({ since }) => <Time at={since} /> },
+        { head: "Until", cell: ({ until }) => <Time at={until} /> },
+        { head: "State", cell: ({ state }) => stateBadges[state] },
+        {
+          head: "Progress",
+          cell: (replay) =>
+            `${replay.queued} queued, ${replay.skipped} left out${replay.state === "running" ? `, ${replayPercent(replay)} % of the time` : ""}`
+        },
+        {
+          head: "Actions",
+          hidden: true,
+          cell: (replay) =>
+            replay.state === "running" && can("webhook-endpoints:write") ? <Cancel replay={replay} /> : null
+        }
+      ]}
+    />
   )
 }

@@ -28,7 +28,7 @@ const OnItsWay = ({ id }: { readonly id: string }) => {
             <p class="test-state">
               <DeliveryState delivery={delivery} />{" "}
               {delivery.state === "delivered" ? "It arrived: the receiver answered 2xx." : null}
-              {delivery.state === "failed" ? "It did not arrive. Mend the receiver, then re-send it." : null}
+              {delivery.state === "failed" ? "It did not arrive. Fix the receiver, then re-send it." : null}
               {delivery.state === "queued" && !waitsToRetry(delivery) ? "On its way…" : null}{" "}
               <Link href={path(`/deliveries/${delivery.id}`)}>Open this delivery</Link>
             </p>
@@ -47,7 +47,7 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
   const [type, setType] = useState(types[0])
   const [sent, setSent] = useState<string | null>(null)
   const chosen = type !== undefined && types.includes(type) ? type : types[0]
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     async (idempotencyKey) => {
       if (chosen === undefined) return null
       return call("endpoints", "test", { path: { id: destination.id }, payload: { type: chosen } }, { idempotencyKey })
@@ -78,7 +78,7 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
           <p>A paused destination gets no test events. Activate it first.</p>
         </Notice>
       ) : chosen === undefined ? null : (
-        <Form onSubmit={submit} busy={busy} error={error}>
+        <Form submission={submission}>
           <div class="inline-form">
             <SelectField
               name="type"
@@ -87,11 +87,11 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
               onChange={setType}
               options={types.map((value) => ({ value, label: value }))}
             />
-            <Button type="submit" kind="primary" busy={busy}>
+            <Button type="submit" kind="primary" busy={submission.busy}>
               {sent === null ? "Send a test event" : "Send another"}
             </Button>
           </div>
-          {error?.code === "provider_account_not_connected" ? (
+          {submission.error?.code === "provider_account_not_connected" ? (
             <p>
               <Link href={path("/account")}>Connect the account first</Link>
             </p>

@@ -2,18 +2,18 @@ import { useState } from "preact/hooks"
 import { useLocation } from "wouter-preact"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
-import { Confirm, Dialog } from "../../components/Dialog.tsx"
+import { ConfirmButton, Dialog } from "../../components/Dialog.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
+import { changedFields } from "../../components/Reader.ts"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type EventType, isEventType } from "../events/eventTypes.ts"
 import { EventTypePicker } from "./EventTypePicker.tsx"
 import { FilterFields } from "./FilterFields.tsx"
-import { fieldLabels } from "./fieldLabels.ts"
 import { type Filters, filtersOfForm, formOfFilters } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { type Destination, type DestinationList, useDestinations } from "./useDestinations.ts"
@@ -27,16 +27,9 @@ interface Editable {
 
 const editableOf = ({ events, filters, name }: Destination): Editable => ({
   name,
-  events: events.filter(isEventType),
+  events: events.filter(isEventType).toSorted(),
   // Normalized by the form, so that untouched filters compare equal
   filters: filtersOfForm(formOfFilters(filters)).filters
-})
-
-/** The changed fields. Only these are sent, so that someone else's concurrent change is kept. */
-const changesOf = (before: Editable, { events, filters, name }: Editable): Partial<Editable> => ({
-  ...(name === before.name ? {} : { name }),
-  ...([...events].sort().join() === [...before.events].sort().join() ? {} : { events }),
-  ...(JSON.stringify(filters) === JSON.stringify(before.filters) ? {} : { filters })
 })
 
 const Edit = ({
@@ -54,35 +47,34 @@ const Edit = ({
   const [saved, setSaved] = useState(() => editableOf(destination))
   const { filters, problems } = filtersOfForm(form)
   const complete = name.trim() !== "" && types.size > 0 && Object.keys(problems).length === 0
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     async () => {
-      const changes = changesOf(saved, { name: name.trim(), events: [...types], filters })
-      await call("endpoints", "update", { path: { id: destination.id }, payload: changes })
+      const changes = changedFields(saved, { name: name.trim(), events: [...types].toSorted(), filters })
+      const payload = { ...changes, ...(changes.events === undefined ? {} : { events: [...types] }) }
+      await call("endpoints", "update", { path: { id: destination.id }, payload })
       return changes
     },
     (changes) => {
       setSaved((before) => ({ ...before, ...changes }))
-      toast("Saved. What is queued already stays as it is.")
+      toast("Saved. Events that are already queued stay as they are.")
       invalidate(`${environment}/endpoints`)
     }
   )
   return (
     <Form
-      busy={busy}
-      error={error}
-      labels={fieldLabels}
+      submission={submission}
       onSubmit={() => {
-        if (complete) submit()
+        if (complete) submission.submit()
       }}
       actions={
-        <Button kind="primary" type="submit" busy={busy} disabled={!complete}>
+        <Button kind="primary" type="submit" busy={submission.busy} disabled={!complete}>
           Save changes
         </Button>
       }
     >
       <Section
         title="Edit"
-        lead="The URL can’t be changed: create another destination for another URL. Changes don’t affect what is queued."
+        lead="The URL can’t be changed: create another destination for another URL. Changes don’t affect events that are already queued."
       >
         <TextField
           name="name"
@@ -108,64 +100,52 @@ const Edit = ({
 
 const Rotate = ({ destination }: { readonly destination: Destination }) => {
   const { environment } = useWorkspace()
-  const [asked, setAsked] = useState(false)
   // Kept in memory only, until the dialog is closed
   const [rotated, setRotated] = useState<AnswerOf<"endpoints", "rotateSecret"> | undefined>(undefined)
-  const { busy, error, reset, submit } = useSubmit(
-    (idempotencyKey) => call("endpoints", "rotateSecret", { path: { id: destination.id } }, { idempotencyKey }),
-    (answer) => {
-      setAsked(false)
-      setRotated(answer)
-      invalidate(`${environment}/endpoints`)
-    }
-  )
+  const close = () => setRotated(undefined)
   return (
-    <Section title="Signing secret" lead="Rotate it if it may be known to somebody, or if it was lost.">
+    <Section title="Signing secret" lead="Rotate it if it was lost, or if somebody else may know it.">
       <div>
-        <Button
-          onClick={() => {
-            reset()
-            setAsked(true)
+        <ConfirmButton
+          button="Rotate the secret"
+          title={`Rotate the secret of ${destination.name}?`}
+          confirmLabel="Rotate"
+          danger
+          typed="ROTATE"
+          action={(idempotencyKey) =>
+            call("endpoints", "rotateSecret", { path: { id: destination.id } }, { idempotencyKey })
+          }
+          onDone={(answer) => {
+            setRotated(answer)
+            invalidate(`${environment}/endpoints`)
           }}
         >
-          Rotate the secret
-        </Button>
+          <ul>
+            <li>The new secret is shown once, when this is done.</li>
+            <li>
+              For 24 hours, new events carry two signatures, one with each secret, so that the receiver can change from
+              one to the other without a pause.
+            </li>
+            <li>Deliveries that are already queued keep the present secret, for up to 72 hours.</li>
+            <li>After that, the present secret no longer verifies anything.</li>
+            <li>If you rotate several times within 24 hours, only the newest two secrets sign.</li>
+          </ul>
+        </ConfirmButton>
       </div>
-      <Confirm
-        title={`Rotate the secret of ${destination.name}?`}
-        open={asked}
-        onClose={() => setAsked(false)}
-        onConfirm={submit}
-        confirmLabel="Rotate"
-        danger
-        busy={busy}
-        error={error}
-        typed="ROTATE"
-      >
-        <ul>
-          <li>The new secret is shown once, when this is done.</li>
-          <li>
-            For 24 hours, new events carry two signatures, one with each secret, so that the receiver can change from
-            one to the other without a pause.
-          </li>
-          <li>Deliveries that are queued already keep the present secret, for up to 72 hours.</li>
-          <li>After that the present secret verifies nothing any more.</li>
-          <li>If you rotate several times within 24 hours, only the newest two secrets sign.</li>
-        </ul>
-      </Confirm>
-      <Dialog
-        title="The new signing secret"
-        open={rotated !== undefined}
-        onClose={() => setRotated(undefined)}
-        keep
-        footer={
-          <Button kind="primary" onClick={() => setRotated(undefined)}>
-            I have stored it
-          </Button>
-        }
-      >
-        {rotated === undefined ? null : <NewSecret {...rotated} />}
-      </Dialog>
+      {rotated && (
+        <Dialog
+          title="The new signing secret"
+          onClose={close}
+          keep
+          footer={
+            <Button kind="primary" onClick={close}>
+              I have stored it
+            </Button>
+          }
+        >
+          <NewSecret {...rotated} />
+        </Dialog>
+      )}
     </Section>
   )
 }
@@ -173,45 +153,30 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
 const Delete = ({ destination }: { readonly destination: Destination }) => {
   const { environment, path } = useWorkspace()
   const [, navigate] = useLocation()
-  const [asked, setAsked] = useState(false)
-  const { busy, error, reset, submit } = useSubmit(
-    () => call("endpoints", "delete", { path: { id: destination.id } }),
-    () => {
-      toast(`${destination.name} was deleted.`)
-      invalidate(`${environment}/endpoints/list`)
-      invalidate(`${environment}/deliveries`)
-      navigate(path("/destinations"))
-    }
-  )
   return (
     <Section title="Delete" lead="Pause it instead if it is to get events again some day.">
       <div>
-        <Button
+        <ConfirmButton
+          button="Delete this destination"
           kind="danger"
-          onClick={() => {
-            reset()
-            setAsked(true)
+          title={`Delete ${destination.name}?`}
+          confirmLabel="Delete for good"
+          danger
+          action={() => call("endpoints", "delete", { path: { id: destination.id } })}
+          onDone={() => {
+            toast(`${destination.name} was deleted.`)
+            invalidate(`${environment}/endpoints/list`)
+            invalidate(`${environment}/deliveries`)
+            navigate(path("/destinations"))
           }}
         >
-          Delete this destination
-        </Button>
+          <ul>
+            <li>It can’t be brought back, and its secrets are erased.</li>
+            <li>Waiting deliveries end as failed and are no longer sent.</li>
+            <li>Its history stays readable, for 30 days.</li>
+          </ul>
+        </ConfirmButton>
       </div>
-      <Confirm
-        title={`Delete ${destination.name}?`}
-        open={asked}
-        onClose={() => setAsked(false)}
-        onConfirm={submit}
-        confirmLabel="Delete for good"
-        danger
-        busy={busy}
-        error={error}
-      >
-        <ul>
-          <li>It can’t be brought back, and its secrets are erased.</li>
-          <li>Deliveries that wait end as failed and are not sent any more.</li>
-          <li>Its history stays readable, for 30 days.</li>
-        </ul>
-      </Confirm>
     </Section>
   )
 }

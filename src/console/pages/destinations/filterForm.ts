@@ -1,5 +1,6 @@
 import type { AnswerOf } from "../../api/Types.ts"
-import type { FilterName } from "../events/eventTypes.ts"
+import { filled, type Problems } from "../../components/Reader.ts"
+import { type FilterName, filterNames } from "../events/eventTypes.ts"
 
 /**
  * Converts a destination's filters between the form and the API. Validates while typing with the contract's bounds
@@ -47,9 +48,6 @@ export const formOfFilters = (filters: Filters): FilterForm => ({
   metadata: Object.entries(filters.metadata ?? {}).map(([key, value], id) => ({ id, key, value }))
 })
 
-/** Problems by the API's field names, such as `filters.currencies`. */
-export type Problems = Readonly<Record<string, string>>
-
 const itemsOf = (text: string): ReadonlyArray<string> => [
   ...new Set(text.split(/[\s,;]+/).filter((item) => item !== ""))
 ]
@@ -91,8 +89,6 @@ const pairsOf = (
   return { metadata, ...(problem === undefined ? {} : { problem }) }
 }
 
-const some = <Item>(items: ReadonlyArray<Item>): boolean => items.length > 0
-
 /** Parses the form into filters, which are valid only if there are no problems. */
 export const filtersOfForm = (form: FilterForm): { readonly filters: Filters; readonly problems: Problems } => {
   const currencies = itemsOf(form.currencies.toLowerCase())
@@ -105,7 +101,7 @@ export const filtersOfForm = (form: FilterForm): { readonly filters: Filters; re
     least.amount !== undefined && greatest.amount !== undefined && least.amount > greatest.amount
       ? "The least amount must not be greater than the greatest"
       : undefined
-  const problems = Object.entries({
+  const problems = filled({
     "filters.currencies": listProblem(
       currencies,
       maxCurrencies,
@@ -127,28 +123,15 @@ export const filtersOfForm = (form: FilterForm): { readonly filters: Filters; re
       "is not a price's id, which begins with price_"
     ),
     "filters.metadata": pairProblem
-  }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  })
   return {
     filters: {
-      ...(some(currencies) ? { currencies } : {}),
-      ...(least.amount === undefined ? {} : { amountMin: least.amount }),
-      ...(greatest.amount === undefined ? {} : { amountMax: greatest.amount }),
-      ...(some(products) ? { products } : {}),
-      ...(some(prices) ? { prices } : {}),
-      ...(some(Object.keys(metadata)) ? { metadata } : {})
+      ...filled({ currencies, amountMin: least.amount, amountMax: greatest.amount, products, prices }),
+      ...(Object.keys(metadata).length === 0 ? {} : { metadata })
     },
-    problems: Object.fromEntries(problems)
+    problems
   }
 }
-
-const filterNames: ReadonlyArray<FilterName> = [
-  "currencies",
-  "amountMin",
-  "amountMax",
-  "products",
-  "prices",
-  "metadata"
-]
 
 export const setFilters = (filters: Filters): ReadonlyArray<FilterName> =>
   filterNames.filter((name) => filters[name] !== undefined)

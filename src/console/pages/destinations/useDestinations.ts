@@ -3,6 +3,9 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { waitsToRetry } from "../deliveries/timeline.ts"
 
+/** The days that the overview and the list of destinations look back. */
+export const shownDays = 30
+
 /** The API's page limit. */
 const mostLookedAt = 100
 
@@ -42,3 +45,17 @@ export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, 
 
 /** The workspace's destination names by id; undefined while loading. */
 export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => namesOf(useDestinations().data)
+
+/** A destination's name in a list; its deliveries remain after it is deleted. */
+export const nameOf = (names: ReadonlyMap<string, string> | undefined, id: string): string =>
+  names === undefined ? "…" : (names.get(id) ?? "Deleted destination")
+
+/** The statistics of the last 30 days. */
+export const useStatistics = (pollMillis: number) => {
+  const { environment } = useWorkspace()
+  return useQuery(
+    `${environment}/statistics/${shownDays}`,
+    (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
+    { pollMillis }
+  )
+}

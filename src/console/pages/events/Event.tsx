@@ -28,10 +28,10 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
         <Facts
           items={[
             ["Type", <code key="type">{event.type}</code>],
-            ["Amount", money === null ? null : <Money {...money} key="amount" />],
+            ["Amount", money && <Money {...money} key="amount" />],
             [
               "Payment",
-              payment === null ? null : (
+              payment && (
                 <span class="event-payment" key="payment">
                   {can("payments:read") && !event.test ? (
                     <Link href={path(`/payments/${payment}`)}>{payment}</Link>
@@ -45,20 +45,20 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
             ["Happened", <Time at={happenedAt(envelope)} exact key="happened" />],
             ["Received", <Time at={event.receivedAt} exact key="received" />],
             ["Event id", <Id value={event.id} full key="id" />],
-            ["Provider’s event", provider === null ? null : <Id value={provider} full key="provider" />]
+            ["Provider’s event", provider && <Id value={provider} full key="provider" />]
           ]}
         />
       </Section>
       <Section title="Where it went">
         {event.deliveries.length === 0 ? (
           <Empty title="To no destination">
-            None was active that subscribes to {event.type} with filters that this event passes. A destination of today
-            gets it by a replay of its time.
+            No active destination subscribed to {event.type} with filters that this event passes. To send it to a newer
+            destination, replay its time.
           </Empty>
         ) : (
           <DeliveryTable
             caption="Deliveries of this event, newest first"
-            deliveries={event.deliveries}
+            items={event.deliveries}
             destinations={names}
             common="event"
           />

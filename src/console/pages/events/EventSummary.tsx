@@ -7,8 +7,8 @@ export const EventSummary = ({ event }: { readonly event: unknown }) => {
   const subject = subjectOf(event)
   return (
     <span class="event-summary">
-      {money === null ? null : <Money {...money} />}
-      {subject === null ? null : (
+      {money === undefined ? null : <Money {...money} />}
+      {subject === undefined ? null : (
         <code title={subject}>{subject.length > 24 ? `${subject.slice(0, 23)}…` : subject}</code>
       )}
     </span>

@@ -5,9 +5,8 @@ import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
-import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -62,14 +61,7 @@ export default function Events() {
   const filtered = eventFilterNames.some((name) => filters[name] !== "")
   const list = usePages(
     `${environment}/events/list/${JSON.stringify(query)}`,
-    (after, signal) =>
-      call(
-        "events",
-        "list",
-        { urlParams: { ...query, limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
-        { signal }
-      ),
-    ({ id }) => id,
+    (page, signal) => call("events", "list", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 10_000 }
   )
   return (
@@ -87,39 +79,33 @@ export default function Events() {
           Only events of the payment <code>{filters.payment}</code>.
         </p>
       )}
-      <Pages
+      <PagedTable
         list={list}
         empty={
           filtered ? (
             <Empty title="No event matches">Widen the filters, or clear them to see all events.</Empty>
           ) : (
             <Empty title="No events yet">
-              Events come from the connected account: pay a checkout, and what happens appears here by itself.
+              Events come from the connected account: pay a checkout, and its events appear here automatically.
             </Empty>
           )
         }
-      >
-        {(items) => (
-          <Table
-            caption="Events, newest first"
-            head={["Event", "About", "Id", "Received"]}
-            rows={items.map(({ event, id, receivedAt, test, type }) => ({
-              key: id,
-              href: path(`/events/${id}`),
-              cells: [
-                <span key="type">
-                  {type} {test ? <Badge tone="neutral">test</Badge> : null}
-                </span>,
-                <EventSummary event={event} key="about" />,
-                <code key="id" title={id}>
-                  {id.slice(0, 16)}…
-                </code>,
-                <Time at={receivedAt} key="received" />
-              ]
-            }))}
-          />
-        )}
-      </Pages>
+        caption="Events, newest first"
+        href={({ id }) => path(`/events/${id}`)}
+        columns={[
+          {
+            head: "Event",
+            cell: ({ test, type }) => (
+              <>
+                {type} {test ? <Badge tone="neutral">test</Badge> : null}
+              </>
+            )
+          },
+          { head: "About", cell: ({ event }) => <EventSummary event={event} /> },
+          { head: "Id", cell: ({ id }) => <code title={id}>{id.slice(0, 16)}…</code> },
+          { head: "Received", cell: ({ receivedAt }) => <Time at={receivedAt} /> }
+        ]}
+      />
     </Page>
   )
 }

@@ -1,5 +1,5 @@
 import type { RequestOf } from "../../api/Types.ts"
-import { secondsIn } from "../deliveries/historyFilters.ts"
+import { createdBetween, eventIdForm } from "../deliveries/historyFilters.ts"
 import { isEventType } from "./eventTypes.ts"
 
 /** Converts the events' filters between the address and the API. Pure. */
@@ -8,24 +8,18 @@ type Query = NonNullable<RequestOf<"events", "list">["urlParams"]>
 
 /** The filters' names in the address. Times are Unix seconds. */
 export const eventFilterNames = ["type", "payment", "from", "to"] as const
-export type EventFilters = Readonly<Record<(typeof eventFilterNames)[number], string>>
+type EventFilters = Readonly<Record<(typeof eventFilterNames)[number], string>>
 
 export const noEventFilters: EventFilters = { type: "", payment: "", from: "", to: "" }
 
-const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 const providerIdForm = /^\w{3,255}$/
 
 /** The API query for the events; omits invalid filters. */
-export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => {
-  const since = secondsIn(from)
-  const until = secondsIn(to)
-  return {
-    ...(isEventType(type) ? { type } : {}),
-    ...(providerIdForm.test(payment) ? { payment_id: payment } : {}),
-    ...(since === undefined ? {} : { created_gte: since }),
-    ...(until === undefined ? {} : { created_lte: until })
-  }
-}
+export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => ({
+  ...(isEventType(type) ? { type } : {}),
+  ...(providerIdForm.test(payment) ? { payment_id: payment } : {}),
+  ...createdBetween(from, to)
+})
 
 /** The result of looking up an id. */
 export type Found =

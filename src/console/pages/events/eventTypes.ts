@@ -4,8 +4,9 @@ import type { RequestOf } from "../../api/Types.ts"
 
 export type EventType = RequestOf<"endpoints", "create">["payload"]["events"][number]
 
-/** A destination's filter, by its API name. */
-export type FilterName = "currencies" | "amountMin" | "amountMax" | "products" | "prices" | "metadata"
+/** A destination's filters, by their API names. */
+export const filterNames = ["currencies", "amountMin", "amountMax", "products", "prices", "metadata"] as const
+export type FilterName = (typeof filterNames)[number]
 
 /** Which data events of a type offer to filters (contract 7.3, 7.6). */
 interface Filterable {
@@ -68,10 +69,6 @@ export const neverPassing = (
       .map((type) => [type, filters.filter((filter) => !letsThrough(type, filter))] as const)
       .filter(([, stopped]) => stopped.length > 0)
   )
-
-/** The types to which a filter applies, for its hint. */
-export const typesFor = (filter: FilterName): ReadonlyArray<EventType> =>
-  eventTypes.filter((type) => letsThrough(type, filter))
 
 const familyLabels: Readonly<Record<string, string>> = {
   payment: "Payments",

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { useAuthorNames } from "../../components/Author.tsx"
+import { useAuthorNames, useKeys } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
@@ -8,7 +8,7 @@ import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { NewKey } from "./NewKey.tsx"
@@ -23,7 +23,7 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
 
 const Revoke = ({ chosen, onClose }: { readonly chosen: Key; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("apiKeys", "revoke", { path: { id: chosen.id } }),
     () => {
       invalidate(`${environment}/keys`)
@@ -34,13 +34,10 @@ const Revoke = ({ chosen, onClose }: { readonly chosen: Key; readonly onClose: (
   return (
     <Confirm
       title={`Revoke the key ${chosen.name}?`}
-      open
-      onClose={onClose}
-      onConfirm={submit}
       confirmLabel="Revoke"
       danger
-      busy={busy}
-      error={error}
+      submission={submission}
+      onClose={onClose}
     >
       <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
       <p>Last used: {chosen.lastUsedAt === null ? "never" : <Time at={chosen.lastUsedAt} relative />}</p>
@@ -53,29 +50,47 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
   return (
     <Table
       caption="API keys of this workspace"
-      head={["Name", "Key", "May", "Last used", "Expires", "Created", { label: "Actions", hidden: true, align: "end" }]}
-      rows={keys.map((key) => ({
-        key: key.id,
-        cells: [
-          <strong key="name">{key.name}</strong>,
-          <code key="form">
-            {key.prefix}…{key.lastFour}
-          </code>,
-          <span key="may" title={labelsOf(key.permissions).join(", ")}>
-            {summaryOf(key.permissions)}
-          </span>,
-          key.lastUsedAt === null ? <span class="quiet">Never</span> : <Time key="used" at={key.lastUsedAt} relative />,
-          <Expiry key="expiry" at={key.expiresAt} />,
-          <span key="created">
-            <Time at={key.createdAt} />
-            <br />
-            <span class="quiet">{authorName(key.createdBy)}</span>
-          </span>,
-          <Button key="revoke" small label={`Revoke the key ${key.name}`} onClick={() => onRevoke(key)}>
-            Revoke
-          </Button>
-        ]
-      }))}
+      items={keys}
+      columns={[
+        { head: "Name", cell: ({ name }) => <strong>{name}</strong> },
+        {
+          head: "Key",
+          cell: ({ lastFour, prefix }) => (
+            <code>
+              {prefix}…{lastFour}
+            </code>
+          )
+        },
+        {
+          head: "May",
+          cell: ({ permissions }) => <span title={labelsOf(permissions).join(", ")}>{summaryOf(permissions)}</span>
+        },
+        {
+          head: "Last used",
+          cell: ({ lastUsedAt: at }) => (at === null ? <span class="quiet">Never</span> : <Time at={at} relative />)
+        },
+        { head: "Expires", cell: ({ expiresAt }) => <Expiry at={expiresAt} /> },
+        {
+          head: "Created",
+          cell: ({ createdAt, createdBy }) => (
+            <>
+              <Time at={createdAt} />
+              <br />
+              <span class="quiet">{authorName(createdBy)}</span>
+            </>
+          )
+        },
+        {
+          head: "Actions",
+          hidden: true,
+          align: "end",
+          cell: (key) => (
+            <Button small label={`Revoke the key ${key.name}`} onClick={() => onRevoke(key)}>
+              Revoke
+            </Button>
+          )
+        }
+      ]}
     />
   )
 }
@@ -83,12 +98,10 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
 /** API keys, with their authors and last use; creates and revokes them. */
 export default function Keys() {
   const { organization } = useSession()
-  const { environment } = useWorkspace()
-  const mayManage = organization.role !== "viewer"
   const [creating, setCreating] = useState(false)
   const [revoking, setRevoking] = useState<Key | undefined>(undefined)
-  const keys = useQuery(mayManage ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }))
-  if (!mayManage) {
+  const keys = useKeys()
+  if (organization.role === "viewer") {
     return (
       <Page title="API keys">
         <Empty title="Viewers don't see API keys">
@@ -119,8 +132,8 @@ export default function Keys() {
           )
         }
       </Loaded>
-      <NewKey open={creating} onClose={() => setCreating(false)} />
-      {revoking === undefined ? null : <Revoke chosen={revoking} onClose={() => setRevoking(undefined)} />}
+      {creating && <NewKey onClose={() => setCreating(false)} />}
+      {revoking && <Revoke chosen={revoking} onClose={() => setRevoking(undefined)} />}
     </Page>
   )
 }

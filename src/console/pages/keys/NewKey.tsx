@@ -3,10 +3,11 @@ import { servicePath } from "../../api/Base.ts"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { Code, Secret } from "../../components/Code.tsx"
-import { Dialog } from "../../components/Dialog.tsx"
+import { Dialog, FormDialog } from "../../components/Dialog.tsx"
+import { useFields } from "../../components/Draft.ts"
 import { FieldGroup, SelectField, TextField } from "../../components/Field.tsx"
-import { Form } from "../../components/Form.tsx"
 import { Notice } from "../../components/Notice.tsx"
+import { filled } from "../../components/Reader.ts"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { type KeyPermission, permissionRows } from "./permissions.ts"
@@ -88,7 +89,6 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
   return (
     <Dialog
       title={`The key ${created.name}`}
-      open
       keep
       onClose={onClose}
       footer={
@@ -109,87 +109,66 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
   )
 }
 
+interface KeyDraft {
+  readonly name: string
+  readonly permissions: ReadonlySet<KeyPermission>
+  readonly lifetime: Lifetime
+  readonly date: string
+}
+
+const emptyKey: KeyDraft = { name: "", permissions: new Set(), lifetime: "", date: "" }
+
 /** Creates a key for this workspace, then shows it once. */
-export const NewKey = ({ onClose, open }: { readonly open: boolean; readonly onClose: () => void }) => {
+export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
-  const [name, setName] = useState("")
-  const [chosen, setChosen] = useState<ReadonlySet<KeyPermission>>(new Set())
-  const [lifetime, setLifetime] = useState<Lifetime>("")
-  const [date, setDate] = useState("")
+  const { draft, field } = useFields(emptyKey)
   const [created, setCreated] = useState<CreatedKey | undefined>(undefined)
-  const { busy, error, reset, submit } = useSubmit(
+  const submission = useSubmit(
     () => {
-      const expiresAt = expiryOf(lifetime, date)
-      return call("apiKeys", "create", {
-        payload: {
-          name,
-          permissions: [...chosen],
-          mode: environment === "production" ? "live" : "test",
-          ...(expiresAt === undefined ? {} : { expiresAt })
-        }
-      })
+      const { date, lifetime, name, permissions } = draft
+      const mode = environment === "production" ? "live" : "test"
+      const expiry = filled({ expiresAt: expiryOf(lifetime, date) })
+      return call("apiKeys", "create", { payload: { name, permissions: [...permissions], mode, ...expiry } })
     },
     (answer) => {
       setCreated(answer)
       invalidate(`${environment}/keys`)
     }
   )
-  const close = () => {
-    setName("")
-    setChosen(new Set())
-    setLifetime("")
-    setDate("")
-    setCreated(undefined)
-    reset()
-    onClose()
-  }
-  if (!open) return null
-  if (created !== undefined) return <ShowKey created={created} onClose={close} />
+  if (created !== undefined) return <ShowKey created={created} onClose={onClose} />
+  const { onChange: choose } = field("permissions")
+  const isDated = draft.lifetime === "date"
   return (
-    <Dialog title={environment === "sandbox" ? "New sandbox key" : "New production key"} open onClose={close}>
-      <Form
-        onSubmit={submit}
-        busy={busy}
-        error={error}
-        labels={{ name: "Name", permissions: "Permissions", expiresAt: "Expires" }}
-        submit="Create the key"
-        onCancel={close}
+    <FormDialog
+      title={environment === "sandbox" ? "New sandbox key" : "New production key"}
+      submission={submission}
+      submit="Create the key"
+      onClose={onClose}
+    >
+      <TextField
+        {...field("name")}
+        label="Name"
+        hint="What uses it, such as the shop's server."
+        maxLength={100}
+        required
+      />
+      <FieldGroup
+        name="permissions"
+        label="What the key may do"
+        hint="Give no more than the program needs. A key can't be changed later."
       >
-        <TextField
-          name="name"
-          label="Name"
-          hint="What uses it, such as the shop's server."
-          value={name}
-          onChange={setName}
-          maxLength={100}
-          required
-        />
-        <FieldGroup
-          name="permissions"
-          label="What the key may do"
-          hint="Give no more than the program needs. A key can't be changed later."
-        >
-          <div class="row">
-            <span class="quiet">Choose what is needed for</span>
-            {presets.map(({ id, label, permissions }) => (
-              <Button key={id} small onClick={() => setChosen(new Set(permissions))}>
-                {label}
-              </Button>
-            ))}
-          </div>
-          <PermissionTable chosen={chosen} onChange={setChosen} />
-        </FieldGroup>
-        <SelectField
-          name={lifetime === "date" ? "lifetime" : "expiresAt"}
-          label="Expires"
-          value={lifetime}
-          onChange={setLifetime}
-          options={lifetimes}
-        />
-        {lifetime === "date" ? (
-          <TextField name="expiresAt" label="Last day" type="date" value={date} onChange={setDate} required />
-        ) : null}
-      </Form>
-    </Dialog>
+        <div class="row">
+          <span class="quiet">Choose what is needed for</span>
+          {presets.map(({ id, label, permissions }) => (
+            <Button key={id} small onClick={() => choose(new Set(permissions))}>
+              {label}
+            </Button>
+          ))}
+        </div>
+        <PermissionTable chosen={draft.permissions} onChange={choose} />
+      </FieldGroup>
+      <SelectField {...field("lifetime", isDated ? "lifetime" : "expiresAt")} label="Expires" options={lifetimes} />
+      {isDated ? <TextField {...field("date", "expiresAt")} label="Last day" type="date" required /> : null}
+    </FormDialog>
   )
 }

@@ -1,11 +1,5 @@
 /** The permissions of keys in words. */
 
-export interface PermissionRow {
-  readonly permission: string
-  readonly label: string
-  readonly words: string
-}
-
 /** Every permission that a key can have, in the table's order. */
 export const permissionRows = [
   {
@@ -57,7 +51,7 @@ export const permissionRows = [
     label: "Read personal data",
     words: "Names, addresses and e-mail of customers. Only owners and admins can give it"
   }
-] as const satisfies ReadonlyArray<PermissionRow>
+] as const satisfies ReadonlyArray<Readonly<Record<"permission" | "label" | "words", string>>>
 
 export type KeyPermission = (typeof permissionRows)[number]["permission"]
 
@@ -70,15 +64,15 @@ const included = (grant: string): ReadonlyArray<string> => {
     .filter((permission) => !/^(?:webhook-endpoints|audit-log|customers):/.test(permission))
 }
 
-/** A short summary of a key's permissions. */
-export const summaryOf = (grants: ReadonlyArray<string>): string => {
-  const all = new Set(grants.flatMap(included))
-  const labels = permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)
-  if (labels.length === permissionRows.length) return "Everything"
-  return labels.length <= 3 ? labels.join(", ") : `${labels.slice(0, 2).join(", ")} and ${labels.length - 2} more`
-}
-
+/** The labels of the granted permissions, in the table's order. */
 export const labelsOf = (grants: ReadonlyArray<string>): ReadonlyArray<string> => {
   const all = new Set(grants.flatMap(included))
   return permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)
+}
+
+/** A short summary of a key's permissions. */
+export const summaryOf = (grants: ReadonlyArray<string>): string => {
+  const labels = labelsOf(grants)
+  if (labels.length === permissionRows.length) return "Everything"
+  return labels.length <= 3 ? labels.join(", ") : `${labels.slice(0, 2).join(", ")} and ${labels.length - 2} more`
 }

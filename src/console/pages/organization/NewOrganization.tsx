@@ -2,40 +2,30 @@ import { useState } from "preact/hooks"
 import { toApiError } from "../../api/ApiError.ts"
 import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
-import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
-import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
 import { PlainPage } from "../../shell/PlainPage.tsx"
 import { useSubmit } from "../../state/Query.ts"
 import { sessionChanged, sessionState, signOut } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
+import { OrganizationName } from "../people/OrganizationSection.tsx"
 
 /** Creates an organization for a person without one, who becomes its owner. */
 export default function NewOrganization() {
   const [name, setName] = useState("")
   const state = sessionState.value
   const email = state.kind === "signedIn" ? state.session.person.email : ""
-  const { busy, error, submit } = useSubmit(async () => {
+  const submission = useSubmit(async () => {
     await call("organizations", "create", { payload: { name } })
     await sessionChanged()
   })
   return (
-    <PlainPage title="Create your organization" footer={<ThemeSwitch />}>
+    <PlainPage title="Create your organization">
       <p class="quiet">
         An organization holds payments, keys and people, in two workspaces: a sandbox to try everything without real
         money, and production. You become its owner.
       </p>
-      <Form onSubmit={submit} busy={busy} error={error} labels={{ name: "Name" }} submit="Create the organization">
-        <TextField
-          name="name"
-          label="Name"
-          hint="As your colleagues know it. It is in the invitations that you send."
-          autocomplete="organization"
-          maxLength={200}
-          value={name}
-          onChange={setName}
-          required
-        />
+      <Form submission={submission} submit="Create the organization">
+        <OrganizationName value={name} onChange={setName} />
       </Form>
       <p class="quiet">
         You are signed in as {email}. If colleagues already have an organization, ask them for an invitation instead.

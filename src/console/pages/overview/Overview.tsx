@@ -1,11 +1,12 @@
 import type { ComponentChildren } from "preact"
 import { Link } from "wouter-preact"
 import { type AnswerOf, call } from "../../api/Call.ts"
+import { formatAmount } from "../../components/amounts.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { BarChart } from "../../components/BarChart.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
-import { formatMoney, Money } from "../../components/Money.tsx"
+import { Money } from "../../components/Money.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
@@ -14,7 +15,13 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { historyPath } from "../deliveries/historyFilters.ts"
-import { type DestinationList, useDestinations, useRetrying } from "../destinations/useDestinations.ts"
+import {
+  type DestinationList,
+  shownDays,
+  useDestinations,
+  useRetrying,
+  useStatistics
+} from "../destinations/useDestinations.ts"
 import {
   type CurrencyFigures,
   currenciesOf,
@@ -26,8 +33,6 @@ import {
   type Statistics
 } from "./figures.ts"
 import { compactMoney, count, countedUpTo, dayLabel } from "./format.ts"
-
-const shownDays = 30
 
 const Figure = ({
   children,
@@ -66,10 +71,10 @@ const Figures = ({
             "no payments yet"
           ) : (
             <>
-              {formatMoney(currency.refunded, currency.currency)} refunded
+              {formatAmount(currency.refunded, currency.currency)} refunded
               {currency.refundsFailed === 0 ? null : (
                 <>
-                  ; {formatMoney(currency.refundFailed, currency.currency)} did not reach the payers,{" "}
+                  ; {formatAmount(currency.refundFailed, currency.currency)} did not reach the payers,{" "}
                   {count(currency.refundsFailed)} {currency.refundsFailed === 1 ? "refund" : "refunds"} failed
                 </>
               )}
@@ -77,7 +82,7 @@ const Figures = ({
           )
         }
       >
-        {currency === undefined ? "–" : formatMoney(currency.received, currency.currency)}
+        {currency === undefined ? "–" : formatAmount(currency.received, currency.currency)}
       </Figure>
       <Figure label="Payments" note={currency === undefined ? undefined : `${count(currency.failed)} failed attempts`}>
         {count(currency?.succeeded ?? 0)}
@@ -134,7 +139,7 @@ const Payments = ({
           <BarChart
             title={`Volume by day in ${currency.toUpperCase()}`}
             labels={labels}
-            format={(value) => formatMoney(Math.round(value), currency)}
+            format={(value) => formatAmount(Math.round(value), currency)}
             formatTick={(value) => compactMoney(value, currency)}
             series={[{ label: "Received", tone: "accent", values: days.received }]}
           />
@@ -217,12 +222,13 @@ const Failing = ({
   ) : (
     <Table
       caption="Destinations with failures in the last 24 hours"
-      head={["Destination", { label: "Failed for good", align: "end" }, { label: "Waiting to retry", align: "end" }]}
-      rows={failing.map(({ failed, id, name, waiting }) => ({
-        key: id,
-        href: path(historyPath({ destination: id, state: failed > 0 ? "failed" : "queued" })),
-        cells: [name, countedUpTo(failed), count(waiting)]
-      }))}
+      items={failing}
+      href={({ failed, id }) => path(historyPath({ destination: id, state: failed > 0 ? "failed" : "queued" }))}
+      columns={[
+        { head: "Destination", cell: ({ name }) => name },
+        { head: "Failed for good", align: "end", cell: ({ failed }) => countedUpTo(failed) },
+        { head: "Waiting to retry", align: "end", cell: ({ waiting }) => count(waiting) }
+      ]}
     />
   )
 }
@@ -277,13 +283,9 @@ const BalanceCard = () => {
 }
 
 const EventsOverview = () => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const [{ currency }] = useUrlState("currency")
-  const statistics = useQuery(
-    `${environment}/statistics/${shownDays}`,
-    (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
-    { pollMillis: 30_000 }
-  )
+  const statistics = useStatistics(30_000)
   const destinations = useDestinations(15_000)
   const retrying = useRetrying()
   const failing =

@@ -8,10 +8,10 @@ import { Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { DeliveryState } from "../deliveries/DeliveryState.tsx"
 import { useDestinationNames } from "../destinations/useDestinations.ts"
-import { StatusBadge } from "./StatusBadge.tsx"
-import { deliveryStatus } from "./Statuses.ts"
 
+type StoredDelivery = AnswerOf<"events", "get">["deliveries"][number]
 type StoredEvent = AnswerOf<"events", "list">["data"][number]
 
 /** How often to poll for new events while the tab is visible. */
@@ -20,32 +20,20 @@ const pollMillis = 4000
 /** Events per page: each one needs a request for its deliveries, and a payment rarely has more. */
 const pageSize = 10
 
-export interface EventsSectionProps {
+/** A payment's events, each with its deliveries. Polls for new ones. */
+export const EventsSection = ({
+  onNews,
+  paymentId
+}: {
   readonly paymentId: string
   /** Called when an event arrives while the page is open, which means that the payment has changed. */
   readonly onNews: () => void
-}
-
-/** A payment's events, each with its deliveries. Polls for new ones. */
-export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
+}) => {
   const { environment } = useWorkspace()
   const list = usePages<StoredEvent>(
     `${environment}/events/of-payment/${paymentId}`,
-    (after, signal) =>
-      call(
-        "events",
-        "list",
-        {
-          urlParams: {
-            payment_id: paymentId,
-            limit: pageSize,
-            ...(after === undefined ? {} : { starting_after: after })
-          }
-        },
-        { signal }
-      ),
-    ({ id }) => id,
-    { pollMillis }
+    (page, signal) => call("events", "list", { urlParams: { payment_id: paymentId, ...page } }, { signal }),
+    { limit: pageSize, pollMillis }
   )
   const newest = list.items[0]?.id
   const seen = useRef<{ id: string | undefined } | undefined>(undefined)
@@ -110,7 +98,7 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
               <Link href={path(`/deliveries/${delivery.id}`)}>
                 {names?.get(delivery.endpointId) ?? (names === undefined ? "Delivery" : "Deleted destination")}
               </Link>
-              <StatusBadge status={deliveryStatus(delivery)} />
+              <DeliveryState delivery={delivery} />
               <span class="quiet">{attemptsOf(delivery)}</span>
             </li>
           ))}
@@ -123,13 +111,7 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
 /** Whether an event is so recent that its deliveries may not exist yet. */
 const isRecent = (receivedAt: string): boolean => Date.now() - Date.parse(receivedAt) < 60_000
 
-const attemptsOf = ({
-  attemptCount,
-  lastHttpStatus
-}: {
-  attemptCount: number
-  lastHttpStatus: number | null
-}): string => {
+const attemptsOf = ({ attemptCount, lastHttpStatus }: StoredDelivery): string => {
   const attempts = attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`
   return lastHttpStatus === null ? attempts : `${attempts}, answered ${lastHttpStatus}`
 }

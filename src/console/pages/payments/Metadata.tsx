@@ -1,4 +1,4 @@
-import { pairsAt } from "./Reading.ts"
+import { pairsAt } from "../../api/Reading.ts"
 
 /** The metadata of a provider's object; nothing if it has none. */
 export const Metadata = ({ of }: { readonly of: unknown }) => {

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import { useParams } from "wouter-preact"
+import { capitalized, numberAt, plainWords, textAt } from "../../api/Reading.ts"
 import { formatAmount } from "../../components/amounts.ts"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
@@ -14,7 +15,6 @@ import { useWorkspace } from "../../state/Session.ts"
 import { EventsSection } from "./EventsSection.tsx"
 import { Metadata } from "./Metadata.tsx"
 import { type Charge, type Dispute, type PaymentRecord, type Refund, readPayment } from "./PaymentRecord.ts"
-import { capitalized, numberAt, plainWords, textAt } from "./Reading.ts"
 import { RefundDialog } from "./RefundDialog.tsx"
 import { SessionSection } from "./SessionSection.tsx"
 import { StatusBadge } from "./StatusBadge.tsx"
@@ -74,22 +74,19 @@ const DisputesSection = ({ disputes }: { readonly disputes: ReadonlyArray<Disput
     ) : null}
     <Table
       caption="Disputes, newest first"
-      head={["Amount", "Status", "Reason", "Evidence until", "Dispute", "Created"]}
-      rows={disputes.map((dispute) => {
-        const reason = textAt(dispute, "reason")
-        const until = numberAt(dispute, "evidence_details", "due_by")
-        return {
-          key: dispute.id,
-          cells: [
-            <Money key="amount" amount={dispute.amount} currency={dispute.currency} />,
-            <StatusBadge key="status" status={disputeStatus(dispute)} />,
-            reason === undefined ? "–" : capitalized(plainWords(reason)),
-            until === undefined || !needsResponse(dispute) ? "–" : <Time key="until" at={until} />,
-            <Id key="id" value={dispute.id} />,
-            <Time key="created" at={dispute.created} />
-          ]
-        }
-      })}
+      items={disputes}
+      columns={[
+        { head: "Amount", cell: ({ amount, currency }) => <Money amount={amount} currency={currency} /> },
+        { head: "Status", cell: (dispute) => <StatusBadge status={disputeStatus(dispute)} /> },
+        { head: "Reason", cell: (dispute) => capitalized(plainWords(textAt(dispute, "reason") ?? "–")) },
+        {
+          head: "Evidence until",
+          cell: (dispute) =>
+            needsResponse(dispute) ? <Time at={numberAt(dispute, "evidence_details", "due_by")} /> : "–"
+        },
+        { head: "Dispute", cell: ({ id }) => <Id value={id} /> },
+        { head: "Created", cell: ({ created }) => <Time at={created} /> }
+      ]}
     />
   </Section>
 )
@@ -142,13 +139,8 @@ const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => {
   )
 }
 
-interface RefundsSectionProps {
-  readonly charge: Charge
-  readonly refunds: ReadonlyArray<Refund>
-}
-
 /** A payment's refunds, and a button to refund more. */
-const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
+const RefundsSection = ({ charge, refunds }: { readonly charge: Charge; readonly refunds: ReadonlyArray<Refund> }) => {
   const { can } = useWorkspace()
   const [isOpen, setOpen] = useState(false)
   const left = refundableOf(charge)
@@ -161,20 +153,22 @@ const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
       ) : (
         <Table
           caption="Refunds, newest first"
-          head={["Amount", "Status", "Reason", "Refund", "Created"]}
-          rows={refunds.map((refund) => ({
-            key: refund.id,
-            cells: [
-              <Money key="amount" amount={refund.amount} currency={refund.currency} />,
-              <span key="status">
-                <StatusBadge status={refundStatus(refund)} /> {textAt(refund, "failure_reason")}
-                <span class="quiet">{refundStatus(refund).meaning}</span>
-              </span>,
-              refundReason(refund) ?? "–",
-              <Id key="id" value={refund.id} />,
-              <Time key="created" at={refund.created} />
-            ]
-          }))}
+          items={refunds}
+          columns={[
+            { head: "Amount", cell: ({ amount, currency }) => <Money amount={amount} currency={currency} /> },
+            {
+              head: "Status",
+              cell: (refund) => (
+                <>
+                  <StatusBadge status={refundStatus(refund)} /> {textAt(refund, "failure_reason")}
+                  <span class="quiet">{refundStatus(refund).meaning}</span>
+                </>
+              )
+            },
+            { head: "Reason", cell: (refund) => refundReason(refund) ?? "–" },
+            { head: "Refund", cell: ({ id }) => <Id value={id} /> },
+            { head: "Created", cell: ({ created }) => <Time at={created} /> }
+          ]}
         />
       )}
       {isOpen ? <RefundDialog charge={charge} onClose={() => setOpen(false)} /> : null}

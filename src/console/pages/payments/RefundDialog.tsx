@@ -4,6 +4,7 @@ import { formatAmount } from "../../components/amounts.ts"
 import { Confirm } from "../../components/Dialog.tsx"
 import { SelectField } from "../../components/Field.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
+import { filled } from "../../components/Reader.ts"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
@@ -35,20 +36,11 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
   const [reason, setReason] = useState<Reason>("")
   const [isChecked, setChecked] = useState(false)
   const problem = problemWith(amount, left, currency)
-  const { busy, error, submit } = useSubmit(
-    (idempotencyKey) =>
-      call(
-        "refunds",
-        "create",
-        {
-          payload: {
-            charge: charge.id,
-            ...(amount === undefined ? {} : { amount }),
-            ...(reason === "" ? {} : { reason })
-          }
-        },
-        { idempotencyKey }
-      ),
+  const submission = useSubmit(
+    (idempotencyKey) => {
+      const payload = { charge: charge.id, ...filled({ amount }), ...(reason === "" ? {} : { reason }) }
+      return call("refunds", "create", { payload }, { idempotencyKey })
+    },
     (refund) => {
       const given = formatAmount(refund.amount ?? 0, refund.currency ?? currency)
       toast(refund.status === "succeeded" ? `${given} refunded` : `${given} on the way to the payer`)
@@ -60,17 +52,15 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
   return (
     <Confirm
       title="Refund this payment"
-      open
       danger
       typed="REFUND"
       confirmLabel={problem === undefined ? `Refund ${formatAmount(amount ?? 0, currency)}` : "Refund"}
-      busy={busy}
-      error={error}
+      submission={submission}
       onClose={onClose}
       onConfirm={() => {
         setChecked(true)
         // NaN, for unreadable text, is neither too little nor too much
-        if (problem === undefined && Number.isInteger(amount)) submit()
+        if (problem === undefined && Number.isInteger(amount)) submission.submit()
       }}
     >
       <p>
@@ -81,7 +71,7 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
       <MoneyField
         name="amount"
         label="Amount"
-        amount={amount}
+        value={amount}
         currency={currency}
         onChange={setAmount}
         hint={`${formatAmount(left, currency)} can still be refunded.`}

@@ -1,19 +1,17 @@
-import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Button } from "../../components/Button.tsx"
+import { itemsAt, numberAt, textAt } from "../../api/Reading.ts"
 import { Copy, Id } from "../../components/Copy.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { invalidate, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "./Metadata.tsx"
 import type { CheckoutSession } from "./PaymentRecord.ts"
-import { itemsAt, numberAt, textAt } from "./Reading.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { sessionStatus } from "./Statuses.ts"
 
@@ -40,31 +38,32 @@ const Lines = ({ session }: { readonly session: CheckoutSession }) => {
       {({ data }) => (
         <Table
           caption="What the session sells"
-          head={["Item", { label: "Quantity", align: "end" }, { label: "Total", align: "end" }]}
-          rows={data.map((line) => ({
-            key: line.id,
-            cells: [
-              line.description ?? "–",
-              line.quantity ?? "–",
-              <Money key="total" amount={line.amount_total} currency={line.currency} />
-            ]
-          }))}
+          items={data}
+          columns={[
+            { head: "Item", cell: ({ description }) => description ?? "–" },
+            { head: "Quantity", align: "end", cell: ({ quantity }) => quantity ?? "–" },
+            {
+              head: "Total",
+              align: "end",
+              cell: ({ amount_total: total, currency }) => <Money amount={total} currency={currency} />
+            }
+          ]}
         />
       )}
     </Loaded>
   )
 }
 
-export interface SessionSectionProps {
+/** A payment's checkout session: its items and, while it is open, its URL and a button to expire it. */
+export const SessionSection = ({
+  paymentKey,
+  session
+}: {
   readonly session: CheckoutSession
   /** The key of the page's query, to invalidate it once the session has expired. */
   readonly paymentKey: string
-}
-
-/** A payment's checkout session: its items and, while it is open, its URL and a button to expire it. */
-export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => {
-  const { can } = useWorkspace()
-  const [isEnding, setEnding] = useState(false)
+}) => {
+  const { can, environment } = useWorkspace()
   const isOpen = session.status === "open"
   const discount = numberAt(session, "total_details", "amount_discount") ?? 0
   const status = sessionStatus(session)
@@ -76,9 +75,25 @@ export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => 
           <>
             {typeof session.url === "string" ? <Copy text={session.url} label="Copy the payer's link" /> : null}
             {can("payments:write") ? (
-              <Button small onClick={() => setEnding(true)}>
-                End session
-              </Button>
+              <ConfirmButton
+                button="End session"
+                small
+                title="End this session?"
+                danger
+                confirmLabel="End session"
+                action={(idempotencyKey) =>
+                  call("checkoutSessions", "expire", { path: { id: session.id } }, { idempotencyKey })
+                }
+                onDone={() => {
+                  toast("The session has ended")
+                  invalidate(paymentKey)
+                  invalidate(`${environment}/payments/sessions`)
+                }}
+              >
+                <p>
+                  The payer's page then says that it has expired. Nothing was charged, and nothing can be paid there.
+                </p>
+              </ConfirmButton>
             ) : null}
           </>
         )
@@ -91,12 +106,7 @@ export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => 
           ["Total", <Money key="total" amount={session.amount_total} currency={session.currency} />],
           ["Discount", discount > 0 && <Money key="discount" amount={discount} currency={session.currency} />],
           ["Sells", session.mode === "subscription" ? "A subscription" : undefined],
-          [
-            "Subscription",
-            typeof session.subscription === "string" ? (
-              <Id key="subscription" value={session.subscription} />
-            ) : undefined
-          ],
+          ["Subscription", typeof session.subscription === "string" && <Id key="id" value={session.subscription} />],
           ["Your reference", session.client_reference_id],
           ["Created", <Time key="created" at={session.created} />],
           ["Open until", isOpen && <Time key="until" at={numberAt(session, "expires_at")} />],
@@ -105,36 +115,6 @@ export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => 
       />
       <Metadata of={session} />
       <Lines session={session} />
-      {isEnding ? <EndSession session={session} paymentKey={paymentKey} onClose={() => setEnding(false)} /> : null}
     </Section>
-  )
-}
-
-const EndSession = ({ onClose, paymentKey, session }: SessionSectionProps & { readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
-  const { busy, error, submit } = useSubmit(
-    (idempotencyKey) => call("checkoutSessions", "expire", { path: { id: session.id } }, { idempotencyKey }),
-    () => {
-      toast("The session has ended")
-      invalidate(paymentKey)
-      invalidate(`${environment}/payments/sessions`)
-      onClose()
-    }
-  )
-  return (
-    <Confirm
-      title="End this session?"
-      open
-      danger
-      confirmLabel="End session"
-      busy={busy}
-      error={error}
-      onClose={onClose}
-      onConfirm={submit}
-    >
-      <p>
-        The payer's page says then that it has expired. Nothing was charged, and nothing can be paid there any more.
-      </p>
-    </Confirm>
   )
 }

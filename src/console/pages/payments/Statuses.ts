@@ -1,10 +1,9 @@
-import { capitalized, isAt, numberAt, plainWords, textAt } from "./Reading.ts"
+import { capitalized, isAt, numberAt, plainWords, textAt } from "../../api/Reading.ts"
+import type { Tone } from "../../components/chartScales.ts"
 
 /**
  * The provider's statuses in words, each with its badge's tone. An unknown status is shown as the provider's own word.
  */
-
-export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
 /** A status in words. */
 export interface Status {
@@ -136,18 +135,6 @@ export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses
 /** Whether a dispute needs the organization's response. */
 export const needsResponse = (dispute: unknown): boolean =>
   /^(?:warning_)?needs_response$/.test(textAt(dispute, "status") ?? "")
-
-const deliveryStatuses: Readonly<Record<string, Status>> = {
-  delivered: { words: "Delivered", tone: "ok" },
-  queued: { words: "Queued", tone: "info" },
-  failed: { words: "Failed", tone: "problem" }
-}
-
-/** The status of a delivery. A queued one waits to retry once an attempt has failed, not while its first one runs. */
-export const deliveryStatus = (delivery: { readonly state: string; readonly lastErrorCode: string | null }): Status =>
-  delivery.state === "queued" && delivery.lastErrorCode !== null
-    ? { words: "Waiting to retry", tone: "warning" }
-    : known(deliveryStatuses, delivery.state)
 
 const refundReasons: Readonly<Record<string, string>> = {
   duplicate: "Duplicate payment",

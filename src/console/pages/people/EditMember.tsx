@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { Confirm, Dialog } from "../../components/Dialog.tsx"
-import { Checkbox, RadioGroup } from "../../components/Field.tsx"
-import { Form } from "../../components/Form.tsx"
+import { Confirm, FormDialog } from "../../components/Dialog.tsx"
+import { useDraft } from "../../components/Draft.ts"
+import { Checkbox } from "../../components/Field.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
-import { type Environment, sessionChanged, useSession } from "../../state/Session.ts"
+import { sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { memberChanges } from "./memberChanges.ts"
-import { entersAll, type Role, roleLabels, roles, roleWords } from "./roles.ts"
-import { WorkspaceChoice } from "./Workspaces.tsx"
+import { type Membership, memberChanges } from "./memberChanges.ts"
+import { entersAll, roles } from "./roles.ts"
+import { RoleChoice, WorkspaceChoice } from "./Workspaces.tsx"
 
 export type Member = AnswerOf<"members", "list">["data"][number]
 
@@ -28,13 +28,14 @@ const useChanged = (personId: string) => {
   }
 }
 
-const KeepKeys = (props: { readonly keep: boolean; readonly onChange: (keep: boolean) => void }) => (
+const keepKeys = (keep: boolean) => (keep ? { keep_keys: true } : {})
+
+const KeepKeys = (field: { readonly value: boolean; readonly onChange: (keep: boolean) => void }) => (
   <Checkbox
+    {...field}
     name="keep_keys"
     label="Keep the API keys that they created"
     hint="Otherwise those that they could no longer create are revoked, and programs that use them are refused."
-    checked={props.keep}
-    onChange={props.onChange}
   />
 )
 
@@ -42,48 +43,34 @@ const KeepKeys = (props: { readonly keep: boolean; readonly onChange: (keep: boo
 export const EditMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id
-  // The form's initial values
-  const [before] = useState(member)
-  const [role, setRole] = useState<Role>(member.role)
-  const [environments, setEnvironments] = useState<ReadonlyArray<Environment>>(member.environments)
   const [keep, setKeep] = useState(false)
   const changed = useChanged(member.personId)
-  const changes = memberChanges(before, { role, environments })
-  const { busy, error, submit } = useSubmit(
-    () =>
-      call("members", "update", {
-        path: { personId: member.personId },
-        ...(keep ? { urlParams: { keep_keys: true } } : {}),
-        payload: changes
-      }),
-    () => {
+  // The form's initial values
+  const [before] = useState(member)
+  const { draft, field, form } = useDraft({
+    initial: (): Membership => before,
+    read: (membership: Membership) => ({ kind: "ready" as const, value: memberChanges(before, membership) }),
+    send: (payload) =>
+      call("members", "update", { path: { personId: member.personId }, urlParams: keepKeys(keep), payload }),
+    onUnchanged: onClose,
+    onDone: () => {
       changed()
       toast(`${member.email} is changed.`)
       onClose()
     }
-  )
+  })
   const offered = organization.role === "owner" ? roles : roles.filter((one) => !entersAll(one))
   return (
-    <Dialog title={isSelf ? "Change your own role" : `Change ${member.email}`} open onClose={onClose}>
-      <Form
-        onSubmit={() => (Object.keys(changes).length > 0 ? submit() : onClose())}
-        busy={busy}
-        error={error}
-        labels={{ role: "Role", environments: "Workspaces" }}
-        submit="Save"
-        onCancel={onClose}
-      >
-        <RadioGroup
-          name="role"
-          label="Role"
-          value={role}
-          onChange={setRole}
-          options={offered.map((value) => ({ value, label: roleLabels[value], hint: `Can do: ${roleWords[value]}.` }))}
-        />
-        {entersAll(role) ? null : <WorkspaceChoice chosen={environments} onChange={setEnvironments} />}
-        {isSelf ? null : <KeepKeys keep={keep} onChange={setKeep} />}
-      </Form>
-    </Dialog>
+    <FormDialog
+      {...form}
+      title={isSelf ? "Change your own role" : `Change ${member.email}`}
+      submit="Save"
+      onClose={onClose}
+    >
+      <RoleChoice {...field("role")} offered={offered} />
+      {entersAll(draft.role) ? null : <WorkspaceChoice {...field("environments")} />}
+      {isSelf ? null : <KeepKeys value={keep} onChange={setKeep} />}
+    </FormDialog>
   )
 }
 
@@ -92,12 +79,8 @@ export const RemoveMember = ({ member, onClose }: Props) => {
   const isSelf = member.personId === person.id
   const [keep, setKeep] = useState(false)
   const changed = useChanged(member.personId)
-  const { busy, error, submit } = useSubmit(
-    () =>
-      call("members", "remove", {
-        path: { personId: member.personId },
-        ...(keep ? { urlParams: { keep_keys: true } } : {})
-      }),
+  const submission = useSubmit(
+    () => call("members", "remove", { path: { personId: member.personId }, urlParams: keepKeys(keep) }),
     () => {
       changed()
       toast(isSelf ? `You have left ${organization.name}.` : `${member.email} is removed.`)
@@ -107,20 +90,17 @@ export const RemoveMember = ({ member, onClose }: Props) => {
   return (
     <Confirm
       title={isSelf ? `Leave ${organization.name}?` : `Remove ${member.email}?`}
-      open
-      onClose={onClose}
-      onConfirm={submit}
       confirmLabel={isSelf ? "Leave" : "Remove"}
       danger
-      busy={busy}
-      error={error}
+      submission={submission}
+      onClose={onClose}
     >
       <p>
         {isSelf
           ? "You lose access at once. The API keys that you created and the invitations that you sent are revoked."
           : "They lose access at once, in every open session. The invitations that they sent are revoked."}
       </p>
-      {isSelf ? null : <KeepKeys keep={keep} onChange={setKeep} />}
+      {isSelf ? null : <KeepKeys value={keep} onChange={setKeep} />}
     </Confirm>
   )
 }

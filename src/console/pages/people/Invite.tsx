@@ -1,22 +1,26 @@
-import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
-import { Dialog } from "../../components/Dialog.tsx"
-import { RadioGroup, TextField } from "../../components/Field.tsx"
-import { Form } from "../../components/Form.tsx"
+import { FormDialog } from "../../components/Dialog.tsx"
+import { useFields } from "../../components/Draft.ts"
+import { TextField } from "../../components/Field.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { type Environment, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { entersAll, roleLabels, roleWords } from "./roles.ts"
-import { WorkspaceChoice } from "./Workspaces.tsx"
+import { entersAll, type Role } from "./roles.ts"
+import { RoleChoice, WorkspaceChoice } from "./Workspaces.tsx"
 
-type InvitedRole = "admin" | "developer" | "viewer"
+interface InvitationDraft {
+  readonly email: string
+  readonly role: Exclude<Role, "owner">
+  readonly environments: ReadonlyArray<Environment>
+}
 
-const InviteDialog = ({ onClose }: { readonly onClose: () => void }) => {
+const empty: InvitationDraft = { email: "", role: "developer", environments: ["sandbox"] }
+
+export const Invite = ({ onClose }: { readonly onClose: () => void }) => {
   const { organization } = useSession()
-  const [email, setEmail] = useState("")
-  const [role, setRole] = useState<InvitedRole>("developer")
-  const [environments, setEnvironments] = useState<ReadonlyArray<Environment>>(["sandbox"])
-  const { busy, error, submit } = useSubmit(
+  const { draft, field } = useFields(empty)
+  const { email, environments, role } = draft
+  const submission = useSubmit(
     () => call("invitations", "create", { payload: { email, role, ...(entersAll(role) ? {} : { environments }) } }),
     (invitation) => {
       invalidate("organization/invitations")
@@ -25,41 +29,20 @@ const InviteDialog = ({ onClose }: { readonly onClose: () => void }) => {
     }
   )
   // Only owners invite admins
-  const offered: ReadonlyArray<InvitedRole> =
-    organization.role === "owner" ? ["admin", "developer", "viewer"] : ["developer", "viewer"]
+  const admins: ReadonlyArray<"admin"> = organization.role === "owner" ? ["admin"] : []
   return (
-    <Dialog title="Invite a person" open onClose={onClose}>
-      <Form
-        onSubmit={submit}
-        busy={busy}
-        error={error}
-        labels={{ email: "E-mail address", role: "Role", environments: "Workspaces" }}
-        submit="Send the invitation"
-        onCancel={onClose}
-      >
-        <TextField
-          name="email"
-          label="E-mail address"
-          hint="The mail has a link, which works once, within 7 days."
-          type="email"
-          inputMode="email"
-          maxLength={254}
-          value={email}
-          onChange={setEmail}
-          required
-        />
-        <RadioGroup
-          name="role"
-          label="Role"
-          value={role}
-          onChange={setRole}
-          options={offered.map((value) => ({ value, label: roleLabels[value], hint: `Can do: ${roleWords[value]}.` }))}
-        />
-        {entersAll(role) ? null : <WorkspaceChoice chosen={environments} onChange={setEnvironments} />}
-      </Form>
-    </Dialog>
+    <FormDialog title="Invite a person" submission={submission} submit="Send the invitation" onClose={onClose}>
+      <TextField
+        {...field("email")}
+        label="E-mail address"
+        hint="The mail has a link, which works once, within 7 days."
+        type="email"
+        inputMode="email"
+        maxLength={254}
+        required
+      />
+      <RoleChoice {...field("role")} offered={[...admins, "developer", "viewer"]} />
+      {entersAll(role) ? null : <WorkspaceChoice {...field("environments")} />}
+    </FormDialog>
   )
 }
-
-export const Invite = ({ onClose, open }: { readonly open: boolean; readonly onClose: () => void }) =>
-  open ? <InviteDialog onClose={onClose} /> : null

@@ -1,18 +1,30 @@
 import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
-import { Confirm, Dialog } from "../../components/Dialog.tsx"
+import { ConfirmButton, FormDialog } from "../../components/Dialog.tsx"
 import { TextField } from "../../components/Field.tsx"
-import { Form } from "../../components/Form.tsx"
 import { Section } from "../../components/Page.tsx"
 import { useSubmit } from "../../state/Query.ts"
 import { sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
+/** The field for an organization's name. */
+export const OrganizationName = (props: { readonly value: string; readonly onChange: (name: string) => void }) => (
+  <TextField
+    {...props}
+    name="name"
+    label="Name"
+    hint="The name that your colleagues know. It is in the invitations that you send."
+    autocomplete="organization"
+    maxLength={200}
+    required
+  />
+)
+
 const Rename = ({ onClose }: { readonly onClose: () => void }) => {
   const { organization } = useSession()
   const [name, setName] = useState(organization.name)
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     async () => {
       await call("organizations", "rename", { payload: { name } })
       await sessionChanged()
@@ -23,63 +35,16 @@ const Rename = ({ onClose }: { readonly onClose: () => void }) => {
     }
   )
   return (
-    <Dialog title="Rename the organization" open onClose={onClose}>
-      <Form onSubmit={submit} busy={busy} error={error} labels={{ name: "Name" }} submit="Rename" onCancel={onClose}>
-        <TextField
-          name="name"
-          label="Name"
-          hint="As your colleagues know it. It is in the invitations that you send."
-          autocomplete="organization"
-          maxLength={200}
-          value={name}
-          onChange={setName}
-          required
-        />
-      </Form>
-    </Dialog>
-  )
-}
-
-const Close = ({ onClose }: { readonly onClose: () => void }) => {
-  const { organization } = useSession()
-  const { busy, error, submit } = useSubmit(
-    async () => {
-      await call("organizations", "close")
-      await sessionChanged()
-    },
-    () => toast(`${organization.name} is closed.`)
-  )
-  return (
-    <Confirm
-      title={`Close ${organization.name}?`}
-      open
-      onClose={onClose}
-      onConfirm={submit}
-      confirmLabel="Close the organization"
-      danger
-      busy={busy}
-      error={error}
-      typed="CLOSE"
-    >
-      <p>It must be empty first, in both workspaces:</p>
-      <ul>
-        <li>no account is connected;</li>
-        <li>there are no destinations and no checkout pages;</li>
-        <li>you are its only member.</li>
-      </ul>
-      <p>
-        All of its API keys and open invitations are revoked. You can then create or join another organization. You
-        can't open this one again.
-      </p>
-    </Confirm>
+    <FormDialog title="Rename the organization" submission={submission} submit="Rename" onClose={onClose}>
+      <OrganizationName value={name} onChange={setName} />
+    </FormDialog>
   )
 }
 
 /** The organization's settings, for its owners: renaming and closing it. */
 export const OrganizationSection = () => {
   const { organization } = useSession()
-  const [open, setOpen] = useState<"rename" | "close" | undefined>(undefined)
-  const dismiss = () => setOpen(undefined)
+  const [isRenaming, setRenaming] = useState(false)
   if (organization.role !== "owner") return null
   return (
     <Section title="Organization">
@@ -88,11 +53,32 @@ export const OrganizationSection = () => {
         by mistake can be closed.
       </p>
       <div class="row">
-        <Button onClick={() => setOpen("rename")}>Rename the organization</Button>
-        <Button onClick={() => setOpen("close")}>Close the organization</Button>
+        <Button onClick={() => setRenaming(true)}>Rename the organization</Button>
+        <ConfirmButton
+          button="Close the organization"
+          title={`Close ${organization.name}?`}
+          confirmLabel="Close the organization"
+          danger
+          typed="CLOSE"
+          action={async () => {
+            await call("organizations", "close")
+            await sessionChanged()
+          }}
+          onDone={() => toast(`${organization.name} is closed.`)}
+        >
+          <p>It must be empty first, in both workspaces:</p>
+          <ul>
+            <li>no account is connected;</li>
+            <li>there are no destinations and no checkout pages;</li>
+            <li>you are its only member.</li>
+          </ul>
+          <p>
+            All of its API keys and open invitations are revoked. You can then create or join another organization. You
+            can't open this one again.
+          </p>
+        </ConfirmButton>
       </div>
-      {open === "rename" ? <Rename onClose={dismiss} /> : null}
-      {open === "close" ? <Close onClose={dismiss} /> : null}
+      {isRenaming && <Rename onClose={() => setRenaming(false)} />}
     </Section>
   )
 }

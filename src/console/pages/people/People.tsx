@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { useAuthorNames } from "../../components/Author.tsx"
+import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
@@ -24,45 +24,51 @@ const manages = (actor: Role, other: Role): boolean => actor === "owner" || (act
 
 const Members = (props: { readonly onEdit: (member: Member) => void; readonly onRemove: (member: Member) => void }) => {
   const { organization, person } = useSession()
-  const members = useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
+  const isSelf = ({ personId }: Member) => personId === person.id
   return (
     <Section title="Members">
-      <Loaded query={members}>
+      <Loaded query={useMembers()}>
         {({ data }) => (
           <Table
             caption="Members of the organization"
-            head={["Person", "Role", "Workspaces", "Since", { label: "Actions", hidden: true, align: "end" }]}
-            rows={data.map((member) => {
-              const isSelf = member.personId === person.id
-              return {
-                key: member.personId,
-                cells: [
-                  <span key="person" class="row">
+            items={data.map((member) => ({ ...member, id: member.personId }))}
+            columns={[
+              {
+                head: "Person",
+                cell: (member) => (
+                  <span class="row">
                     {member.email}
-                    {isSelf ? <Badge>You</Badge> : null}
-                  </span>,
-                  roleLabels[member.role],
-                  workspacesInWords(member.environments),
-                  <Time key="since" at={member.joinedAt} />,
-                  <span key="actions" class="row">
+                    {isSelf(member) ? <Badge>You</Badge> : null}
+                  </span>
+                )
+              },
+              { head: "Role", cell: ({ role }) => roleLabels[role] },
+              { head: "Workspaces", cell: ({ environments }) => workspacesInWords(environments) },
+              { head: "Since", cell: ({ joinedAt }) => <Time at={joinedAt} /> },
+              {
+                head: "Actions",
+                hidden: true,
+                align: "end",
+                cell: (member) => (
+                  <span class="row">
                     {manages(organization.role, member.role) ? (
                       <Button small label={`Change ${member.email}`} onClick={() => props.onEdit(member)}>
                         Change
                       </Button>
                     ) : null}
-                    {isSelf || manages(organization.role, member.role) ? (
+                    {isSelf(member) || manages(organization.role, member.role) ? (
                       <Button
                         small
-                        label={isSelf ? "Leave the organization" : `Remove ${member.email}`}
+                        label={isSelf(member) ? "Leave the organization" : `Remove ${member.email}`}
                         onClick={() => props.onRemove(member)}
                       >
-                        {isSelf ? "Leave" : "Remove"}
+                        {isSelf(member) ? "Leave" : "Remove"}
                       </Button>
                     ) : null}
                   </span>
-                ]
+                )
               }
-            })}
+            ]}
           />
         )}
       </Loaded>
@@ -77,7 +83,7 @@ const RevokeInvitation = ({
   readonly invitation: Invitation
   readonly onClose: () => void
 }) => {
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("invitations", "revoke", { path: { id: invitation.id } }),
     () => {
       invalidate("organization/invitations")
@@ -88,21 +94,18 @@ const RevokeInvitation = ({
   return (
     <Confirm
       title={`Revoke the invitation to ${invitation.email}?`}
-      open
-      onClose={onClose}
-      onConfirm={submit}
       confirmLabel="Revoke"
       danger
-      busy={busy}
-      error={error}
+      submission={submission}
+      onClose={onClose}
     >
       <p>The link in the mail no longer works.</p>
     </Confirm>
   )
 }
 
+/** The open invitations, for people who manage the organization. */
 const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
-  const { mayManageOrganization } = useWorkspace()
   const authorName = useAuthorNames()
   const [revoking, setRevoking] = useState<Invitation | undefined>(undefined)
   const invitations = useQuery("organization/invitations", (signal) => call("invitations", "list", {}, { signal }))
@@ -113,46 +116,41 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
           data.length === 0 ? (
             <Empty
               title="Nobody is invited at the moment"
-              action={mayManageOrganization ? <Button onClick={onInvite}>Invite a person</Button> : null}
+              action={<Button onClick={onInvite}>Invite a person</Button>}
             />
           ) : (
             <Table
               caption="Open invitations"
-              head={[
-                "Address",
-                "Role",
-                "Workspaces",
-                "Invited by",
-                "Until",
-                { label: "Actions", hidden: true, align: "end" }
-              ]}
-              rows={data.map((invitation) => ({
-                key: invitation.id,
-                cells: [
-                  invitation.email,
-                  roleLabels[invitation.role],
-                  entersAll(invitation.role) ? "Both" : workspacesInWords(invitation.environments),
-                  authorName(invitation.createdBy),
-                  <Time key="until" at={invitation.expiresAt} />,
-                  mayManageOrganization ? (
+              items={data}
+              columns={[
+                { head: "Address", cell: ({ email }) => email },
+                { head: "Role", cell: ({ role }) => roleLabels[role] },
+                {
+                  head: "Workspaces",
+                  cell: ({ environments, role }) => (entersAll(role) ? "Both" : workspacesInWords(environments))
+                },
+                { head: "Invited by", cell: ({ createdBy }) => authorName(createdBy) },
+                { head: "Until", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+                {
+                  head: "Actions",
+                  hidden: true,
+                  align: "end",
+                  cell: (invitation) => (
                     <Button
-                      key="revoke"
                       small
                       label={`Revoke the invitation to ${invitation.email}`}
                       onClick={() => setRevoking(invitation)}
                     >
                       Revoke
                     </Button>
-                  ) : null
-                ]
-              }))}
+                  )
+                }
+              ]}
             />
           )
         }
       </Loaded>
-      {revoking === undefined ? null : (
-        <RevokeInvitation invitation={revoking} onClose={() => setRevoking(undefined)} />
-      )}
+      {revoking && <RevokeInvitation invitation={revoking} onClose={() => setRevoking(undefined)} />}
     </Section>
   )
 }
@@ -179,9 +177,9 @@ export default function People() {
       <Members onEdit={setEditing} onRemove={setRemoving} />
       {mayManageOrganization ? <Invitations onInvite={() => setInviting(true)} /> : null}
       <OrganizationSection />
-      <Invite open={inviting} onClose={() => setInviting(false)} />
-      {editing === undefined ? null : <EditMember member={editing} onClose={() => setEditing(undefined)} />}
-      {removing === undefined ? null : <RemoveMember member={removing} onClose={() => setRemoving(undefined)} />}
+      {inviting && <Invite onClose={() => setInviting(false)} />}
+      {editing && <EditMember member={editing} onClose={() => setEditing(undefined)} />}
+      {removing && <RemoveMember member={removing} onClose={() => setRemoving(undefined)} />}
     </Page>
   )
 }

@@ -1,24 +1,39 @@
-import { Checkbox, FieldGroup } from "../../components/Field.tsx"
+import { Checkbox, FieldGroup, RadioGroup } from "../../components/Field.tsx"
 import type { Environment } from "../../state/Session.ts"
+import { type Role, roleLabels, roleWords } from "./roles.ts"
 
 const names = { sandbox: "Sandbox", production: "Production" } as const
 const environments: ReadonlyArray<Environment> = ["sandbox", "production"]
 
+interface FieldOf<V> {
+  readonly name: string
+  readonly value: V
+  readonly onChange: (value: V) => void
+}
+
+export const RoleChoice = <R extends Role>({
+  offered,
+  ...field
+}: FieldOf<R> & { readonly offered: ReadonlyArray<R> }) => (
+  <RadioGroup
+    {...field}
+    label="Role"
+    options={offered.map((value) => ({ value, label: roleLabels[value], hint: `Can do: ${roleWords[value]}.` }))}
+  />
+)
+
 /** Selects the workspaces that a developer or viewer may enter. */
-export const WorkspaceChoice = (props: {
-  readonly chosen: ReadonlyArray<Environment>
-  readonly onChange: (chosen: ReadonlyArray<Environment>) => void
-}) => (
-  <FieldGroup label="Workspaces" hint="Which of them the person may enter.">
+export const WorkspaceChoice = ({ name, onChange, value }: FieldOf<ReadonlyArray<Environment>>) => (
+  <FieldGroup name={name} label="Workspaces" hint="Which of them the person may enter.">
     <div class="choices">
       {environments.map((environment) => (
         <Checkbox
           key={environment}
-          name="environments"
+          name={environment}
           label={names[environment]}
-          checked={props.chosen.includes(environment)}
-          onChange={(checked) =>
-            props.onChange(environments.filter((one) => (one === environment ? checked : props.chosen.includes(one))))
+          value={value.includes(environment)}
+          onChange={(isChosen) =>
+            onChange(environments.filter((one) => (one === environment ? isChosen : value.includes(one))))
           }
         />
       ))}

@@ -1,8 +1,7 @@
-import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
@@ -36,52 +35,52 @@ const EndOne = ({ session }: { readonly session: SessionShown }) => {
 /** The person's sessions, to end one or all. */
 export default function Sessions() {
   const { person } = useSession()
-  const [everywhere, setEverywhere] = useState(false)
   const sessions = useQuery(key, (signal) => call("session", "list", {}, { signal }))
-  const { busy, error, submit } = useSubmit(() => signOut(true))
   return (
     <Page
       title="Your sessions"
       lead={`Where ${person.email} is signed in. A session ends 12 hours after its last use, and after 30 days at the latest.`}
       actions={
-        <Button kind="danger" onClick={() => setEverywhere(true)}>
-          Sign out everywhere
-        </Button>
+        <ConfirmButton
+          button="Sign out everywhere"
+          kind="danger"
+          title="Sign out everywhere?"
+          confirmLabel="Sign out everywhere"
+          danger
+          action={() => signOut(true)}
+        >
+          <p>Every session ends, including this one, and open sign-in links no longer work.</p>
+        </ConfirmButton>
       }
     >
       <Loaded query={sessions}>
         {({ data }) => (
           <Table
             caption="Your sessions, most recently used first"
-            head={["Browser", "Last used", "Signed in", "Ends", { label: "Actions", hidden: true, align: "end" }]}
-            rows={data.map((session) => ({
-              key: session.id,
-              cells: [
-                <span key="client" class="row">
-                  {session.client ?? "Unknown browser"}
-                  {session.current ? <Badge tone="ok">This one</Badge> : null}
-                </span>,
-                <Time key="used" at={session.lastUsedAt} relative />,
-                <Time key="created" at={session.createdAt} />,
-                <Time key="ends" at={session.expiresAt} />,
-                session.current ? null : <EndOne key="end" session={session} />
-              ]
-            }))}
+            items={data}
+            columns={[
+              {
+                head: "Browser",
+                cell: ({ client, current }) => (
+                  <span class="row">
+                    {client ?? "Unknown browser"}
+                    {current ? <Badge tone="ok">This one</Badge> : null}
+                  </span>
+                )
+              },
+              { head: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} relative /> },
+              { head: "Signed in", cell: ({ createdAt }) => <Time at={createdAt} /> },
+              { head: "Ends", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+              {
+                head: "Actions",
+                hidden: true,
+                align: "end",
+                cell: (session) => (session.current ? null : <EndOne session={session} />)
+              }
+            ]}
           />
         )}
       </Loaded>
-      <Confirm
-        title="Sign out everywhere?"
-        open={everywhere}
-        onClose={() => setEverywhere(false)}
-        onConfirm={submit}
-        confirmLabel="Sign out everywhere"
-        danger
-        busy={busy}
-        error={error}
-      >
-        <p>Every session ends, this one too, and sign-in links that are open no longer work.</p>
-      </Confirm>
     </Page>
   )
 }

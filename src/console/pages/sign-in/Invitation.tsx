@@ -5,7 +5,6 @@ import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Time } from "../../components/Time.tsx"
-import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
 import { PlainPage } from "../../shell/PlainPage.tsx"
 import { useQuery, useSubmit } from "../../state/Query.ts"
 import { signedIn } from "../../state/Session.ts"
@@ -17,7 +16,7 @@ const Accept = ({ token }: { readonly token: string }) => {
   const preview = useQuery(`invitation/${token}`, (signal) =>
     call("invitation", "preview", { payload: { token } }, { signal })
   )
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("invitation", "accept", { payload: { token } }),
     (session) => {
       forgetToken()
@@ -26,10 +25,10 @@ const Accept = ({ token }: { readonly token: string }) => {
     }
   )
   return (
-    <PlainPage title="Invitation" footer={<ThemeSwitch />}>
+    <PlainPage title="Invitation">
       <Loaded query={preview} lines={3}>
         {({ email, expiresAt, organization, role }) => (
-          <Form onSubmit={submit} busy={busy} error={error} submit="Accept the invitation">
+          <Form submission={submission} submit="Accept the invitation">
             <p>
               You are invited to the organization <strong>{organization}</strong> with the role <strong>{role}</strong>:{" "}
               {roleWords[role]}.
@@ -52,7 +51,7 @@ export default function Invitation() {
   const token = useLinkToken()
   if (token !== "") return <Accept key={token} token={token} />
   return (
-    <PlainPage title="Invitation" footer={<ThemeSwitch />}>
+    <PlainPage title="Invitation">
       <Notice tone="warning" title="This link is not complete">
         <p>Open it again from the mail. If your mail program cuts it, copy the whole link into the address bar.</p>
       </Notice>

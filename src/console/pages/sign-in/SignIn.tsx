@@ -8,7 +8,6 @@ import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Time } from "../../components/Time.tsx"
-import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
 import { PlainPage } from "../../shell/PlainPage.tsx"
 import { useQuery, useSubmit } from "../../state/Query.ts"
 import { rememberReturn, sessionState, signedIn, takeReturn } from "../../state/Session.ts"
@@ -25,7 +24,7 @@ const AskForLink = () => {
   const { ended, to } = useReason()
   const [email, setEmail] = useState("")
   const [sentTo, setSentTo] = useState<string | undefined>(undefined)
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("signIn", "requestLink", { payload: { email } }),
     () => {
       // The link may open in another tab, which reads the path to return to from here
@@ -35,26 +34,26 @@ const AskForLink = () => {
   )
   if (sentTo !== undefined) {
     return (
-      <PlainPage title="Look into your mailbox" footer={<ThemeSwitch />}>
+      <PlainPage title="Check your mailbox">
         <p role="status">
           We have sent a link to <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
         </p>
         <p class="quiet">
-          Open it in this browser. Nothing there after a minute? Look into the spam folder, or ask for another link.
+          Open it in this browser. Nothing there after a minute? Check the spam folder, or ask for another link.
         </p>
         <Button onClick={() => setSentTo(undefined)}>Use another address, or try again</Button>
       </PlainPage>
     )
   }
   return (
-    <PlainPage title="Sign in" footer={<ThemeSwitch />}>
+    <PlainPage title="Sign in">
       {ended ? (
         <Notice tone="info" title="Your session has ended">
           <p>Sign in again: you come back to where you were.</p>
         </Notice>
       ) : null}
       <p class="quiet">There is no password. Type your e-mail address, and we send you a link that signs you in.</p>
-      <Form onSubmit={submit} busy={busy} error={error} labels={{ email: "E-mail address" }} submit="Send me a link">
+      <Form submission={submission} submit="Send me a link">
         <TextField
           name="email"
           label="E-mail address"
@@ -80,7 +79,7 @@ const UseLink = ({ token }: { readonly token: string }) => {
   const preview = useQuery(`sign-in/${token}`, (signal) =>
     call("signIn", "preview", { payload: { token } }, { signal })
   )
-  const { busy, error, submit } = useSubmit(
+  const submission = useSubmit(
     () => call("signIn", "redeem", { payload: { token } }),
     (session) => {
       forgetToken()
@@ -89,7 +88,7 @@ const UseLink = ({ token }: { readonly token: string }) => {
       navigate(to, { replace: true })
     }
   )
-  const invalid = error?.status === 401 || preview.error?.status === 401
+  const invalid = submission.error?.status === 401 || preview.error?.status === 401
   const another = (
     <Button
       onClick={() => {
@@ -101,25 +100,14 @@ const UseLink = ({ token }: { readonly token: string }) => {
     </Button>
   )
   return (
-    <PlainPage title="Sign in" footer={<ThemeSwitch />}>
+    <PlainPage title="Sign in">
       <Loaded query={preview} lines={2}>
         {({ email, expiresAt }) => (
           <>
             <p>
               Sign in in this browser as <strong>{email}</strong>?
             </p>
-            <Form
-              onSubmit={submit}
-              busy={busy}
-              error={error}
-              actions={
-                invalid ? null : (
-                  <Button type="submit" kind="primary" busy={busy}>
-                    Sign in
-                  </Button>
-                )
-              }
-            >
+            <Form submission={submission} {...(invalid ? {} : { submit: "Sign in" })}>
               <p class="quiet">
                 The link works once, until <Time at={expiresAt} />.
               </p>

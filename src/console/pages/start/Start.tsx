@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { call } from "../../api/Call.ts"
+import { useKeys } from "../../components/Author.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -7,6 +8,7 @@ import { Notice } from "../../components/Notice.tsx"
 import { Page } from "../../components/Page.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
+import { useDestinations } from "../destinations/useDestinations.ts"
 
 interface Step {
   readonly id: string
@@ -57,24 +59,17 @@ const pollMillis = 5000
 export default function Start() {
   const { organization } = useSession()
   const { can, environment, mayManageOrganization, path } = useWorkspace()
-  const readsKeys = organization.role !== "viewer"
   const poll = { pollMillis }
   const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
-  const keys = useQuery(
-    readsKeys ? `${environment}/keys` : null,
-    (signal) => call("apiKeys", "list", {}, { signal }),
-    poll
-  )
-  const endpoints = useQuery(
-    `${environment}/endpoints/list`,
-    (signal) => call("endpoints", "list", {}, { signal }),
-    poll
-  )
+  const keys = useKeys(poll)
+  const endpoints = useDestinations(pollMillis)
   const delivered = useQuery(
     `${environment}/deliveries/first`,
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
     poll
   )
+  const hasKey = (keys.data?.data.length ?? 0) > 0
+  const hasDelivered = (delivered.data?.data.length ?? 0) > 0
   const [endpoint] = endpoints.data?.data ?? []
   const accountStatus = account.data?.status
   const steps: ReadonlyArray<Step> = [
@@ -90,17 +85,17 @@ export default function Start() {
       action:
         accountStatus === "connected" || !mayManageOrganization
           ? undefined
-          : { href: path("/account"), label: accountStatus === "onboarding" ? "Go on" : "Connect" }
+          : { href: path("/account"), label: accountStatus === "onboarding" ? "Continue" : "Connect" }
     },
     // A viewer can't see whether a key exists
-    ...(readsKeys
+    ...(organization.role !== "viewer"
       ? [
           {
             id: "key",
             title: "Create your first API key",
             words: "Your program uses it to create checkouts and read payments.",
-            done: (keys.data?.data.length ?? 0) > 0,
-            action: (keys.data?.data.length ?? 0) > 0 ? undefined : { href: path("/keys"), label: "Create a key" }
+            done: hasKey,
+            action: hasKey ? undefined : { href: path("/keys"), label: "Create a key" }
           }
         ]
       : []),
@@ -118,9 +113,9 @@ export default function Start() {
       id: "event",
       title: "Send a test event and see it arrive",
       words: "Ticked when your destination has answered one with success.",
-      done: (delivered.data?.data.length ?? 0) > 0,
+      done: hasDelivered,
       action:
-        (delivered.data?.data.length ?? 0) > 0 || endpoint === undefined || !can("webhook-endpoints:write")
+        hasDelivered || endpoint === undefined || !can("webhook-endpoints:write")
           ? undefined
           : { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
     }

@@ -14,7 +14,7 @@ export const applyEvent = async (pool: Pool, event: WebhookEvent): Promise<void>
     await client.query("COMMIT")
   } catch (error) {
     await client.query("ROLLBACK")
-    throw error // answered 503: the event comes again
+    throw error // answered 503: the event is sent again
   } finally {
     client.release()
   }

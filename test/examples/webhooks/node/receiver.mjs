@@ -8,7 +8,7 @@ const receive = nodeWebhookHandler({
   onEvent: async (event) => {
     if (event.test === true) return // a synthetic event proves nothing
     if (event.type === "payment.succeeded") {
-      // Here goes your effect, stored before this returns: see "Matching an order"
+      // Your effect goes here, stored before this returns: see "Matching an order"
       console.log("paid", event.data.payment_id, event.data.amount_received, event.data.currency)
     }
   }

@@ -1,0 +1,116 @@
+import type { ComponentChildren } from "preact"
+import { toApiError } from "../../api/ApiError.ts"
+import { Button } from "../../components/Button.tsx"
+import { SelectField } from "../../components/Field.tsx"
+import { Filters } from "../../components/Filters.tsx"
+import { Empty, PagedTable } from "../../components/Loaded.tsx"
+import { inWords } from "../../components/Reasons.ts"
+import type { Identified, TableProps } from "../../components/Table.tsx"
+import { type PageQuery, usePages, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import { useUrlState } from "../../state/UrlState.ts"
+
+export interface ActiveListProps<A> extends Omit<TableProps<A>, "items"> {
+  /** The list's part of the query key, below the catalog. */
+  readonly kind: string
+  readonly load: (
+    query: PageQuery & { readonly active?: boolean },
+    signal: AbortSignal
+  ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
+  /** The filter's words. */
+  readonly words: readonly [active: string, inactive: string]
+  /** What an empty filtered list says. */
+  readonly nothing: readonly [active: string, inactive: string]
+  /** The items in a sentence, such as `products`. */
+  readonly noun: string
+  /** Shown while the list has no items at all. */
+  readonly empty: ComponentChildren
+}
+
+/** A list of the catalog, filtered by what is active, inactive, or both; the address keeps the filter. */
+export const ActiveList = <A extends Identified>({
+  empty,
+  kind,
+  load,
+  nothing: [noneActive, noneInactive],
+  noun,
+  words: [active, inactive],
+  ...table
+}: ActiveListProps<A>) => {
+  const { environment } = useWorkspace()
+  const [{ shown }, change] = useUrlState("shown")
+  const query = shown === "active" || shown === "inactive" ? { active: shown === "active" } : {}
+  const list = usePages<A>(`${environment}/catalog/${kind}?${shown}`, (page, signal) =>
+    load({ ...page, ...query }, signal)
+  )
+  return (
+    <>
+      <Filters onClear={shown === "" ? undefined : () => change({ shown: "" })}>
+        <SelectField
+          name="shown"
+          label="Show"
+          value={shown}
+          onChange={(chosen) => change({ shown: chosen })}
+          options={[
+            { value: "", label: "All" },
+            { value: "active", label: active },
+            { value: "inactive", label: inactive }
+          ]}
+        />
+      </Filters>
+      <PagedTable
+        {...table}
+        list={list}
+        empty={
+          shown === "" ? (
+            empty
+          ) : (
+            <Empty title={shown === "active" ? noneActive : noneInactive}>Clear the filter to see all {noun}.</Empty>
+          )
+        }
+      />
+    </>
+  )
+}
+
+/** A submission by a button outside a form: shows a failure as a toast, with the request id to quote. */
+export const useToastedSubmit = <A,>(action: (idempotencyKey: string) => Promise<A>, onDone: (answer: A) => void) =>
+  useSubmit(async (idempotencyKey) => {
+    try {
+      return await action(idempotencyKey)
+    } catch (failure) {
+      const { message, requestId } = toApiError(failure)
+      toast(`${inWords(message, {})}${requestId === null ? "" : ` Quote ${requestId} if you ask for help.`}`, "problem")
+      throw failure
+    }
+  }, onDone)
+
+/** Deactivates or reactivates something, without confirmation since the same button undoes it. */
+export const ActiveButton = (props: {
+  readonly isActive: boolean
+  /** The button's labels while active and inactive: `Deactivate`, `Activate`. */
+  readonly words: readonly [deactivate: string, activate: string]
+  /** The object's name, for screen readers. */
+  readonly of: string
+  readonly set: (active: boolean) => Promise<unknown>
+  /** For a page's header, next to larger buttons. */
+  readonly isLarge?: boolean
+  /** Invalidates the lists. */
+  readonly onDone: () => void
+}) => {
+  const { isActive, isLarge = false, of } = props
+  const { busy, submit } = useToastedSubmit(
+    () => props.set(!isActive),
+    () => {
+      toast(`${of} is ${isActive ? "inactive" : "active"} now`)
+      props.onDone()
+    }
+  )
+  const word = props.words[isActive ? 0 : 1]
+  return (
+    <Button small={!isLarge} kind={isLarge ? "plain" : "quiet"} busy={busy} label={`${word} ${of}`} onClick={submit}>
+      {word}
+    </Button>
+  )
+}

@@ -1,0 +1,232 @@
+import type { ComponentChildren } from "preact"
+import { useState } from "preact/hooks"
+import { call } from "../../api/Call.ts"
+import { formatAmount } from "../../components/amounts.ts"
+import { Button } from "../../components/Button.tsx"
+import { Confirm, Dialog } from "../../components/Dialog.tsx"
+import { type Draft, useDraft } from "../../components/Draft.ts"
+import { Checkbox, FieldGroup, TextArea, TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Empty } from "../../components/Loaded.tsx"
+import { Time } from "../../components/Time.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import { AddressList, NewAddress } from "./AddressList.tsx"
+import {
+  type CheckoutPage,
+  type CheckoutPageDraft,
+  draftOfPage,
+  emptyCheckoutPage,
+  itemNames,
+  newPage,
+  pageChanges
+} from "./CheckoutPageDraft.ts"
+import { ImagesField } from "./ImagesField.tsx"
+import { ItemsField } from "./ItemsField.tsx"
+import { everyPeriod } from "./PriceWords.ts"
+import { QuestionsField } from "./QuestionsField.tsx"
+
+interface CheckoutPageFormProps {
+  readonly page: Draft<CheckoutPageDraft>
+  readonly submit: string
+  readonly onClose: () => void
+}
+
+const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
+  const { draft, field, form, problems, setDraft } = page
+  const { can } = useWorkspace()
+  return (
+    <Form {...form} submit={submit} onCancel={onClose}>
+      <TextField {...field("title")} label="Title" required maxLength={120} />
+      <TextArea
+        {...field("text")}
+        label="Text"
+        required={false}
+        hint="Below the title. Line breaks are kept."
+        rows={3}
+        maxLength={2000}
+      />
+      {can("products:write") ? (
+        <ImagesField
+          name="imageUrl"
+          label="Image"
+          most={1}
+          images={draft.images}
+          onChange={(images) => setDraft((before) => ({ ...before, images: images(before.images) }))}
+        />
+      ) : null}
+      {draft.images.length === 0 ? null : (
+        <TextField
+          {...field("imageAlt")}
+          label="What the image shows"
+          required={false}
+          hint="For payers who don't see it. Leave it empty if the image is only decoration."
+          maxLength={200}
+        />
+      )}
+      <ItemsField {...field("items")} {...itemNames} problems={problems} />
+      <FieldGroup label="What the payer is asked for">
+        <Checkbox {...field("asksAddress", "collect.billingAddress")} label="Billing address" />
+        <Checkbox {...field("asksPhone", "collect.phoneNumber")} label="Phone number" />
+        <QuestionsField {...field("questions", "collect.customFields")} problems={problems} />
+      </FieldGroup>
+      <Checkbox {...field("allowsCodes", "allowPromotionCodes")} label="Payers may enter a promotion code" />
+      <TextArea
+        {...field("thanks", "successText")}
+        label="Text after payment"
+        required={false}
+        hint="Without it, the payer goes to your return URL."
+        rows={2}
+        maxLength={1000}
+      />
+    </Form>
+  )
+}
+
+const NewPageForm = ({
+  onClose,
+  onCreated
+}: {
+  readonly onClose: () => void
+  readonly onCreated: (url: string) => void
+}) => {
+  const { environment } = useWorkspace()
+  const page = useDraft({
+    initial: emptyCheckoutPage,
+    read: newPage,
+    send: (payload, idempotencyKey) => call("checkoutPages", "create", { payload }, { idempotencyKey }),
+    onDone: ({ url }) => {
+      invalidate(`${environment}/catalog/checkout-pages`)
+      onCreated(url)
+    }
+  })
+  return <CheckoutPageForm page={page} submit="Create page" onClose={onClose} />
+}
+
+export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) => (
+  <NewAddress what="checkout page" onClose={onClose}>
+    {(onCreated) => <NewPageForm onClose={onClose} onCreated={onCreated} />}
+  </NewAddress>
+)
+
+interface OnePageProps {
+  readonly page: CheckoutPage
+  readonly onClose: () => void
+}
+
+/** Edits a checkout page, whose URL stays the same. */
+const EditCheckoutPage = ({ onClose, page }: OnePageProps) => {
+  const { environment } = useWorkspace()
+  const edited = useDraft({
+    initial: () => draftOfPage(page),
+    read: (draft: CheckoutPageDraft) => pageChanges(page, draft),
+    send: (payload) => call("checkoutPages", "update", { path: { id: page.id }, payload }),
+    onUnchanged: onClose,
+    onDone: ({ title }) => {
+      toast(`${title} was changed`)
+      invalidate(`${environment}/catalog/checkout-pages`)
+      onClose()
+    }
+  })
+  return (
+    <Dialog title={`Edit ${page.title}`} onClose={onClose}>
+      <p class="quiet">Its address stays the same, and so do the payments that payers have begun there.</p>
+      <CheckoutPageForm page={edited} submit="Save" onClose={onClose} />
+    </Dialog>
+  )
+}
+
+const DeletePage = ({ onClose, page }: OnePageProps) => {
+  const { environment } = useWorkspace()
+  const submission = useSubmit(
+    () => call("checkoutPages", "delete", { path: { id: page.id } }),
+    () => {
+      toast(`${page.title} was deleted`)
+      invalidate(`${environment}/catalog/checkout-pages`)
+      onClose()
+    }
+  )
+  return (
+    <Confirm
+      title={`Delete ${page.title}?`}
+      danger
+      confirmLabel="Delete page"
+      submission={submission}
+      onClose={onClose}
+    >
+      <p>
+        This is final: whoever opens its address reads that it is gone. To stop selling for a while, close the page
+        instead. Sessions that payers have opened already can still be paid.
+      </p>
+    </Confirm>
+  )
+}
+
+/** An item's price, as the page shows it. */
+const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][number]): string => {
+  const period = recurring === null ? undefined : everyPeriod(recurring.interval, recurring.intervalCount)
+  const amount = unitAmount === null ? `an amount in ${currency.toUpperCase()}` : formatAmount(unitAmount, currency)
+  return period === undefined ? amount : `${amount} ${period}`
+}
+
+/** The service's own checkout pages. */
+export const CheckoutPageList = ({ action }: { readonly action: ComponentChildren }) => {
+  const [edited, setEdited] = useState<CheckoutPage | undefined>(undefined)
+  const [deleted, setDeleted] = useState<CheckoutPage | undefined>(undefined)
+  return (
+    <>
+      <AddressList<CheckoutPage>
+        kind="checkout-pages"
+        caption="Checkout pages, newest first"
+        noun="page"
+        load={(urlParams, signal) => call("checkoutPages", "list", { urlParams }, { signal })}
+        empty={
+          <Empty title="No checkout pages yet" action={action}>
+            A checkout page has a title, a text and an image of your own. Payers choose there what they want, and pay at
+            the provider. No shop is needed.
+          </Empty>
+        }
+        columns={[
+          {
+            head: "Title",
+            cell: ({ title, url }) => (
+              <a href={url} target="_blank" rel="noreferrer">
+                {title}
+              </a>
+            )
+          },
+          {
+            head: "Sells",
+            cell: ({ items }) => (
+              <ul class="sold">
+                {items.map((item) => (
+                  <li key={item.price}>
+                    {item.name} <span class="quiet">{itemWords(item)}</span>
+                  </li>
+                ))}
+              </ul>
+            )
+          },
+          { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
+        ]}
+        isOpen={({ active }) => active}
+        urlOf={({ url }) => url}
+        nameOf={({ title }) => title}
+        open={({ id }, active) => call("checkoutPages", "update", { path: { id }, payload: { active } })}
+        actions={(page) => (
+          <>
+            <Button small kind="quiet" label={`Edit ${page.title}`} onClick={() => setEdited(page)}>
+              Edit
+            </Button>
+            <Button small kind="quiet" label={`Delete ${page.title}`} onClick={() => setDeleted(page)}>
+              Delete
+            </Button>
+          </>
+        )}
+      />
+      {edited && <EditCheckoutPage page={edited} onClose={() => setEdited(undefined)} />}
+      {deleted && <DeletePage page={deleted} onClose={() => setDeleted(undefined)} />}
+    </>
+  )
+}
