@@ -11,7 +11,7 @@ export default defineConfig({
     isolate: false,
     setupFiles: ["test/harness/freshTestMethods.ts"],
     reporters: ["default", new Ending()],
-    testTimeout: 120_000,
+    testTimeout: 400_000,
     hookTimeout: 120_000
   }
 })

@@ -1,15 +1,10 @@
-import { chmod, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { chmod, readdir, readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { completeSettings } from "../src/app/local/Local.ts"
 import { readSettings } from "../src/platform/settings/Settings.ts"
-
-const emptyDirectory = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(join(tmpdir(), "connected-payments-local-"))),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
+import { temporaryDirectory } from "./platform/storage/fixtures/temporaryDirectory.ts"
 
 const settingsOf = (settings: Readonly<Record<string, string>>) =>
   Effect.withConfigProvider(readSettings, ConfigProvider.fromMap(new Map(Object.entries(settings))))
@@ -24,7 +19,7 @@ const settingsOn = (directory: string) =>
 
 it.scopedLive("a data directory that is there keeps its mode, and a new one can be passed through", () =>
   Effect.gen(function* () {
-    const directory = yield* emptyDirectory
+    const directory = yield* temporaryDirectory
     const modeOf = (path: string) => Effect.promise(async () => ((await stat(path)).mode & 0o7777).toString(8))
     for (const mode of ["700", "1777"]) {
       yield* Effect.promise(() => chmod(directory, Number.parseInt(mode, 8)))
@@ -38,7 +33,7 @@ it.scopedLive("a data directory that is there keeps its mode, and a new one can 
 
 it.scopedLive("processes that start at once on one data directory have one master key", () =>
   Effect.gen(function* () {
-    const directory = yield* emptyDirectory
+    const directory = yield* temporaryDirectory
     const settings = yield* settingsOn(directory)
     const keys = yield* Effect.forEach(
       Array.from({ length: 8 }),
@@ -57,7 +52,7 @@ it.scopedLive("processes that start at once on one data directory have one maste
 
 it.scopedLive("a second process on a data directory leaves the first one's emulator its state and its port", () =>
   Effect.gen(function* () {
-    const directory = yield* emptyDirectory
+    const directory = yield* temporaryDirectory
     const shared = { DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments", DATA_DIR: directory }
     const started = (settings: Readonly<Record<string, string>>) =>
       settingsOf(settings).pipe(

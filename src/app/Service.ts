@@ -32,7 +32,7 @@ import { SignIn } from "../identity/sign-in/SignIn.ts"
 import { FailedRefunds, failedRefundsLayer } from "../inbound/FailedRefunds.ts"
 import { Inbound } from "../inbound/Inbound.ts"
 import { Receipts } from "../inbound/Receipts.ts"
-import { SoldItemsRetention } from "../payments/checkout/SoldItemsRetention.ts"
+import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
 import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
@@ -163,7 +163,6 @@ export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provid
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor }),
     Layer.provide(FailedRefunds.layer(options), [mailer, Members.layer]),
-    SoldItemsRetention.layer,
     Inbound.layer,
     Receipts.layer(options.settings)
   ).pipe(Layer.provideMerge(foundations))
@@ -245,7 +244,7 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
         receipts: (yield* Receipts).clean,
         "audit records": yield* makeAuditCleaning(settings.auditRetention),
         "deleted checkout pages": (yield* CheckoutPages).clean,
-        "items that sessions sell": (yield* SoldItemsRetention).clean,
+        "items that sessions sell": (yield* CheckoutSessions).clean,
         "authorizations of accounts": (yield* AccountConnection).clean,
         "rotated secrets": (yield* Endpoints).clean,
         "bindings to ended secrets": (yield* Deliveries).rebind,

@@ -23,7 +23,6 @@ export interface ClientOptions {
   readonly retry?: RetryOptions
 }
 
-/** The groups and the common errors of the API. */
 type ApiTypes =
   typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups, infer Error, infer _R>
     ? { readonly groups: Groups; readonly error: Error }

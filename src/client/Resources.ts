@@ -44,27 +44,6 @@ export interface Account extends Of<"account.get"> {}
 /** The account's balance by currency. */
 export interface Balance extends Of<"account.balance"> {}
 
-/** Every resource, by the same keys as in `providerResources`. */
-interface Named {
-  readonly products: Product
-  readonly prices: Price
-  readonly checkoutSessions: CheckoutSession
-  readonly "checkoutSessions.lineItems": LineItem
-  readonly "paymentLinks.lineItems": LineItem
-  readonly promotionCodes: PromotionCode
-  readonly paymentLinks: PaymentLink
-  readonly paymentIntents: PaymentIntent
-  readonly charges: Charge
-  readonly refunds: Refund
-  readonly disputes: Dispute
-  readonly customers: Customer
-  readonly subscriptions: Subscription
-  readonly payouts: Payout
-  readonly balanceTransactions: BalanceTransaction
-  readonly "account.get": Account
-  readonly "account.balance": Balance
-}
-
 /** A page of the provider's objects, newest first. */
 export interface Page<Item> {
   readonly data: ReadonlyArray<Item>
@@ -73,9 +52,9 @@ export interface Page<Item> {
 }
 
 type ResourceOf<Group, Name> = `${Group & string}.${Name & string}` extends infer Place extends keyof Resources
-  ? Named[Place]
+  ? Of<Place>
   : Group extends keyof Resources
-    ? Named[Group]
+    ? Of<Group>
     : ProviderObject
 
 /** The result of a client's operation: the contract's success type, with provider objects typed as their resource. */

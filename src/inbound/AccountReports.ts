@@ -12,10 +12,10 @@ import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { classify, type Decision, decisionOf, type EnrichmentFailure, nothing, unreadable } from "./Decision.ts"
+import type { Unreadable } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
-import type { Unreadable } from "./UnreadableReports.ts"
 
 /** A receipt without the decision about its notification. */
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>

@@ -1,15 +1,20 @@
-import { Effect, Predicate } from "effect"
+import { Effect, Either, Predicate, Schema } from "effect"
 import { type KnownSubjects, matchEvent } from "../destinations/publishing/Publication.ts"
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
+import { amount, currency } from "../events/Fields.ts"
 import type { Filters } from "../events/Filters.ts"
 import {
   type FoundSubjects,
   filterSubjects,
+  malformed,
+  malformedAt,
+  orAbsent,
+  ProviderName,
+  Reference,
   type TruncatedList,
   truncatedList,
   withWholeList
-} from "../events/stripe/FilterSubjects.ts"
-import { malformedAt } from "../events/stripe/ProviderEvent.ts"
+} from "../events/stripe/ProviderEvent.ts"
 import {
   type Malformed,
   type ProviderEvent,
@@ -29,9 +34,8 @@ import type { Environment } from "../platform/kit/Environment.ts"
 import { KeyedHash } from "../platform/kit/KeyedHash.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
-import type { ReceiptOutcome } from "./Receipt.ts"
+import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
-import type { Unreadable } from "./UnreadableReports.ts"
 
 /** What to do about a verified notification. Pure data. */
 export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
@@ -289,4 +293,62 @@ export const untilDecided = <A, E>(
     attempted._tag === "Decided"
       ? Effect.succeed(attempted.value)
       : Effect.flatMap(attempted.fetch, (more) => untilDecided(attempt, { ...fetched, ...more }))
+  )
+
+/** The provider's news about a refund after it was made. The catalog has no event for it: see the guide to events. */
+
+/** A refund that the payer will not get: it failed, or was canceled while it waited for the payer. */
+export interface FailedRefund {
+  readonly refundId: string
+  readonly chargeId: string | null
+  readonly paymentId: string | null
+  /** In the smallest unit of the currency. */
+  readonly amount: number
+  readonly currency: string
+  readonly status: "failed" | "canceled"
+  /** The provider's reason; null if it gives none. */
+  readonly reason: string | null
+}
+
+/** The provider's types of refund news; which of them it sends depends on its version. */
+export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
+
+export const isRefundNews = ({ type }: Pick<ProviderEvent, "type">): boolean => refundNewsTypes.includes(type)
+
+const Refund = Schema.Struct({
+  id: ProviderName,
+  status: orAbsent(Schema.String)
+})
+
+const Failed = Schema.Struct({
+  charge: orAbsent(Schema.compose(Reference, ProviderName)),
+  payment_intent: orAbsent(Schema.compose(Reference, ProviderName)),
+  amount: amount("What was to be refunded").pipe(Schema.nonNegative()),
+  currency,
+  failure_reason: orAbsent(ProviderName)
+})
+
+const decodeRefund = Schema.decodeUnknownEither(Refund, { errors: "all" })
+const decodeFailed = Schema.decodeUnknownEither(Failed, { errors: "all" })
+
+/** The failed refund in an event about a refund; null if the refund has not failed. */
+export const failedRefundOf = ({ data }: ProviderEvent): Either.Either<FailedRefund | null, Malformed> =>
+  decodeRefund(data.object).pipe(
+    Either.flatMap(({ id, status }) =>
+      status === "failed" || status === "canceled"
+        ? Either.map(
+            decodeFailed(data.object),
+            (refund): FailedRefund => ({
+              refundId: id,
+              chargeId: refund.charge,
+              paymentId: refund.payment_intent,
+              amount: refund.amount,
+              currency: refund.currency,
+              status,
+              reason: refund.failure_reason
+            })
+          )
+        : Either.right(null)
+    ),
+    Either.mapLeft((error) => malformed("event.data.object", error))
   )

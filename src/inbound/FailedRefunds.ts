@@ -10,9 +10,8 @@ import { type Mail, Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Decision, nothing, unreadable } from "./Decision.ts"
+import { type Decision, type FailedRefund, failedRefundOf, nothing, unreadable } from "./Decision.ts"
 import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
-import { type FailedRefund, failedRefundOf } from "./RefundNews.ts"
 
 /** How often to look for failed refunds to report. */
 const interval = "1 minute"

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { removeOld } from "../platform/storage/Batches.ts"
-import type { FailedRefund } from "./RefundNews.ts"
+import type { FailedRefund } from "./Decision.ts"
 
 /** How many organizations get their mail in a run, and the maximum number of refunds in one mail. */
 const tenantsAtOnce = 50

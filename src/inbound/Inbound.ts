@@ -7,7 +7,8 @@ import {
   type ProviderEvent,
   parseProviderEvent,
   type SoldItemsReference,
-  soldItemsReference
+  soldItemsReference,
+  translatedProviderTypes
 } from "../events/stripe/Translate.ts"
 import type { Accounts } from "../payments/Accounts.ts"
 import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
@@ -15,6 +16,7 @@ import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { flatMapSync, millisNow } from "../platform/fibers/FlatMapSync.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
+import type { OrganizationId } from "../platform/kit/Ids.ts"
 import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
 import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
@@ -27,18 +29,70 @@ import {
   type DecisionStep,
   type EnrichmentFailure,
   type Fetched,
+  isRefundNews,
   makeEnrichment,
   nothing,
   nothingFetched,
+  refundNewsTypes,
   unreadable,
   untilDecided
 } from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
-import type { ReceiptOutcome } from "./Receipt.ts"
+import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
-import { isRefundNews } from "./RefundNews.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
-import { makeUnreadableReports } from "./UnreadableReports.ts"
+
+/** An unreadable part, with the known facts about its notification. */
+interface UnreadableReport extends Unreadable {
+  readonly environment: Environment
+  /** Null if the notification itself could not be read. */
+  readonly providerEventId: string | null
+  /** The provider's event type; null if the notification itself could not be read. */
+  readonly type: string | null
+  readonly organizationId: OrganizationId | null
+  /** The provider's API version of the payload. */
+  readonly apiVersion: string | null
+}
+
+const messages: Readonly<Record<Unreadable["part"], string>> = {
+  event: "A notification of the provider could not be read and was refused: see the guide, Notifications can't be read",
+  object: "A notification could not be read, so it created no event: see the guide, Notifications can't be read",
+  account: "An account could not be read, so no event reported its status: see the guide, Notifications can't be read",
+  filters:
+    "The fields that endpoints filter by could not be read, so they got nothing: see the guide, Notifications can't be read"
+}
+
+const knownTypes: ReadonlySet<string> = new Set([
+  ...translatedProviderTypes,
+  ...refundNewsTypes,
+  "account.updated",
+  "v1.account.updated",
+  "v1.capability.updated",
+  "v1.account.application.deauthorized"
+])
+
+/** Maps a type to one of few values, whatever the provider sends. */
+const typeLabel = (type: string | null): string => {
+  if (type === null) return ""
+  if (knownTypes.has(type)) return type
+  return type.startsWith("v2.core.account") ? "v2.core.account" : "other"
+}
+
+/**
+ * Reports unreadable parts to operators: as an error in the log and in the metrics, containing only field paths and the
+ * provider's names.
+ */
+const reportTo =
+  (metrics: MetricsWriter | null) =>
+  ({ part, ...report }: UnreadableReport): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      metrics?.count("connected_payments.notification.unreadable.count", [
+        report.environment,
+        typeLabel(report.type),
+        part
+      ])
+      return Effect.logError(messages[part]).pipe(Effect.annotateLogs({ part, ...report }))
+    })
 
 /** The result of a notification: its outcome, or `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
@@ -52,8 +106,9 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const wakeUp = yield* WakeUp
-  const count = countedBy(yield* Metrics)
-  const reportUnreadable = yield* makeUnreadableReports
+  const metrics = yield* Metrics
+  const count = countedBy(metrics)
+  const reportUnreadable = reportTo(metrics)
   const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports

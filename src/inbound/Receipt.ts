@@ -21,6 +21,19 @@ export const receiptOutcomes = ["delivered", "no_subscriber", "ignored", "unlink
 
 export type ReceiptOutcome = (typeof receiptOutcomes)[number]
 
+/** The unreadable part of a signed notification; perhaps the provider's next API version has moved it. */
+export interface Unreadable {
+  /**
+   * - `event`: the notification itself; it is refused, and the provider sends it again
+   * - `object`: its object, or the account that it is about: it led to nothing
+   * - `account`: the account as returned by the provider: no change of its status was reported
+   * - `filters`: fields that some endpoint filters by; endpoints without such filters got their deliveries
+   */
+  readonly part: "event" | "object" | "account" | "filters"
+  /** The paths of the fields that are missing or invalid; never their values. */
+  readonly reason: string
+}
+
 /** The record of one verified notification (contract 11.3). */
 export interface Receipt {
   readonly environment: Environment

@@ -12,6 +12,7 @@ import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable, sessionClient } from "../platform/storage/Database.ts"
 import { preferReplica } from "../platform/storage/ReadReplica.ts"
+import { refundNewsTypes } from "./Decision.ts"
 import {
   type AccountNotAsked,
   type FindMissing,
@@ -26,7 +27,6 @@ import {
   ReplayRefused
 } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
-import { refundNewsTypes } from "./RefundNews.ts"
 import { makeReplay } from "./Replay.ts"
 
 /** The notification types that can lead to more than a receipt. */

@@ -17,11 +17,12 @@ import {
   type FoundContext,
   type InboundContext
 } from "./ContextStatement.ts"
-import { type MonthPartition, makeReceiptPartitions } from "./ReceiptPartition.ts"
 import {
   accountSql,
   batchSql,
   claimsMilestone,
+  type MonthPartition,
+  makeReceiptPartitions,
   type NewReceipt,
   type ReceiptsRow,
   receiptValues,

@@ -14,12 +14,11 @@ import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Decision, type Fetched, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
+import { type Decision, type Fetched, isRefundNews, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
-import { isRefundNews } from "./RefundNews.ts"
 import type { Notification } from "./ThinNotification.ts"
 
 /** Reasons why an event can't be replayed. */

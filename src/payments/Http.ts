@@ -25,7 +25,6 @@ import { promotionCodesHandlers } from "./promotion-codes/Http.ts"
 import { SubscriptionsApi } from "./subscriptions/Api.ts"
 import { subscriptionsHandlers } from "./subscriptions/Http.ts"
 
-/** Serves `ProviderApi`. */
 export const providerHttp = Layer.mergeAll(
   serve(ProductsApi, productsHandlers),
   serve(PricesApi, pricesHandlers),

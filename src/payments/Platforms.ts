@@ -1,10 +1,11 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import type { SqlError } from "@effect/sql"
 import { Data, Effect, Option } from "effect"
 import { ProviderPermissionDenied } from "../platform/errors/Errors.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import { secretKeyName } from "../platform/settings/ProviderCredentials.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import { Metrics } from "../platform/telemetry/Metrics.ts"
+import { makeAccountsRepo } from "./AccountsRepo.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount } from "./ProviderCall.ts"
 import type { ProviderFailure } from "./ProviderErrors.ts"
@@ -29,16 +30,9 @@ type KeyOwner = "ours" | "another" | "unknown"
 
 /** The record of the platform in each environment, and the comparison of this process's key with it. */
 export const makePlatforms = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeAccountsRepo
   const provider = yield* Provider
   const metrics = yield* Metrics
-
-  const recorded = (environment: Environment) =>
-    Effect.map(
-      sql<{ platformId: string }>`
-        SELECT platform_id AS "platformId" FROM payments.provider_platforms WHERE environment = ${environment}`,
-      ([row]) => Option.map(Option.fromNullable(row), ({ platformId }) => platformId)
-    )
 
   /** The platform of this process's key; none if the key may not read it. */
   const ofKey = (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
@@ -55,18 +49,10 @@ export const makePlatforms = Effect.gen(function* () {
    * any more; fails if accounts are connected under another one.
    */
   const record = Effect.fnUntraced(function* (environment: Environment, platformId: string) {
-    if (Option.contains(yield* recorded(environment), platformId)) {
+    if (Option.contains(yield* repo.platform(environment), platformId)) {
       return
     }
-    const taken = yield* sql`
-      INSERT INTO payments.provider_platforms AS known (environment, platform_id)
-      VALUES (${environment}, ${platformId})
-      ON CONFLICT (environment) DO UPDATE SET platform_id = excluded.platform_id, recorded_at = now()
-      WHERE known.platform_id = excluded.platform_id OR NOT EXISTS (
-        SELECT 1 FROM payments.provider_accounts
-        WHERE environment = excluded.environment AND status = 'connected')
-      RETURNING 1`
-    if (taken.length === 0) {
+    if (!(yield* repo.recordPlatform(environment, platformId))) {
       yield* refused(environment, "another")
       return yield* new ProviderPermissionDenied({ cause: "The key is of another platform than the accounts" })
     }
@@ -83,17 +69,6 @@ export const makePlatforms = Effect.gen(function* () {
       )
     ).pipe(Effect.annotateLogs({ environment }))
 
-  /** Returns the most recently linked connected account other than `except`; undefined if there is none. */
-  const anyConnected = (environment: Environment, except: string | null) =>
-    Effect.map(
-      sql<{ accountId: string }>`
-        SELECT account_id AS "accountId" FROM payments.provider_accounts
-        WHERE environment = ${environment} AND status = 'connected' AND account_id IS DISTINCT FROM ${except}
-        ORDER BY GREATEST(linked_at, access_confirmed_at) DESC LIMIT 1`,
-      ([row]): ConnectedAccount | undefined =>
-        row === undefined ? undefined : { environment, accountId: row.accountId }
-    )
-
   /**
    * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
    */
@@ -105,12 +80,12 @@ export const makePlatforms = Effect.gen(function* () {
     )
 
   const ownerOfKey = Effect.fnUntraced(function* ({ accountId, environment }: ConnectedAccount) {
-    const [known, platformId] = [yield* recorded(environment), yield* ofKey(environment)]
+    const [known, platformId] = [yield* repo.platform(environment), yield* ofKey(environment)]
     if (Option.isSome(known) && Option.isSome(platformId)) {
       return known.value === platformId.value ? "ours" : "another"
     }
-    const other = yield* anyConnected(environment, accountId)
-    return other !== undefined && (yield* canRead(other, platformId)) ? "ours" : "unknown"
+    const other = yield* repo.anyConnected(environment, accountId)
+    return Option.isSome(other) && (yield* canRead(other.value, platformId)) ? "ours" : "unknown"
   })
 
   /**
@@ -133,11 +108,11 @@ export const makePlatforms = Effect.gen(function* () {
   }, orUnavailable)
 
   const checkKey = Effect.fnUntraced(function* (environment: Environment) {
-    const connected = yield* anyConnected(environment, null)
-    if (connected === undefined) {
+    const connected = yield* repo.anyConnected(environment, null)
+    if (Option.isNone(connected)) {
       return
     }
-    const [known, platformId] = [yield* recorded(environment), yield* ofKey(environment)]
+    const [known, platformId] = [yield* repo.platform(environment), yield* ofKey(environment)]
     if (Option.isNone(platformId)) {
       return yield* Effect.logWarning(
         `${secretKeyName(environment)} may not read its platform's own account, so it can't be compared with the accounts' platform`
@@ -151,9 +126,9 @@ export const makePlatforms = Effect.gen(function* () {
           `first (connected-payments accounts unlink, with a process that has the former key), then link those of the new one.`
       })
     }
-    if (Option.isNone(known) && !(yield* canRead(connected, platformId))) {
+    if (Option.isNone(known) && !(yield* canRead(connected.value, platformId))) {
       yield* Effect.logWarning(
-        `${secretKeyName(environment)} has no access to ${connected.accountId}: it may be of another platform than the accounts`
+        `${secretKeyName(environment)} has no access to ${connected.value.accountId}: it may be of another platform than the accounts`
       )
     }
   })

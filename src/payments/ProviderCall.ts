@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import type { Effect } from "effect"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
+import type { ListLineItems } from "./Endpoints.ts"
 import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import type { ProviderObject, ProviderPage } from "./Schemas.ts"
 
@@ -33,6 +34,9 @@ export type ChangeObject<Changes> = (
   changes: Changes,
   options: WriteOptions
 ) => ProviderCall<ProviderObject>
+
+/** A page of an object's lines, in their order. */
+export type ListLines = (account: ConnectedAccount, id: string, params: ListLineItems) => ProviderCall<ProviderPage>
 
 /** Derives the key of a call to the provider from the operation's; `step` distinguishes the calls of one operation. */
 export type KeyFor = (account: ConnectedAccount, step?: string) => WriteOptions

@@ -16,17 +16,20 @@ import {
 } from "../platform/errors/Errors.ts"
 
 /** The errors of an operation on the connected account at the provider. */
-export type ProviderFailure =
-  | ProviderRequestRefused
-  | ProviderPaymentRefused
-  | ProviderObjectNotFound
-  | ProviderUnavailable
-  | ProviderOutcomeUnknown
-  | ProviderPermissionDenied
-  | ProviderRateLimited
-  | ProviderTimeout
-  | IdempotencyKeyReused
-  | IdempotencyRequestInProgress
+const callErrors = [
+  ProviderRequestRefused,
+  ProviderPaymentRefused,
+  ProviderObjectNotFound,
+  ProviderUnavailable,
+  ProviderOutcomeUnknown,
+  ProviderPermissionDenied,
+  ProviderRateLimited,
+  ProviderTimeout,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress
+] as const
+
+export type ProviderFailure = InstanceType<(typeof callErrors)[number]>
 
 /** The errors of an operation on the caller's connected account. */
 export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
@@ -57,17 +60,4 @@ export const isRefusal = (
   failure._tag === "ProviderPermissionDenied"
 
 /** The errors of every operation on the connected account, as the contract's groups declare them. */
-export const providerErrors = errorSchemas(
-  ProviderAccountNotConnected,
-  ProviderRequestRefused,
-  ProviderPaymentRefused,
-  ProviderObjectNotFound,
-  ProviderUnavailable,
-  ProviderOutcomeUnknown,
-  ProviderPermissionDenied,
-  ProviderRateLimited,
-  ProviderTimeout,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
-  ServiceUnavailable
-)
+export const providerErrors = errorSchemas(ProviderAccountNotConnected, ...callErrors, ServiceUnavailable)

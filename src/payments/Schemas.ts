@@ -24,7 +24,6 @@ export interface BrokenRule {
   readonly message: string
 }
 
-/** Lowercase ISO 4217 code. */
 export const Currency = CurrencyCode.annotations({
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
@@ -63,7 +62,6 @@ export const MetadataValue = text({ max: 500 })
 /** A value in a change of metadata: null or an empty text removes its key. */
 export const MetadataChange = Schema.NullOr(MetadataValue)
 
-/** At most `max` pairs. */
 export const pairsOf = <V, I>(key: Schema.Schema<string>, value: Schema.Schema<V, I>, max: number) =>
   Schema.Record({ key, value }).pipe(
     Schema.filter((pairs) => Object.keys(pairs).length <= max || `must have at most ${max} pairs`, {

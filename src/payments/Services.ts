@@ -4,24 +4,14 @@ import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "./Accounts.ts"
 import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
 import type { Provider } from "./Provider.ts"
-import { PaymentLinks } from "./payment-links/PaymentLinks.ts"
 import { Prices } from "./prices/Prices.ts"
-import { Products } from "./products/Products.ts"
-import { PromotionCodes } from "./promotion-codes/PromotionCodes.ts"
 
 /** The services on connected accounts: linking, and the operations that take more than one call. */
-export type ProviderServices =
-  | Accounts
-  | CheckoutSessions
-  | PaymentLinks
-  | Prices
-  | Products
-  | PromotionCodes
-  | ReturnUrls
+export type ProviderServices = Accounts | CheckoutSessions | Prices | ReturnUrls
 
 /** All services on connected accounts. */
 export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient> =
-  Layer.mergeAll(CheckoutSessions.layer, PaymentLinks.layer, Products.layer, PromotionCodes.layer).pipe(
+  CheckoutSessions.layer.pipe(
     Layer.provideMerge(Prices.layer),
     Layer.provideMerge(Layer.mergeAll(Accounts.layer, ReturnUrls.layer))
   )

@@ -5,7 +5,7 @@ import { Either, FastCheck, Predicate, Schema } from "effect"
 import type { EventType } from "../../src/events/Catalog.ts"
 import { Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 import { eventJsonSchemas } from "../../src/events/JsonSchemas.ts"
-import { type FoundSubjects, filterSubjects } from "../../src/events/stripe/FilterSubjects.ts"
+import { type FoundSubjects, filterSubjects } from "../../src/events/stripe/ProviderEvent.ts"
 import {
   parseProviderEvent,
   type SoldItems,

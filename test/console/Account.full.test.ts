@@ -1,9 +1,9 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { expectAccessible } from "../harness/Accessibility.ts"
-import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { browserNote } from "../harness/Browser.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
+import { inBrowser, memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
 
 /** A newcomer with an organization of their own, in a browser. */
 const newcomer = Effect.gen(function* () {
@@ -20,77 +20,69 @@ const newcomer = Effect.gen(function* () {
 })
 
 onConsole(`connecting an account in a browser${browserNote}`, (it) => {
-  const inBrowser = it.scoped.skipIf(!hasBrowser)
-
-  inBrowser("goes to the provider and comes back, ticks the first steps, and can be ended", () =>
-    Effect.gen(function* () {
-      const { page } = yield* newcomer
-      yield* Effect.promise(async () => {
-        await open(page, "/sandbox/start")
-        await page.getByText("1 of 5 done").waitFor()
-        await expectAccessible(page)
-        await page.getByRole("link", { name: "Connect", exact: true }).click()
-        await page.getByText("Not connected").waitFor()
-        await expectAccessible(page)
-        await page.getByRole("button", { name: "Connect an account" }).click()
-        // The provider's own page
-        await page.getByRole("textbox", { name: "Name of your business" }).fill("Corner bakery")
-        await page.getByRole("button", { name: "Leave out a document" }).click()
-        await page.getByText("You are back from the provider").waitFor()
-        expect(new URL(page.url()).pathname).toBe("/console/sandbox/account")
-        await page.getByText("What the provider asks for").waitFor()
-        await settled(page)
-        await expectAccessible(page)
-        await page.getByRole("button", { name: "Supply what is due" }).click()
-        await page.getByRole("button", { name: "Submit everything" }).click()
-        await page.getByText("The account can charge and is paid out.").waitFor()
-        await open(page, "/sandbox/start")
-        await page.getByText("2 of 5 done").waitFor()
-        await open(page, "/sandbox/account")
-        await page.getByRole("button", { name: "Disconnect the account" }).click()
-        const dialog = page.getByRole("dialog")
-        await dialog.getByText("no longer hears of it").waitFor()
-        await expectAccessible(page)
-        await dialog.getByRole("button", { name: "Disconnect", exact: true }).click()
-        await dialog.getByText("Type DISCONNECT, as it is written here.").waitFor()
-        await dialog.getByRole("textbox").fill("DISCONNECT")
-        await dialog.getByRole("button", { name: "Disconnect", exact: true }).click()
-        await page.getByRole("button", { name: "Connect it again" }).waitFor()
-      })
+  inBrowser(it, "goes to the provider and comes back, ticks the first steps, and can be ended", function* () {
+    const { page } = yield* newcomer
+    yield* Effect.promise(async () => {
+      await open(page, "/sandbox/start")
+      await page.getByText("1 of 5 done").waitFor()
+      await expectAccessible(page)
+      await page.getByRole("link", { name: "Connect", exact: true }).click()
+      await page.getByText("Not connected").waitFor()
+      await expectAccessible(page)
+      await page.getByRole("button", { name: "Connect an account" }).click()
+      // The provider's own page
+      await page.getByRole("textbox", { name: "Name of your business" }).fill("Corner bakery")
+      await page.getByRole("button", { name: "Leave out a document" }).click()
+      await page.getByText("You are back from the provider").waitFor()
+      expect(new URL(page.url()).pathname).toBe("/console/sandbox/account")
+      await page.getByText("What the provider asks for").waitFor()
+      await settled(page)
+      await expectAccessible(page)
+      await page.getByRole("button", { name: "Supply what is due" }).click()
+      await page.getByRole("button", { name: "Submit everything" }).click()
+      await page.getByText("The account can charge and is paid out.").waitFor()
+      await open(page, "/sandbox/start")
+      await page.getByText("2 of 5 done").waitFor()
+      await open(page, "/sandbox/account")
+      await page.getByRole("button", { name: "Disconnect the account" }).click()
+      const dialog = page.getByRole("dialog")
+      await dialog.getByText("no longer hears of it").waitFor()
+      await expectAccessible(page)
+      await dialog.getByRole("button", { name: "Disconnect", exact: true }).click()
+      await dialog.getByText("Type DISCONNECT, as it is written here.").waitFor()
+      await dialog.getByRole("textbox").fill("DISCONNECT")
+      await dialog.getByRole("button", { name: "Disconnect", exact: true }).click()
+      await page.getByRole("button", { name: "Connect it again" }).waitFor()
     })
-  )
+  })
 
-  inBrowser("is for owners and admins: a developer sees the status, and no way to change it", () =>
-    Effect.gen(function* () {
-      const { page } = yield* memberVisit({ role: "developer" })
-      yield* Effect.promise(async () => {
-        await open(page, "/sandbox/account")
-        await page.getByText("The account can charge and is paid out.").waitFor()
-        expect(await page.getByRole("button", { name: /connect/i }).count()).toBe(0)
-        expect(await page.getByRole("button", { name: "Save" }).count()).toBe(0)
-      })
+  inBrowser(it, "is for owners and admins: a developer sees the status, and no way to change it", function* () {
+    const { page } = yield* memberVisit({ role: "developer" })
+    yield* Effect.promise(async () => {
+      await open(page, "/sandbox/account")
+      await page.getByText("The account can charge and is paid out.").waitFor()
+      expect(await page.getByRole("button", { name: /connect/i }).count()).toBe(0)
+      expect(await page.getByRole("button", { name: "Save" }).count()).toBe(0)
     })
-  )
+  })
 
-  inBrowser("has return pages, whose refusals are shown at their fields", () =>
-    Effect.gen(function* () {
-      const { page } = yield* memberVisit({ role: "admin" })
-      yield* Effect.promise(async () => {
-        await open(page, "/sandbox/account")
-        const success = page.getByRole("textbox", { name: "After payment" })
-        await success.fill("nowhere")
-        await page.getByRole("button", { name: "Save" }).click()
-        await page.locator(".field-reason").waitFor()
-        expect(await success.getAttribute("aria-invalid")).toBe("true")
-        expect(await page.getByRole("alert").innerText()).toMatch(/quote req_\w+/)
-        await expectAccessible(page)
-        await success.fill("https://shop.example/thanks")
-        await page.getByRole("button", { name: "Save" }).click()
-        await page.getByText("The return pages are saved.").waitFor()
-        await page.reload()
-        await settled(page)
-        expect(await success.inputValue()).toBe("https://shop.example/thanks")
-      })
+  inBrowser(it, "has return pages, whose refusals are shown at their fields", function* () {
+    const { page } = yield* memberVisit({ role: "admin" })
+    yield* Effect.promise(async () => {
+      await open(page, "/sandbox/account")
+      const success = page.getByRole("textbox", { name: "After payment" })
+      await success.fill("nowhere")
+      await page.getByRole("button", { name: "Save" }).click()
+      await page.locator(".field-reason").waitFor()
+      expect(await success.getAttribute("aria-invalid")).toBe("true")
+      expect(await page.getByRole("alert").innerText()).toMatch(/quote req_\w+/)
+      await expectAccessible(page)
+      await success.fill("https://shop.example/thanks")
+      await page.getByRole("button", { name: "Save" }).click()
+      await page.getByText("The return pages are saved.").waitFor()
+      await page.reload()
+      await settled(page)
+      expect(await success.inputValue()).toBe("https://shop.example/thanks")
     })
-  )
+  })
 })

@@ -1,28 +1,10 @@
-import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { TestService } from "../harness/TestService.ts"
+import { apiBelow } from "./ConsoleBed.ts"
 
 /** What the pages of payments and the catalog have to show. */
 
-/** The provider's operations, called with the key of the suite's organization. */
-export const provider = Effect.map(TestService, ({ organization, request }) => ({
-  post: (path: string, body: unknown) =>
-    request("POST", `/v2/organizations/${organization.id}/provider${path}`, {
-      key: organization.testKey,
-      headers: { "idempotency-key": randomUUID() },
-      body
-    }).pipe(
-      Effect.map((answer) => {
-        expect(answer.status, answer.text).toBeLessThan(300)
-        return answer.json
-      })
-    ),
-  get: (path: string) =>
-    request("GET", `/v2/organizations/${organization.id}/provider${path}`, { key: organization.testKey }).pipe(
-      Effect.map((answer) => answer.json)
-    )
-}))
+/** The provider's operations. */
+export const provider = apiBelow("/provider")
 
 /** A product with a price, both by the API: the price's id. */
 export const makeOffer = (name: string, price: Readonly<Record<string, unknown>>) =>

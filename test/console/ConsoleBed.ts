@@ -1,14 +1,16 @@
-import { expect, layer } from "@effect/vitest"
+import { randomUUID } from "node:crypto"
+import { expect, layer, type Vitest } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import type { Environment } from "../../src/platform/kit/Environment.ts"
 import { expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
-import { Chromium } from "../harness/Browser.ts"
+import { Chromium, hasBrowser } from "../harness/Browser.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
+import type { Steps } from "../harness/Steps.ts"
 import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
@@ -44,6 +46,13 @@ export const onConsole = layer(
   // Opening a browser takes long on a crowded machine
   { excludeTestServices: true, timeout: "120 seconds" }
 )
+
+/** A bound for all that happens in one test in a browser, on a machine that may be crowded; never a measure. */
+const longest = 900_000
+
+/** A test in a browser, which is skipped without one. */
+export const inBrowser = <R>(it: Vitest.MethodsNonLive<R, true>, name: string, body: () => Steps<R>): void =>
+  it.scoped.skipIf(!hasBrowser)(name, () => Effect.gen(body), longest)
 
 /** How long a test waits for what a page shows: a bound for a crowded machine, never a measure. */
 const patience = 50_000
@@ -83,6 +92,23 @@ export const visit = (options: BrowserContextOptions = {}) =>
     context.on("page", watch)
     yield* Effect.addFinalizer(() => Effect.sync(() => expect(complaints).toEqual([])))
     return { context, page: yield* Effect.promise(() => context.newPage()) }
+  })
+
+/** The API below a path of the suite's organization, called with the key of its sandbox. */
+export const apiBelow = (room: string) =>
+  Effect.map(TestService, ({ organization, request }) => {
+    const calls = (method: string) => (path: string, body?: unknown) =>
+      request(method, `/v2/organizations/${organization.id}${room}${path}`, {
+        key: organization.testKey,
+        headers: method === "POST" ? { "idempotency-key": randomUUID() } : {},
+        body
+      }).pipe(
+        Effect.map((answer) => {
+          expect(answer.status, answer.text).toBeLessThan(300)
+          return answer.json
+        })
+      )
+    return { get: calls("GET"), patch: calls("PATCH"), post: calls("POST") }
   })
 
 /** The link in the newest mail to an address. */

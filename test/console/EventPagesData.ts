@@ -1,34 +1,14 @@
-import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
+import { apiBelow } from "./ConsoleBed.ts"
 
 /** What the pages of destinations, deliveries, events and the overview have to show. */
 
-/** The console's own operations, called with the key of the suite's organization. */
-export const integrations = Effect.map(TestService, ({ organization, request }) => {
-  const base = `/v2/organizations/${organization.id}/integrations`
-  return {
-    get: (path: string) =>
-      request("GET", `${base}${path}`, { key: organization.testKey }).pipe(Effect.map((answer) => answer.json)),
-    post: (path: string, body: unknown) =>
-      request("POST", `${base}${path}`, {
-        key: organization.testKey,
-        headers: { "idempotency-key": randomUUID() },
-        body
-      }).pipe(
-        Effect.map((answer) => {
-          expect(answer.status, answer.text).toBeLessThan(300)
-          return answer.json
-        })
-      ),
-    patch: (path: string, body: unknown) =>
-      request("PATCH", `${base}${path}`, { key: organization.testKey, body }).pipe(Effect.map((answer) => answer.json))
-  }
-})
+/** The console's own operations. */
+export const integrations = apiBelow("/integrations")
 
 export const makeDestination = (
   name: string,

@@ -1,17 +1,14 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { expectAccessible } from "../harness/Accessibility.ts"
-import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { browserNote } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { TestService } from "../harness/TestService.ts"
 import { payAt } from "../payments/ConnectedTenant.ts"
 import { pay } from "../surface/http/Payments.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
-import { expectAccessiblePages, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { makeDestination } from "./EventPagesData.ts"
-
-/** Much happens in one test, in a browser, on a machine that may be crowded. */
-const limit = 240_000
 
 /** Pays for a price by the API and the provider's page: the ids of the payment and its session. */
 const paid = (price: string) =>
@@ -62,243 +59,208 @@ const withLostRefund = Effect.fnUntraced(function* (
 })
 
 onConsole(`the payments of the console${browserNote}`, (it) => {
-  it.scoped.skipIf(!hasBrowser)(
-    "an owner creates a checkout session, pays it, sees the payment's event arrive, and refunds a part and the rest",
-    () =>
-      Effect.gen(function* () {
-        const consumer = yield* makeConsumer
-        yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded"])
-        yield* makeOffer("Coffee", { currency: "brl", unit_amount: 4500 })
-        const { context, page } = yield* memberVisit({ role: "owner" })
-        yield* Effect.promise(async () => {
-          await open(page, "/sandbox/payments?tab=sessions")
-          await page.getByRole("button", { name: "New checkout session" }).first().click()
-          const dialog = page.getByRole("dialog")
-          await dialog.getByLabel("Price", { exact: true }).selectOption({ label: "Coffee · R$45.00" })
-          await dialog.getByLabel("Your reference").fill("order-77")
-          await expectAccessible(page)
-          await dialog.getByRole("button", { name: "Create session" }).click()
-          const opened = context.waitForEvent("page")
-          await dialog.getByRole("link", { name: "Open the payer's page" }).click()
-          const shop = await opened
-          // Where the payer returns to is somebody else's: nothing answers there
-          const returned = shop.waitForRequest("https://shop.example/**")
-          await shop.getByRole("button", { name: /^Pay R\$45\.00/ }).click()
-          await returned
-          await shop.close()
+  inBrowser(it, "an owner creates a session, pays it, sees its event and refunds it in two parts", function* () {
+    const consumer = yield* makeConsumer
+    yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded"])
+    yield* makeOffer("Coffee", { currency: "brl", unit_amount: 4500 })
+    const { context, page } = yield* memberVisit({ role: "owner" })
+    yield* Effect.promise(async () => {
+      await open(page, "/sandbox/payments?tab=sessions")
+      await page.getByRole("button", { name: "New checkout session" }).first().click()
+      const dialog = page.getByRole("dialog")
+      await dialog.getByLabel("Price", { exact: true }).selectOption({ label: "Coffee · R$45.00" })
+      await dialog.getByLabel("Your reference").fill("order-77")
+      await expectAccessible(page)
+      await dialog.getByRole("button", { name: "Create session" }).click()
+      const opened = context.waitForEvent("page")
+      await dialog.getByRole("link", { name: "Open the payer's page" }).click()
+      const shop = await opened
+      // Where the payer returns to is somebody else's: nothing answers there
+      const returned = shop.waitForRequest("https://shop.example/**")
+      await shop.getByRole("button", { name: /^Pay R\$45\.00/ }).click()
+      await returned
+      await shop.close()
 
-          await dialog.getByRole("link", { name: "Show the session" }).click()
-          await page.getByRole("heading", { level: 1, name: "Payment of R$45.00" }).waitFor()
-          await settled(page)
-          await page.getByText("order-77").waitFor()
-          await page.getByText("Visa •••• 4242").waitFor()
-          await page.getByRole("link", { name: "payment.succeeded" }).waitFor()
-          await page.getByText("1 attempt, answered 204").first().waitFor()
-          await expectAccessible(page)
+      await dialog.getByRole("link", { name: "Show the session" }).click()
+      await page.getByRole("heading", { level: 1, name: "Payment of R$45.00" }).waitFor()
+      await settled(page)
+      await page.getByText("order-77").waitFor()
+      await page.getByText("Visa •••• 4242").waitFor()
+      await page.getByRole("link", { name: "payment.succeeded" }).waitFor()
+      await page.getByText("1 attempt, answered 204").first().waitFor()
+      await expectAccessible(page)
 
-          await page.getByRole("button", { name: "Refund", exact: true }).click()
-          await dialog.getByLabel("Amount").fill("50")
-          await dialog.getByText("At most R$45.00 can still be refunded.").waitFor()
-          await dialog.getByLabel("Amount").fill("5")
-          await dialog.getByLabel("Reason").selectOption("requested_by_customer")
-          await expectAccessible(page)
-          // Not before it is typed
-          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          await dialog.getByText("Type REFUND, as it is written here.").waitFor()
-          await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
-          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          await dialog.waitFor({ state: "detached" })
-          await page.getByText("Partly refunded").first().waitFor()
-          await page.getByRole("cell", { name: "Requested by the customer" }).waitFor()
-          await page.getByRole("link", { name: "payment.refunded" }).waitFor()
+      await page.getByRole("button", { name: "Refund", exact: true }).click()
+      await dialog.getByLabel("Amount").fill("50")
+      await dialog.getByText("At most R$45.00 can still be refunded.").waitFor()
+      await dialog.getByLabel("Amount").fill("5")
+      await dialog.getByLabel("Reason").selectOption("requested_by_customer")
+      await expectAccessible(page)
+      // Not before it is typed
+      await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+      await dialog.getByText("Type REFUND, as it is written here.").waitFor()
+      await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+      await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+      await dialog.waitFor({ state: "detached" })
+      await page.getByText("Partly refunded").first().waitFor()
+      await page.getByRole("cell", { name: "Requested by the customer" }).waitFor()
+      await page.getByRole("link", { name: "payment.refunded" }).waitFor()
 
-          await page.getByRole("button", { name: "Refund", exact: true }).click()
-          await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
-          await dialog.getByRole("button", { name: "Refund R$40.00" }).click()
-          await dialog.waitFor({ state: "detached" })
-          await page.getByRole("button", { name: "Refund", exact: true }).waitFor({ state: "detached" })
-          await page.locator(".payment-headline").getByText("Refunded", { exact: true }).waitFor()
+      await page.getByRole("button", { name: "Refund", exact: true }).click()
+      await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+      await dialog.getByRole("button", { name: "Refund R$40.00" }).click()
+      await dialog.waitFor({ state: "detached" })
+      await page.getByRole("button", { name: "Refund", exact: true }).waitFor({ state: "detached" })
+      await page.locator(".payment-headline").getByText("Refunded", { exact: true }).waitFor()
 
-          await page.getByRole("link", { name: "Payments" }).first().click()
-          await settled(page)
-          await page.getByRole("cell", { name: "R$45.00" }).first().waitFor()
-        })
-        expect(consumer.received.length).toBeGreaterThanOrEqual(2)
-      }),
-    limit
-  )
+      await page.getByRole("link", { name: "Payments" }).first().click()
+      await settled(page)
+      await page.getByRole("cell", { name: "R$45.00" }).first().waitFor()
+    })
+    expect(consumer.received.length).toBeGreaterThanOrEqual(2)
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "a refund whose answer is lost is made once, however often it is tried again while nobody knows",
-    () =>
-      Effect.gen(function* () {
-        const { ask, dialog, keys, refunded } = yield* withLostRefund("Juice", [
-          { status: 409, json: { error: "Busy", code: "idempotency_request_in_progress" } },
-          { status: 429, json: { error: "Slowly", code: "rate_limit_exceeded" } }
-        ])
-        yield* Effect.promise(async () => {
-          await ask()
-          for (const answer of ["could not be reached", "Busy", "Slowly"]) {
-            await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-            await dialog.getByText(answer).waitFor()
-          }
-          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          await dialog.waitFor({ state: "detached" })
-        })
-        expect(keys).toEqual(Array.from({ length: 4 }, () => keys[0]))
-        expect(yield* refunded).toBe(500)
-      }),
-    limit
-  )
+  inBrowser(it, "a refund whose answer is lost is made once, however often it is tried again", function* () {
+    const { ask, dialog, keys, refunded } = yield* withLostRefund("Juice", [
+      { status: 409, json: { error: "Busy", code: "idempotency_request_in_progress" } },
+      { status: 429, json: { error: "Slowly", code: "rate_limit_exceeded" } }
+    ])
+    yield* Effect.promise(async () => {
+      await ask()
+      for (const answer of ["could not be reached", "Busy", "Slowly"]) {
+        await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+        await dialog.getByText(answer).waitFor()
+      }
+      await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+      await dialog.waitFor({ state: "detached" })
+    })
+    expect(keys).toEqual(Array.from({ length: 4 }, () => keys[0]))
+    expect(yield* refunded).toBe(500)
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "a refund whose answer is lost is not made again by who closes the dialog and asks anew",
-    () =>
-      Effect.gen(function* () {
-        const { ask, dialog, keys, refunded } = yield* withLostRefund("Tea")
-        yield* Effect.promise(async () => {
-          await ask()
-          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          await dialog.getByText("could not be reached").waitFor()
-          await dialog.getByRole("button", { name: "Cancel" }).click()
-          await dialog.waitFor({ state: "detached" })
-          await ask()
-          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
-          await dialog.waitFor({ state: "detached" })
-        })
-        expect(keys).toEqual([keys[0], keys[0]])
-        expect(yield* refunded).toBe(500)
-      }),
-    limit
-  )
+  inBrowser(it, "a refund whose answer is lost is not made again by who closes the dialog and asks anew", function* () {
+    const { ask, dialog, keys, refunded } = yield* withLostRefund("Tea")
+    yield* Effect.promise(async () => {
+      await ask()
+      await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+      await dialog.getByText("could not be reached").waitFor()
+      await dialog.getByRole("button", { name: "Cancel" }).click()
+      await dialog.waitFor({ state: "detached" })
+      await ask()
+      await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+      await dialog.waitFor({ state: "detached" })
+    })
+    expect(keys).toEqual([keys[0], keys[0]])
+    expect(yield* refunded).toBe(500)
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "a payment is found by the id of its charge or session, and lists are filtered in the address",
-    () =>
-      Effect.gen(function* () {
-        const { emulator, organization } = yield* TestService
-        const { get } = yield* provider
-        const { price } = yield* makeOffer("Tea", { currency: "jpy", unit_amount: 900 })
-        const { payment, session } = yield* paid(price)
-        const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
-        yield* emulator.trigger({ type: "payment_intent.payment_failed", account: organization.accountId })
-        const { page } = yield* memberVisit({ role: "developer" })
-        yield* Effect.promise(async () => {
-          for (const id of [payment, charge, session]) {
-            await open(page, "/sandbox/payments")
-            await page.getByLabel("Find by id").fill(` ${id} `)
-            await page.getByRole("button", { name: "Open", exact: true }).click()
-            await page.getByRole("heading", { level: 1, name: "Payment of ¥900" }).waitFor()
-          }
-          await open(page, "/sandbox/payments")
-          await page.getByLabel("Find by id").fill("order-77")
-          await page.getByRole("button", { name: "Open", exact: true }).click()
-          await page.getByText("Ids of payments begin with pi_").waitFor()
+  inBrowser(it, "a payment is found by its charge's or session's id; lists are filtered in the address", function* () {
+    const { emulator, organization } = yield* TestService
+    const { get } = yield* provider
+    const { price } = yield* makeOffer("Tea", { currency: "jpy", unit_amount: 900 })
+    const { payment, session } = yield* paid(price)
+    const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
+    yield* emulator.trigger({ type: "payment_intent.payment_failed", account: organization.accountId })
+    const { page } = yield* memberVisit({ role: "developer" })
+    yield* Effect.promise(async () => {
+      for (const id of [payment, charge, session]) {
+        await open(page, "/sandbox/payments")
+        await page.getByLabel("Find by id").fill(` ${id} `)
+        await page.getByRole("button", { name: "Open", exact: true }).click()
+        await page.getByRole("heading", { level: 1, name: "Payment of ¥900" }).waitFor()
+      }
+      await open(page, "/sandbox/payments")
+      await page.getByLabel("Find by id").fill("order-77")
+      await page.getByRole("button", { name: "Open", exact: true }).click()
+      await page.getByText("Ids of payments begin with pi_").waitFor()
 
-          await page.getByLabel("Status").selectOption("Failed")
-          await page.getByText(/newest (?:is|are) “Failed”/).waitFor()
-          expect(new URL(page.url()).searchParams.get("status")).toBe("Failed")
-          await page.reload()
-          await settled(page)
-          expect(await page.getByLabel("Status").inputValue()).toBe("Failed")
-          expect(await page.getByRole("cell", { name: "Succeeded" }).count()).toBe(0)
-          await page.getByLabel("To", { exact: true }).fill("2020-01-31")
-          await page.getByText("No payments in this time").waitFor()
-          await page.getByRole("button", { name: "Clear filters" }).click()
-          await page.getByRole("cell", { name: "Succeeded" }).first().waitFor()
+      await page.getByLabel("Status").selectOption("Failed")
+      await page.getByText(/newest (?:is|are) “Failed”/).waitFor()
+      expect(new URL(page.url()).searchParams.get("status")).toBe("Failed")
+      await page.reload()
+      await settled(page)
+      expect(await page.getByLabel("Status").inputValue()).toBe("Failed")
+      expect(await page.getByRole("cell", { name: "Succeeded" }).count()).toBe(0)
+      await page.getByLabel("To", { exact: true }).fill("2020-01-31")
+      await page.getByText("No payments in this time").waitFor()
+      await page.getByRole("button", { name: "Clear filters" }).click()
+      await page.getByRole("cell", { name: "Succeeded" }).first().waitFor()
 
-          // What there is not is said with the request to quote
-          await open(page, "/sandbox/payments/pi_nowhere")
-          await page.getByText(/names no object of the connected account/).waitFor()
-          await page.locator(".notice-request", { hasText: "req_" }).waitFor()
-        })
-      }),
-    limit
-  )
+      // What there is not is said with the request to quote
+      await open(page, "/sandbox/payments/pi_nowhere")
+      await page.getByText(/names no object of the connected account/).waitFor()
+      await page.locator(".notice-request", { hasText: "req_" }).waitFor()
+    })
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "an open session is ended, and its payer reads that it has expired",
-    () =>
-      Effect.gen(function* () {
-        const { post } = yield* provider
-        const { price } = yield* makeOffer("Cake", { currency: "brl", unit_amount: 2500 })
-        const session = yield* post("/checkout/sessions", { mode: "payment", line_items: [{ price, quantity: 2 }] })
-        const { context, page } = yield* memberVisit({ role: "developer" })
-        yield* Effect.promise(async () => {
-          await open(page, `/sandbox/payments/${session["id"]}`)
-          await page.getByRole("heading", { level: 1, name: "Checkout session of R$50.00" }).waitFor()
-          await page.getByRole("cell", { name: "Cake" }).waitFor()
-          await page.getByRole("button", { name: "End session" }).click()
-          await page.getByRole("dialog").getByRole("button", { name: "End session" }).click()
-          await page.getByRole("dialog").waitFor({ state: "detached" })
-          await page.getByText("Expired", { exact: true }).first().waitFor()
-          expect(await page.getByRole("button", { name: "End session" }).count()).toBe(0)
-          const shop = await context.newPage()
-          await shop.goto(String(session["url"]))
-          await shop.getByText("has expired").waitFor()
-        })
-      }),
-    limit
-  )
+  inBrowser(it, "an open session is ended, and its payer reads that it has expired", function* () {
+    const { post } = yield* provider
+    const { price } = yield* makeOffer("Cake", { currency: "brl", unit_amount: 2500 })
+    const session = yield* post("/checkout/sessions", { mode: "payment", line_items: [{ price, quantity: 2 }] })
+    const { context, page } = yield* memberVisit({ role: "developer" })
+    yield* Effect.promise(async () => {
+      await open(page, `/sandbox/payments/${session["id"]}`)
+      await page.getByRole("heading", { level: 1, name: "Checkout session of R$50.00" }).waitFor()
+      await page.getByRole("cell", { name: "Cake" }).waitFor()
+      await page.getByRole("button", { name: "End session" }).click()
+      await page.getByRole("dialog").getByRole("button", { name: "End session" }).click()
+      await page.getByRole("dialog").waitFor({ state: "detached" })
+      await page.getByText("Expired", { exact: true }).first().waitFor()
+      expect(await page.getByRole("button", { name: "End session" }).count()).toBe(0)
+      const shop = await context.newPage()
+      await shop.goto(String(session["url"]))
+      await shop.getByText("has expired").waitFor()
+    })
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "a viewer sees payments and who gets their events, no button to refund, and nobody's personal data",
-    () =>
-      Effect.gen(function* () {
-        const { baseUrl, organization, request } = yield* TestService
-        const { price } = yield* makeOffer("Bread", { currency: "kwd", unit_amount: 1500 })
-        const created = yield* request("POST", `/v2/organizations/${organization.id}/provider/checkout/sessions`, {
-          key: organization.testKey,
-          headers: { "idempotency-key": crypto.randomUUID() },
-          body: { mode: "payment", line_items: [{ price, quantity: 1 }] }
-        })
-        yield* payAt(created.json["url"], { email: "payer@example.com" })
-        const path = `/sandbox/payments/${created.json["id"]}`
-        const viewer = yield* memberVisit({ role: "viewer" })
-        const owner = yield* memberVisit({ role: "owner" })
-        yield* Effect.promise(async () => {
-          await open(owner.page, path)
-          await owner.page.getByText("payer@example.com").waitFor()
+  inBrowser(it, "a viewer sees payments and their deliveries, but no refund and no personal data", function* () {
+    const { baseUrl, organization, request } = yield* TestService
+    const { price } = yield* makeOffer("Bread", { currency: "kwd", unit_amount: 1500 })
+    const created = yield* request("POST", `/v2/organizations/${organization.id}/provider/checkout/sessions`, {
+      key: organization.testKey,
+      headers: { "idempotency-key": crypto.randomUUID() },
+      body: { mode: "payment", line_items: [{ price, quantity: 1 }] }
+    })
+    yield* payAt(created.json["url"], { email: "payer@example.com" })
+    const path = `/sandbox/payments/${created.json["id"]}`
+    const viewer = yield* memberVisit({ role: "viewer" })
+    const owner = yield* memberVisit({ role: "owner" })
+    yield* Effect.promise(async () => {
+      await open(owner.page, path)
+      await owner.page.getByText("payer@example.com").waitFor()
 
-          const { page } = viewer
-          await open(page, path)
-          await page.getByRole("heading", { level: 1, name: /Payment of KWD.1\.500/ }).waitFor()
-          expect(await page.content()).not.toContain("payer@example.com")
-          expect(await page.getByRole("button", { name: /refund|end session/i }).count()).toBe(0)
-          await page.getByRole("heading", { name: "Events and where they went" }).waitFor()
-          await open(page, "/sandbox/payments?tab=sessions")
-          expect(await page.getByRole("button", { name: "New checkout session" }).count()).toBe(0)
-          // Neither the address nor the API opens a workspace that was not granted
-          await page.goto(`${baseUrl}/console/production/payments`)
-          await page.locator("h1").first().waitFor()
-          expect(await page.getByRole("table").count()).toBe(0)
-        })
-      }),
-    limit
-  )
+      const { page } = viewer
+      await open(page, path)
+      await page.getByRole("heading", { level: 1, name: /Payment of KWD.1\.500/ }).waitFor()
+      expect(await page.content()).not.toContain("payer@example.com")
+      expect(await page.getByRole("button", { name: /refund|end session/i }).count()).toBe(0)
+      await page.getByRole("heading", { name: "Events and where they went" }).waitFor()
+      await open(page, "/sandbox/payments?tab=sessions")
+      expect(await page.getByRole("button", { name: "New checkout session" }).count()).toBe(0)
+      // Neither the address nor the API opens a workspace that was not granted
+      await page.goto(`${baseUrl}/console/production/payments`)
+      await page.locator("h1").first().waitFor()
+      expect(await page.getByRole("table").count()).toBe(0)
+    })
+  })
 
-  it.scoped.skipIf(!hasBrowser)(
-    "each page is accessible and does not scroll sideways, in light, in the dark and on a phone",
-    () =>
-      Effect.gen(function* () {
-        const { emulator, organization } = yield* TestService
-        const { price } = yield* makeOffer("Sold to everybody", { currency: "brl", unit_amount: 1000 })
-        const { payment } = yield* paid(price)
-        const dispute = yield* emulator.trigger({ type: "charge.dispute.created", account: organization.accountId })
-        const { get } = yield* provider
-        const disputed = String((yield* get(`/disputes/${dispute.object}`))["payment_intent"])
-        const { page } = yield* memberVisit({ role: "owner" })
-        yield* Effect.promise(async () => {
-          await expectAccessiblePages(page, [
-            "/sandbox/payments",
-            "/sandbox/payments?tab=charges",
-            "/sandbox/payments?tab=sessions",
-            `/sandbox/payments/${payment}`,
-            `/sandbox/payments/${disputed}`
-          ])
-          await page.getByText("The payer's bank asks for evidence").waitFor()
-        })
-      }),
-    limit
-  )
+  inBrowser(it, "each page is accessible and never scrolls sideways: light, dark and on a phone", function* () {
+    const { emulator, organization } = yield* TestService
+    const { price } = yield* makeOffer("Sold to everybody", { currency: "brl", unit_amount: 1000 })
+    const { payment } = yield* paid(price)
+    const dispute = yield* emulator.trigger({ type: "charge.dispute.created", account: organization.accountId })
+    const { get } = yield* provider
+    const disputed = String((yield* get(`/disputes/${dispute.object}`))["payment_intent"])
+    const { page } = yield* memberVisit({ role: "owner" })
+    yield* Effect.promise(async () => {
+      await expectAccessiblePages(page, [
+        "/sandbox/payments",
+        "/sandbox/payments?tab=charges",
+        "/sandbox/payments?tab=sessions",
+        `/sandbox/payments/${payment}`,
+        `/sandbox/payments/${disputed}`
+      ])
+      await page.getByText("The payer's bank asks for evidence").waitFor()
+    })
+  })
 })

@@ -8,7 +8,7 @@ import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
 import { pay } from "../surface/http/Payments.ts"
-import { memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
+import { apiBelow, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
 
 /**
  * Pictures of every page, to look at: `npm run console:pictures` writes them to `console-pictures/`, which Git ignores.
@@ -29,15 +29,10 @@ const appearances = [
 /** Something to see: a catalog, payments, a destination that works and one that does not. */
 const seeded = Effect.gen(function* () {
   const service = yield* TestService
-  const { organization, request } = service
+  const { organization } = service
   const works = yield* makeConsumer
   const tenant = { organizationId: organization.id, key: organization.testKey }
-  const post = (path: string, body: unknown) =>
-    request("POST", `/v2/organizations/${organization.id}${path}`, {
-      key: organization.testKey,
-      headers: { "idempotency-key": crypto.randomUUID() },
-      body
-    }).pipe(Effect.map((answer) => answer.json))
+  const { get, post } = yield* apiBelow("")
   const prices: Array<string> = []
   const events = ["payment.succeeded", "checkout.completed"]
   const endpoint = yield* post("/integrations/endpoints", { name: "Shop", url: works.url, events })
@@ -58,13 +53,7 @@ const seeded = Effect.gen(function* () {
   yield* post("/provider/promotion-codes", { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once" })
   yield* eventuallyTrue("the shop's events", () => works.received.length >= 4)
   const first = (path: string) =>
-    Effect.map(
-      request("GET", `/v2/organizations/${organization.id}${path}`, { key: organization.testKey }),
-      ({ json }): string => {
-        const [item] = Array.isArray(json["data"]) ? json["data"] : []
-        return String(Object(item)["id"])
-      }
-    )
+    Effect.map(get(path), ({ data }) => String(Object(Array.isArray(data) ? data[0] : undefined)["id"]))
   return {
     payerPages: [
       ["payer-checkout", String(session["url"])],

@@ -2,11 +2,12 @@
 import { readFileSync } from "node:fs"
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net"
+import { createServer as createTcpServer, type Server, type Socket } from "node:net"
 import type { TlsOptions } from "node:tls"
 import { Duration, Effect, Layer, type Scope } from "effect"
 import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
 import { Transport, type TransportOptions, type TransportRequest } from "../../src/engine/transport/Transport.ts"
+import { listening } from "../harness/Listening.ts"
 
 const fixture = (name: string): string => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8")
 
@@ -30,35 +31,21 @@ export interface ReceivedRequest {
   readonly body: Buffer
 }
 
-const listening = (makeServer: (requests: Array<ReceivedRequest>) => Server, host: string) =>
-  Effect.acquireRelease(
-    Effect.async<Consumer & { readonly server: Server }>((resume) => {
-      const requests: Array<ReceivedRequest> = []
-      const server = makeServer(requests)
-      const sockets: Array<Socket> = []
-      server.on("connection", (socket: Socket) => {
-        sockets.push(socket)
-        socket.on("error", () => {})
-      })
-      server.listen(0, host, () => {
-        // `address()` of a TCP server that listens is no string and not null
-        const { port } = server.address() as AddressInfo
-        resume(Effect.succeed({ server, port, sockets, requests }))
-      })
-    }),
-    ({ sockets, server }) =>
-      Effect.async<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        for (const socket of sockets) socket.destroy()
-      })
-  )
+const consuming = (makeServer: (requests: Array<ReceivedRequest>) => Server, host: string) =>
+  Effect.gen(function* () {
+    const requests: Array<ReceivedRequest> = []
+    const sockets: Array<Socket> = []
+    const server = makeServer(requests).on("connection", (socket: Socket) => sockets.push(socket))
+    const consumer: Consumer = { port: yield* listening(server, host), sockets, requests }
+    return consumer
+  })
 
 /** A consumer that does what `onConnection` does with the bare connection. */
 export const tcpConsumer = (
   onConnection: (socket: Socket) => void,
   host = "127.0.0.1"
 ): Effect.Effect<Consumer, never, Scope.Scope> =>
-  listening(() => createTcpServer({ noDelay: true }, onConnection), host)
+  consuming(() => createTcpServer({ noDelay: true }, onConnection), host)
 
 /** A consumer that answers each request with exactly these bytes, once the request's head has arrived. */
 export const rawConsumer = (answer: string | Buffer, close: boolean): Effect.Effect<Consumer, never, Scope.Scope> =>
@@ -91,14 +78,14 @@ export const httpConsumer = (
   handler: RequestListener,
   host = "127.0.0.1"
 ): Effect.Effect<Consumer, never, Scope.Scope> =>
-  listening((requests) => createHttpServer(recording(requests, handler)), host)
+  consuming((requests) => createHttpServer(recording(requests, handler)), host)
 
 /** The same by https, with a certificate for the name `localhost`. */
 export const httpsConsumer = (
   handler: RequestListener,
   options: TlsOptions = {}
 ): Effect.Effect<Consumer, never, Scope.Scope> =>
-  listening(
+  consuming(
     (requests) =>
       createHttpsServer(
         { cert: certificate, key: fixture("localhost.key.pem"), ...options },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import { EventType } from "../../src/events/Catalog.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
-import { filterSubjects } from "../../src/events/stripe/FilterSubjects.ts"
+import { filterSubjects } from "../../src/events/stripe/ProviderEvent.ts"
 import { parseProviderEvent, translate } from "../../src/events/stripe/Translate.ts"
 import { snapshot } from "./ProviderEvents.ts"
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
-import { type FilterSubjects, passes } from "../../src/events/Filters.ts"
-import { storeSubjects, subjectsFor } from "../../src/events/StoredSubjects.ts"
+import { type FilterSubjects, passes, storeSubjects, subjectsFor } from "../../src/events/Filters.ts"
 import { KeyedHash } from "../../src/platform/kit/KeyedHash.ts"
 
 const keyedHash = KeyedHash.under(Redacted.make("this installation's"))

@@ -1,5 +1,6 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
+import { listening } from "../harness/Listening.ts"
 import type { Randomness } from "./Randomness.ts"
 
 /** What is done to a connection at the next thing that its client says. */
@@ -30,99 +31,71 @@ export interface CuttingProxy {
 
 /** Listens on loopback and passes on to the port; it ends with the scope. */
 export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.async<CuttingProxy & { readonly close: () => void }>((resume) => {
-      const open = new Set<Socket>()
-      let cuts = 0
-      let isSevered = false
-      let heldBack: string | undefined
-      let chance: { readonly probability: number; readonly random: Randomness } | undefined
-      let awaited: { readonly text: string; readonly cut: Cut } | undefined
+  Effect.gen(function* () {
+    const open = new Set<Socket>()
+    let cuts = 0
+    let isSevered = false
+    let heldBack: string | undefined
+    let chance: { readonly probability: number; readonly random: Randomness } | undefined
+    let awaited: { readonly text: string; readonly cut: Cut } | undefined
 
-      const cutFor = (said: Buffer): Cut | undefined => {
-        if (awaited !== undefined && said.includes(awaited.text)) {
-          const { cut } = awaited
-          awaited = undefined
-          return cut
-        }
-        return chance?.random.isTrue(chance.probability) ? chance.random.oneOf(["before", "after"]) : undefined
+    const cutFor = (said: Buffer): Cut | undefined => {
+      if (awaited !== undefined && said.includes(awaited.text)) {
+        const { cut } = awaited
+        awaited = undefined
+        return cut
       }
+      return chance?.random.isTrue(chance.probability) ? chance.random.oneOf(["before", "after"]) : undefined
+    }
 
-      const server = createServer({ noDelay: true }, (client) => {
-        if (isSevered) return void client.destroy()
-        const database = connect({ port: target, host: "127.0.0.1", noDelay: true })
-        let isCut = false
-        const end = () => {
-          client.destroy()
-          database.destroy()
+    const server = createServer({ noDelay: true }, (client) => {
+      if (isSevered) return void client.destroy()
+      const database = connect({ port: target, host: "127.0.0.1", noDelay: true })
+      let isCut = false
+      const end = () => {
+        open.delete(client)
+        client.destroy()
+        database.destroy()
+      }
+      open.add(client)
+      for (const socket of [client, database]) socket.on("error", end).on("close", end)
+      client.on("data", (said) => {
+        const cut = isCut ? undefined : cutFor(said)
+        if (cut !== undefined) {
+          isCut = true
+          cuts += 1
         }
-        for (const socket of [client, database]) {
-          open.add(socket)
-          socket.on("error", end)
-          socket.on("close", () => {
-            open.delete(socket)
-            end()
-          })
-        }
-        client.on("data", (said) => {
-          const cut = isCut ? undefined : cutFor(said)
-          if (cut !== undefined) {
-            isCut = true
-            cuts += 1
-          }
-          if (cut === "before") end()
-          else database.write(said)
-        })
-        database.on("data", (answer) => {
-          if (isCut) end()
-          else if (heldBack === undefined || !answer.includes(heldBack)) client.write(answer)
-        })
+        if (cut === "before") end()
+        else database.write(said)
       })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        resume(
-          Effect.succeed({
-            port: typeof address === "object" && address !== null ? address.port : 0,
-            cuts: () => cuts,
-            cutting: (options, effect) =>
-              Effect.acquireUseRelease(
-                Effect.sync(() => {
-                  chance = options
-                }),
-                () => effect,
-                () =>
-                  Effect.sync(() => {
-                    chance = undefined
-                  })
-              ),
-            holdingBack: (text, effect) =>
-              Effect.acquireUseRelease(
-                Effect.sync(() => {
-                  heldBack = text
-                }),
-                () => effect,
-                () =>
-                  Effect.sync(() => {
-                    heldBack = undefined
-                  })
-              ),
-            sever: () => {
-              isSevered = true
-              for (const socket of open) socket.destroy()
-            },
-            restore: () => {
-              isSevered = false
-            },
-            cutAt: (text, cut) => {
-              awaited = { text, cut }
-            },
-            close: () => {
-              server.close()
-              for (const socket of open) socket.destroy()
-            }
-          })
-        )
+      database.on("data", (answer) => {
+        if (isCut) end()
+        else if (heldBack === undefined || !answer.includes(heldBack)) client.write(answer)
       })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+    })
+    const port = yield* listening(server)
+    return {
+      port,
+      cuts: () => cuts,
+      cutting: (options, effect) =>
+        Effect.suspend(() => {
+          chance = options
+          return effect
+        }).pipe(Effect.ensuring(Effect.sync(() => (chance = undefined)))),
+      holdingBack: (text, effect) =>
+        Effect.suspend(() => {
+          heldBack = text
+          return effect
+        }).pipe(Effect.ensuring(Effect.sync(() => (heldBack = undefined)))),
+      sever: () => {
+        isSevered = true
+        for (const socket of open) socket.destroy()
+      },
+      restore: () => {
+        isSevered = false
+      },
+      cutAt: (text, cut) => {
+        awaited = { text, cut }
+      }
+    }
+  })

@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { type EmbeddedPostgresError, startEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
+import { eventuallyDone } from "../harness/Eventually.ts"
 import { databasePid, isAlive } from "../process/ServiceProcess.ts"
-import { eventuallyDone } from "./Waiting.ts"
 
 /** A PostgreSQL of a test's own, durable as a production one, to which everything may be done. */
 export interface DatabaseServer {

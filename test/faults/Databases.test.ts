@@ -3,11 +3,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
-import { makeConsumer } from "../harness/Consumer.ts"
-import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { delivered, integrator, payOn } from "../process/Integrator.ts"
+import { integrator, payWithOneFailure } from "../process/Integrator.ts"
 import { emptyDataDirectory, type LocalFile, startService, stop } from "../process/ServiceProcess.ts"
 
 // The whole way on databases that are not the developer's own: as a role with few rights, and through a pooler
@@ -36,31 +34,11 @@ const ordinaryRole = Effect.gen(function* () {
   return { admin, database, role, run, url: own.href }
 })
 
-/** What waits for its retry comes due. */
-const retryNow = (admin: Client) =>
-  eventuallyIs(
-    "a delivery that waits for its retry",
-    Effect.promise(() =>
-      admin.query(
-        `UPDATE payments.delivery_queue SET next_attempt_at = now()
-           WHERE leased_until IS NULL AND next_attempt_at > now() RETURNING 1`
-      )
-    ),
-    ({ rowCount }) => rowCount === 1
-  )
-
 /** A payment whose event is refused once, and delivered by the second attempt. */
 const payAndDeliver = (local: LocalFile, admin: Client) =>
   Effect.gen(function* () {
-    const backend = integrator(local)
-    const consumer = yield* makeConsumer
-    consumer.answer(500)
-    const endpoint = yield* backend.subscribe(consumer.url)
-    yield* payOn((yield* backend.openCheckout).url)
-    yield* eventuallyTrue("the first attempt", () => consumer.received.length === 1)
-    consumer.answer(204)
-    yield* retryNow(admin)
-    expect(yield* delivered(local, endpoint.id)).toMatchObject({
+    const { backend, delivery } = yield* payWithOneFailure(local, admin)
+    expect(delivery).toMatchObject({
       attemptCount: 2,
       attempts: [
         { number: 1, httpStatus: 500 },
@@ -77,26 +55,23 @@ const payAndDeliver = (local: LocalFile, admin: Client) =>
   })
 
 describe("the service as an ordinary role", () => {
-  it.scopedLive(
-    "creates its schema, and then needs nothing but that",
-    () =>
-      Effect.gen(function* () {
-        const { admin, database, role, run, url } = yield* ordinaryRole
-        const directory = yield* emptyDataDirectory
-        const first = yield* startService(directory, { DATABASE_URL: url })
-        expect((yield* stop(first, "SIGTERM")).code).toBe(0)
-        yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
-        const { local } = yield* startService(directory, { DATABASE_URL: url })
-        yield* payAndDeliver(local, admin)
-        // All of it belongs to the role, and no extension was needed
-        const owners = yield* run(
-          "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'payments'::regnamespace"
-        )
-        expect(owners.rows).toEqual([{ owner: role }])
-        const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
-        expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
-      }),
-    400_000
+  it.scopedLive("creates its schema, and then needs nothing but that", () =>
+    Effect.gen(function* () {
+      const { admin, database, role, run, url } = yield* ordinaryRole
+      const directory = yield* emptyDataDirectory
+      const first = yield* startService(directory, { DATABASE_URL: url })
+      expect((yield* stop(first, "SIGTERM")).code).toBe(0)
+      yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
+      const { local } = yield* startService(directory, { DATABASE_URL: url })
+      yield* payAndDeliver(local, admin)
+      // All of it belongs to the role, and no extension was needed
+      const owners = yield* run(
+        "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'payments'::regnamespace"
+      )
+      expect(owners.rows).toEqual([{ owner: role }])
+      const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
+      expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
+    })
   )
 })
 
@@ -138,8 +113,7 @@ describe.skipIf(!hasPgBouncer)(
           )
           expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
           expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
-        }),
-      400_000
+        })
     )
   }
 )

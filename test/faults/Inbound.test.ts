@@ -3,11 +3,11 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { connectionTo } from "../harness/Connection.ts"
+import { eventuallyDone } from "../harness/Eventually.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import type { Cut } from "./CuttingProxy.ts"
 import { type Installation, installation } from "./Installation.ts"
 import { postOnce } from "./Provider.ts"
-import { eventuallyDone } from "./Waiting.ts"
 
 /** One payment's notification, sent as the provider does. */
 const makeNotification = (service: Installation) => {
@@ -171,7 +171,6 @@ describe("the provider's entry", () => {
           })
         )
         yield* expectStoredOnceAfterwards(service, onFullDisk)
-      }),
-    400_000
+      })
   )
 })

@@ -6,7 +6,14 @@ import { ask } from "../harness/Connection.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { integrator } from "../process/Integrator.ts"
-import { dataDirectory, type LocalFile, type ServiceProcess, spawnService, stop } from "../process/ServiceProcess.ts"
+import {
+  dataDirectory,
+  type LocalFile,
+  type ServiceProcess,
+  spawnService,
+  startLimitMillis,
+  stop
+} from "../process/ServiceProcess.ts"
 import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 
@@ -71,8 +78,7 @@ const startProcess = Effect.fnUntraced(function* (
         ? Effect.succeed(Option.fromNullable(saysWhere.exec(service.output.stdout)?.[1]))
         : Effect.dieMessage(`It ended: ${service.output.stderr}`)
     ),
-    // On a machine that does much else, a start from the sources takes more than a minute
-    150_000
+    startLimitMillis
   )
   const key = /API key +(\S+)/.exec(service.output.stdout)?.[1] ?? ""
   const organizationId = /Organization +(\S+)/.exec(service.output.stdout)?.[1] ?? ""

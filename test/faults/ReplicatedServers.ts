@@ -3,9 +3,9 @@ import { join } from "node:path"
 import { Effect, Logger, LogLevel } from "effect"
 import { copyCluster } from "../harness/Cluster.ts"
 import { ask } from "../harness/Connection.ts"
+import { eventuallyDone } from "../harness/Eventually.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
-import { eventuallyDone } from "./Waiting.ts"
 
 /** A primary and a streaming replica of it. */
 export interface ReplicatedServers {
@@ -27,6 +27,9 @@ export interface ReplicatedServers {
   /** Waits until the replica has replayed all that the primary has. */
   readonly caughtUp: Effect.Effect<void>
 }
+
+/** The URL for clients that wait 90 seconds for a server that says nothing, so that it shows if somebody does; so does the watch. */
+export const withPatience = (url: string): string => `${url}?query_timeout=90000&statement_timeout=90000`
 
 /** A cluster with the schema: stopped, in `directory`/postgres. */
 const clusterIn = Effect.fnUntraced(function* (directory: string) {

@@ -41,6 +41,10 @@ export const eventuallyIs = <A, E, R>(
 export const eventuallyTrue = (what: string, condition: () => boolean, limitMillis?: number) =>
   eventuallyIs(what, Effect.sync(condition), (holds) => holds, limitMillis)
 
+/** `eventuallyIs` for a question to others, such as the database. */
+export const eventuallyDone = <E, R>(what: string, isDone: Effect.Effect<boolean, E, R>, limitMillis = 60_000) =>
+  Effect.orDie(eventuallyIs(what, isDone, (done) => done, limitMillis))
+
 /** Does something ten times a second for as long as a fiber runs, and returns what that ends with. */
 export const whileRunning = <A, E, E1, R>(fiber: Fiber.Fiber<A, E>, work: Effect.Effect<unknown, E1, R>) =>
   Effect.zipRight(work, Fiber.poll(fiber)).pipe(

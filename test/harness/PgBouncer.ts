@@ -1,8 +1,8 @@
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { chmod, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Redacted, type Scope } from "effect"
 import { Client } from "pg"
+import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { eventually, type NeverHappened } from "./Eventually.ts"
 import { freePort } from "./FreePort.ts"
 import { installed, startInstalled } from "./Installed.ts"
@@ -33,10 +33,7 @@ export const startPgBouncer = (
 ): Effect.Effect<PgBouncer, NeverHappened, Scope.Scope> =>
   Effect.gen(function* () {
     const direct = new URL(Redacted.value(database))
-    const directory = yield* Effect.acquireRelease(
-      Effect.promise(() => mkdtemp(join(tmpdir(), "connected-payments-pgbouncer-"))),
-      (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-    )
+    const directory = yield* temporaryDirectory
     const port = yield* freePort
     const lines = {
       listen_addr: "127.0.0.1",
@@ -75,8 +72,7 @@ export const startPgBouncer = (
           await client.connect()
           await client.end()
         })
-      ),
-      20_000
+      )
     ).pipe(Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(log()))))
     return { url: through.href, log }
   })

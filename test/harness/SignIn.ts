@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
@@ -7,6 +7,7 @@ import type { Environment } from "../../src/platform/kit/Environment.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { type ReceivedMail, sharedMailbox, TestMailbox } from "./Mailbox.ts"
 import { type Answer, type RunningService, startForWorker, TestService, testPublicUrl } from "./TestService.ts"
+import { layer } from "./Tests.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 
@@ -16,7 +17,7 @@ export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer
     Layer.unwrapEffect(
       Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...api, ...overrides, smtpUrl: Option.some(url) }))
     ).pipe(Layer.provideMerge(TestMailbox.layer)),
-    { excludeTestServices: true, timeout: "60 seconds" }
+    { timeout: "60 seconds" }
   )
 
 /** `onOneService` with a real mail server behind it, for suites that look at addresses of their own alone. */
@@ -28,10 +29,7 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
       return running
     })
   )
-  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), {
-    excludeTestServices: true,
-    timeout: "60 seconds"
-  })
+  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), { timeout: "60 seconds" })
 }
 
 /** `onSharedService` with a real mail server behind it. */

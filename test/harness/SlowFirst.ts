@@ -17,7 +17,7 @@ const slow = [
   "test/engine/Worker.test.ts",
   "test/payments/StripeCall.test.ts",
   "test/process/",
-  "test/deliveries/Queue",
+  "test/engine/Queue",
   "test/destinations/stream/EventStream.test.ts",
   "test/surface/http/IdempotentRequests.test.ts",
   "test/console/",

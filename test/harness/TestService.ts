@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { HttpServer } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, LogLevel, Option, Redacted, Scope } from "effect"
 import { request as undiciRequest } from "undici"
 import { rolesLayer, type ServiceOptions, type Services, servicesLayer, storageLayer } from "../../src/app/Service.ts"
@@ -16,6 +15,7 @@ import type { MasterKey } from "../../src/platform/settings/Settings.ts"
 import { type EmulatorJournal, makeEmulatorJournal } from "./EmulatorJournal.ts"
 import { type MovableClock, makeMovableClock } from "./MovableClock.ts"
 import { createMigratedDatabase } from "./TestDatabase.ts"
+import { layer } from "./Tests.ts"
 
 /** An organization of a test, with a linked sandbox account and a key per environment that may do everything. */
 export interface TestOrganization {
@@ -303,7 +303,7 @@ export const startForWorker = (
  * conditions with `eventually`.
  */
 export const onService = (overrides?: Partial<ServiceOptions["settings"]>) =>
-  layer(TestService.layer(overrides), { excludeTestServices: true, timeout: "60 seconds" })
+  layer(TestService.layer(overrides), { timeout: "60 seconds" })
 
 /**
  * Declares suites on one service, which the first of them in a test worker starts: starting one takes as long as a dozen
@@ -315,7 +315,7 @@ export const onOneService = (overrides: Partial<ServiceOptions["settings"]>) => 
     running ??= startForWorker(overrides)
     return running
   })
-  return layer(TestService.sharing(service), { excludeTestServices: true, timeout: "60 seconds" })
+  return layer(TestService.sharing(service), { timeout: "60 seconds" })
 }
 
 /** Declares a suite on the service without a worker that all files of a test worker share. It leaves the clock as it is, too. */

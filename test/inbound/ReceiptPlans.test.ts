@@ -1,9 +1,13 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { makeReceiptPartitions } from "../../src/inbound/ReceiptPartition.ts"
-import type { ReceiptsRow, VersionedReceipt } from "../../src/inbound/ReceiptStatement.ts"
-import { batchSql, receiptValues } from "../../src/inbound/ReceiptStatement.ts"
+import {
+  batchSql,
+  makeReceiptPartitions,
+  type ReceiptsRow,
+  receiptValues,
+  type VersionedReceipt
+} from "../../src/inbound/ReceiptStatement.ts"
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { makePreparing } from "../../src/platform/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"

@@ -73,25 +73,24 @@ const bodies = (
 onSharedService("any body that the contract admits", (it) => {
   it.effect(
     "is taken, or refused with a documented error; none breaks the service",
-    () =>
-      Effect.gen(function* () {
-        const tenant = yield* newTenant
-        for (const [method, path, arbitrary] of bodies(yield* catalog(tenant))) {
-          const statuses = new Set<number>()
-          // One by one, so that a failure names the body that it is about
-          for (const body of FastCheck.sample(arbitrary.filter(isSendable), casesOf(30))) {
-            const answer = yield* method === "POST" ? tenant.post(path, body) : tenant.patch(path, body)
-            const context = `${method} ${path} ${JSON.stringify(body)} → ${answer.text.slice(0, 500)}`
-            statuses.add(answer.status)
-            expect([200, 422], context).toContain(answer.status)
-            if (answer.status === 422) {
-              expect(answer.json["code"], context).toMatch(/^provider_/)
-              expect(answer.json["fields"], context).not.toEqual([])
-            }
+    function* () {
+      const tenant = yield* newTenant
+      for (const [method, path, arbitrary] of bodies(yield* catalog(tenant))) {
+        const statuses = new Set<number>()
+        // One by one, so that a failure names the body that it is about
+        for (const body of FastCheck.sample(arbitrary.filter(isSendable), casesOf(30))) {
+          const answer = yield* method === "POST" ? tenant.post(path, body) : tenant.patch(path, body)
+          const context = `${method} ${path} ${JSON.stringify(body)} → ${answer.text.slice(0, 500)}`
+          statuses.add(answer.status)
+          expect([200, 422], context).toContain(answer.status)
+          if (answer.status === 422) {
+            expect(answer.json["code"], context).toMatch(/^provider_/)
+            expect(answer.json["fields"], context).not.toEqual([])
           }
-          expect(statuses, `${method} ${path} is never taken`).toContain(200)
         }
-      }),
+        expect(statuses, `${method} ${path} is never taken`).toContain(200)
+      }
+    },
     300_000
   )
 })

@@ -72,8 +72,9 @@ onSharedService("checkout sessions", (it) => {
     )
   )
 
-  it.effect("are created again under their key if the operator's pages were changed after an answer was lost", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are created again under their key if the operator's pages were changed after an answer was lost",
+    function* () {
       const { emulator, options } = yield* TestService
       const tenant = yield* newTenant
       const { price } = yield* priceOf(tenant)
@@ -94,11 +95,12 @@ onSharedService("checkout sessions", (it) => {
       const first = yield* createUnder("https://shop.example/thanks")
       expect(yield* createUnder("https://shop.example/thanks")).toBe(first)
       expect(yield* createUnder("https://shop.example/thank-you")).not.toBe(first)
-    })
+    }
   )
 
-  it.effect("of a subscription take 20 lines that recur and 20 that do not, and refuse more without a call", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "of a subscription take 20 lines that recur and 20 that do not, and refuse more without a call",
+    function* () {
       const tenant = yield* newTenant
       const [{ price: monthly }, { price: once }] = [yield* priceOf(tenant, recurring()), yield* priceOf(tenant)]
       const lines = (recurringLines: number, others: number) =>
@@ -118,88 +120,82 @@ onSharedService("checkout sessions", (it) => {
         expectFailure(refused, { status: 422, code: "provider_invalid_request_error", fields: ["line_items"] })
         expect(refused.json["error"]).toContain("20 lines with recurring prices")
       }
-    })
+    }
   )
 
-  it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant, recurring())
-      const oneTime = yield* priceOf(tenant)
-      const key = yield* tenant.keyOf(["payments:write"])
-      const send = (body: unknown, idempotencyKey: string, withKey = key) =>
-        tenant.send("POST", "/checkout/sessions", {
-          key: withKey,
-          body,
-          headers: { "idempotency-key": idempotencyKey }
-        })
-      for (const [key, body] of [
-        ["the-recurring-price", session("subscription", price)],
-        ["in-payment-mode", session("payment", price)],
-        ["beside-another-one", session("payment", oneTime.price, price)]
-      ] as const) {
-        const answer = yield* send(body, key)
-        expectFailure(answer, denied)
-        expect(answer.json["error"]).toContain("subscriptions:write")
-      }
-      expect(dataOf(yield* tenant.atProvider("/checkout/sessions"))).toEqual([])
-      expect((yield* send(session("payment", oneTime.price), "the-one-time-price")).status).toBe(200)
-      const both = yield* tenant.keyOf(["payments:write", "subscriptions:write"])
-      expect((yield* send(session("subscription", price), "the-recurring-price", both)).status).toBe(200)
-      expectFailure(yield* send(session("payment", price), "the-wrong-mode", both), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: ["mode"]
+  it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant, recurring())
+    const oneTime = yield* priceOf(tenant)
+    const key = yield* tenant.keyOf(["payments:write"])
+    const send = (body: unknown, idempotencyKey: string, withKey = key) =>
+      tenant.send("POST", "/checkout/sessions", {
+        key: withKey,
+        body,
+        headers: { "idempotency-key": idempotencyKey }
       })
+    for (const [key, body] of [
+      ["the-recurring-price", session("subscription", price)],
+      ["in-payment-mode", session("payment", price)],
+      ["beside-another-one", session("payment", oneTime.price, price)]
+    ] as const) {
+      const answer = yield* send(body, key)
+      expectFailure(answer, denied)
+      expect(answer.json["error"]).toContain("subscriptions:write")
+    }
+    expect(dataOf(yield* tenant.atProvider("/checkout/sessions"))).toEqual([])
+    expect((yield* send(session("payment", oneTime.price), "the-one-time-price")).status).toBe(200)
+    const both = yield* tenant.keyOf(["payments:write", "subscriptions:write"])
+    expect((yield* send(session("subscription", price), "the-recurring-price", both)).status).toBe(200)
+    expectFailure(yield* send(session("payment", price), "the-wrong-mode", both), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: ["mode"]
     })
-  )
+  })
 
-  it.effect("are refused for other reasons as they are, also to those who may not sell subscriptions", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const key = yield* tenant.keyOf(["payments:write"])
-      const body = session("payment", price, "price_unknown")
-      const headers = { "idempotency-key": "unknown-price" }
-      expectFailure(yield* tenant.send("POST", "/checkout/sessions", { key, body, headers }), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["line_items.1.price"]
-      })
-      expectFailure(yield* tenant.post("/checkout/sessions", session("subscription", "price_unknown")), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["line_items.0.price"]
-      })
+  it.effect("are refused for other reasons as they are, also to those who may not sell subscriptions", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const key = yield* tenant.keyOf(["payments:write"])
+    const body = session("payment", price, "price_unknown")
+    const headers = { "idempotency-key": "unknown-price" }
+    expectFailure(yield* tenant.send("POST", "/checkout/sessions", { key, body, headers }), {
+      status: 422,
+      code: "provider_resource_missing",
+      fields: ["line_items.1.price"]
     })
-  )
+    expectFailure(yield* tenant.post("/checkout/sessions", session("subscription", "price_unknown")), {
+      status: 422,
+      code: "provider_resource_missing",
+      fields: ["line_items.0.price"]
+    })
+  })
 
-  it.effect("of what can't be sold, or not together, are refused by the provider's code and the item", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const priced = (more: object = {}) => Effect.map(priceOf(tenant, more), ({ price }) => price)
-      const price = yield* priced()
-      const [monthly, yearly] = [yield* priced(recurring()), yield* priced({ recurring: { interval: "year" } })]
-      const archived = yield* priceOf(tenant)
-      yield* tenant.patch(`/products/${archived.product}`, { active: false })
-      const chosen = yield* priced({ unit_amount: undefined, custom_unit_amount: {} })
-      const most = yield* priced({ unit_amount: 99_999_999 })
-      const mostRupiah = yield* priced({ currency: "idr", unit_amount: 999_999_999_999 })
-      for (const [mode, prices, code, field] of [
-        ["payment", [archived.price], "product_inactive", "line_items.0.price"],
-        ["payment", [price, yield* priced({ currency: "usd" })], "invalid_request_error", "line_items.1.price"],
-        ["payment", [most, price], "amount_too_large", "line_items"],
-        ["payment", [mostRupiah, mostRupiah], "amount_too_large", "line_items"],
-        ["payment", [yield* priced({ unit_amount: 49 })], "amount_too_small", "line_items"],
-        ["payment", [chosen, price], "invalid_request_error", "line_items.0"],
-        ["subscription", [price], "invalid_request_error", "mode"],
-        ["subscription", [monthly, yearly], "invalid_request_error", "line_items"]
-      ] as const) {
-        const refused = yield* tenant.post("/checkout/sessions", session(mode, ...prices))
-        expectFailure(refused, { status: 422, code: `provider_${code}`, fields: [field] }, `${code} ${field}`)
-      }
-    })
-  )
+  it.effect("of what can't be sold, or not together, are refused by the provider's code and the item", function* () {
+    const tenant = yield* newTenant
+    const priced = (more: object = {}) => Effect.map(priceOf(tenant, more), ({ price }) => price)
+    const price = yield* priced()
+    const [monthly, yearly] = [yield* priced(recurring()), yield* priced({ recurring: { interval: "year" } })]
+    const archived = yield* priceOf(tenant)
+    yield* tenant.patch(`/products/${archived.product}`, { active: false })
+    const chosen = yield* priced({ unit_amount: undefined, custom_unit_amount: {} })
+    const most = yield* priced({ unit_amount: 99_999_999 })
+    const mostRupiah = yield* priced({ currency: "idr", unit_amount: 999_999_999_999 })
+    for (const [mode, prices, code, field] of [
+      ["payment", [archived.price], "product_inactive", "line_items.0.price"],
+      ["payment", [price, yield* priced({ currency: "usd" })], "invalid_request_error", "line_items.1.price"],
+      ["payment", [most, price], "amount_too_large", "line_items"],
+      ["payment", [mostRupiah, mostRupiah], "amount_too_large", "line_items"],
+      ["payment", [yield* priced({ unit_amount: 49 })], "amount_too_small", "line_items"],
+      ["payment", [chosen, price], "invalid_request_error", "line_items.0"],
+      ["subscription", [price], "invalid_request_error", "mode"],
+      ["subscription", [monthly, yearly], "invalid_request_error", "line_items"]
+    ] as const) {
+      const refused = yield* tenant.post("/checkout/sessions", session(mode, ...prices))
+      expectFailure(refused, { status: 422, code: `provider_${code}`, fields: [field] }, `${code} ${field}`)
+    }
+  })
 
   it.effect.each([
     ["no trial", [undefined], null],
@@ -224,8 +220,9 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
-  it.effect("carry promotion codes, the caller's reference and metadata, and mark themselves as the service's", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "carry promotion codes, the caller's reference and metadata, and mark themselves as the service's",
+    function* () {
       const tenant = yield* newTenant
       const [first, second] = [yield* priceOf(tenant), yield* priceOf(tenant)]
       const body = {
@@ -251,24 +248,23 @@ onSharedService("checkout sessions", (it) => {
       const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
       const intent = yield* tenant.atProvider(`/payment_intents/${paid["payment_intent"]}`)
       expect(intent["metadata"]).toEqual({ campaign: "summer" })
-    })
+    }
   )
 
-  it.effect("remember all they sell, though the provider shows but the first ten lines with them", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { product } = yield* priceOf(tenant)
-      const prices = yield* Effect.forEach(Array.from({ length: 30 }), (_, n) =>
-        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
-      )
-      const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
-      expect(made.status, made.text).toBe(200)
-      expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
-    })
-  )
+  it.effect("remember all they sell, though the provider shows but the first ten lines with them", function* () {
+    const tenant = yield* newTenant
+    const { product } = yield* priceOf(tenant)
+    const prices = yield* Effect.forEach(Array.from({ length: 30 }), (_, n) =>
+      Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+    )
+    const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
+    expect(made.status, made.text).toBe(200)
+    expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
+  })
 
-  it.effect("are the same object wherever they are answered, and list what they sell page by page in its order", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are the same object wherever they are answered, and list what they sell page by page in its order",
+    function* () {
       const tenant = yield* newTenant
       const { product } = yield* priceOf(tenant)
       const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) =>
@@ -291,137 +287,123 @@ onSharedService("checkout sessions", (it) => {
         code: "provider_resource_missing",
         fields: ["starting_after"]
       })
-    })
+    }
   )
 
-  it.effect("are listed by their status, their payment and the time of their creation, page by page", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
-      const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
-      yield* payAt(paid["url"])
-      yield* tenant.post(`/checkout/sessions/${expired["id"]}/expire`, undefined)
-      const found = (query: string) =>
-        Effect.map(tenant.get(`/checkout/sessions?${query}`), ({ json, status, text }) => {
-          expect(status, text).toBe(200)
-          return dataOf(json).map(({ id }) => id)
-        })
-      expect(yield* found("status=complete")).toEqual([paid["id"]])
-      expect(yield* found("status=expired")).toEqual([expired["id"]])
-      expect(yield* found("status=open")).toEqual([later["id"], open["id"]])
-      const page = (yield* tenant.get("/checkout/sessions?status=open&limit=1")).json
-      expect(page).toMatchObject({ has_more: true, data: [{ id: later["id"] }] })
-      expect(part(page, "data", 0)).not.toHaveProperty("client_secret")
-      expect(yield* found(`status=open&starting_after=${later["id"]}`)).toEqual([open["id"]])
-      expect(yield* found("payment_intent=pi_unknown")).toEqual([])
-      const [first, last] = [Number(open["created"]), Number(later["created"])]
-      expect(yield* found(`created_gte=${first}&created_lte=${last}`)).toHaveLength(4)
-      expect(yield* found(`status=open&created_gte=${last + 1}`)).toEqual([])
-      expect(yield* found(`created_lte=${first - 1}`)).toEqual([])
-      for (const [query, field] of [
-        ["status=paid", "status"],
-        ["status=", "status"],
-        ["status=open&status=expired", "status"],
-        ["created_gte=-1", "created_gte"]
-      ] as const) {
-        const refused = yield* tenant.get(`/checkout/sessions?${query}`)
-        expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] }, query)
-      }
-    })
-  )
-
-  it.effect("expire, after which nobody can pay them; a second expiry changes nothing", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const made = yield* tenant.post("/checkout/sessions", session("payment", price))
-      const path = `/checkout/sessions/${idOf(made)}/expire`
-      const expired = yield* tenant.post(path, undefined, "let-it-expire")
-      expect(expired.status, expired.text).toBe(200)
-      expect(expired.json).toEqual({ ...made.json, status: "expired", url: null })
-      expect((yield* Effect.exit(payAt(made.json["url"])))._tag).toBe("Failure")
-      const repeated = yield* tenant.post(path, undefined, "let-it-expire")
-      expect([repeated.text, repeated.headers.get("idempotent-replayed")]).toEqual([expired.text, "true"])
-      const again = yield* tenant.post(path, undefined)
-      expect([again.status, again.json]).toEqual([200, expired.json])
-      expect(yield* tenant.audited).toContain(`checkout_session.expired ${idOf(made)}`)
-      expectFailure(yield* tenant.send("POST", path), {
-        status: 422,
-        code: "validation_failed",
-        fields: ["idempotency-key"]
+  it.effect("are listed by their status, their payment and the time of their creation, page by page", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
+    const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
+    yield* payAt(paid["url"])
+    yield* tenant.post(`/checkout/sessions/${expired["id"]}/expire`, undefined)
+    const found = (query: string) =>
+      Effect.map(tenant.get(`/checkout/sessions?${query}`), ({ json, status, text }) => {
+        expect(status, text).toBe(200)
+        return dataOf(json).map(({ id }) => id)
       })
-      expectFailure(yield* tenant.post(path, { reason: "late" }), { status: 422, code: "validation_failed" })
-    })
-  )
+    expect(yield* found("status=complete")).toEqual([paid["id"]])
+    expect(yield* found("status=expired")).toEqual([expired["id"]])
+    expect(yield* found("status=open")).toEqual([later["id"], open["id"]])
+    const page = (yield* tenant.get("/checkout/sessions?status=open&limit=1")).json
+    expect(page).toMatchObject({ has_more: true, data: [{ id: later["id"] }] })
+    expect(part(page, "data", 0)).not.toHaveProperty("client_secret")
+    expect(yield* found(`status=open&starting_after=${later["id"]}`)).toEqual([open["id"]])
+    expect(yield* found("payment_intent=pi_unknown")).toEqual([])
+    const [first, last] = [Number(open["created"]), Number(later["created"])]
+    expect(yield* found(`created_gte=${first}&created_lte=${last}`)).toHaveLength(4)
+    expect(yield* found(`status=open&created_gte=${last + 1}`)).toEqual([])
+    expect(yield* found(`created_lte=${first - 1}`)).toEqual([])
+    for (const [query, field] of [
+      ["status=paid", "status"],
+      ["status=", "status"],
+      ["status=open&status=expired", "status"],
+      ["created_gte=-1", "created_gte"]
+    ] as const) {
+      const refused = yield* tenant.get(`/checkout/sessions?${query}`)
+      expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] }, query)
+    }
+  })
 
-  it.effect("that are paid don't expire", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const made = yield* tenant.post("/checkout/sessions", session("payment", price))
-      yield* payAt(made.json["url"])
-      const path = `/checkout/sessions/${idOf(made)}`
-      expectFailure(yield* tenant.post(`${path}/expire`, undefined), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: []
-      })
-      expect((yield* tenant.get(path)).json).toMatchObject({ status: "complete", payment_status: "paid" })
+  it.effect("expire, after which nobody can pay them; a second expiry changes nothing", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const made = yield* tenant.post("/checkout/sessions", session("payment", price))
+    const path = `/checkout/sessions/${idOf(made)}/expire`
+    const expired = yield* tenant.post(path, undefined, "let-it-expire")
+    expect(expired.status, expired.text).toBe(200)
+    expect(expired.json).toEqual({ ...made.json, status: "expired", url: null })
+    expect((yield* Effect.exit(payAt(made.json["url"])))._tag).toBe("Failure")
+    const repeated = yield* tenant.post(path, undefined, "let-it-expire")
+    expect([repeated.text, repeated.headers.get("idempotent-replayed")]).toEqual([expired.text, "true"])
+    const again = yield* tenant.post(path, undefined)
+    expect([again.status, again.json]).toEqual([200, expired.json])
+    expect(yield* tenant.audited).toContain(`checkout_session.expired ${idOf(made)}`)
+    expectFailure(yield* tenant.send("POST", path), {
+      status: 422,
+      code: "validation_failed",
+      fields: ["idempotency-key"]
     })
-  )
+    expectFailure(yield* tenant.post(path, { reason: "late" }), { status: 422, code: "validation_failed" })
+  })
 
-  it.effect("expire though the answer is lost", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
-      const expire = tenant.post(`/checkout/sessions/${id}/expire`, undefined, "lost-expiry")
-      const fault = { fault: "lost_answer", method: "POST", path: `/v1/checkout/sessions/${id}/expire` } as const
-      expectFailure(yield* tenant.during(fault, expire), { status: 502, code: "provider_unavailable" })
-      expect((yield* expire).json).toMatchObject({ id, status: "expired" })
+  it.effect("that are paid don't expire", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const made = yield* tenant.post("/checkout/sessions", session("payment", price))
+    yield* payAt(made.json["url"])
+    const path = `/checkout/sessions/${idOf(made)}`
+    expectFailure(yield* tenant.post(`${path}/expire`, undefined), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: []
     })
-  )
+    expect((yield* tenant.get(path)).json).toMatchObject({ status: "complete", payment_status: "paid" })
+  })
 
-  it.effect("of which a crash left no record have it completed from the provider, once", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price, product } = yield* priceOf(tenant)
-      const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
-      yield* tenant.sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
-      for (let times = 0; times < 2; times++) {
-        expect(yield* complete(tenant, id)).toEqual({ priceIds: [price], productIds: [product] })
-      }
-      expect(yield* soldItems(tenant, id)).toEqual({ prices: [price], products: [product] })
-    })
-  )
+  it.effect("expire though the answer is lost", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
+    const expire = tenant.post(`/checkout/sessions/${id}/expire`, undefined, "lost-expiry")
+    const fault = { fault: "lost_answer", method: "POST", path: `/v1/checkout/sessions/${id}/expire` } as const
+    expectFailure(yield* tenant.during(fault, expire), { status: 502, code: "provider_unavailable" })
+    expect((yield* expire).json).toMatchObject({ id, status: "expired" })
+  })
 
-  it.effect("made elsewhere have no record, and get none", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const elsewhere = yield* tenant.doAtProvider("/checkout/sessions", {
-        mode: "payment",
-        "line_items[0][price]": price,
-        "line_items[0][quantity]": "1",
-        success_url: "https://shop.example"
-      })
-      const id = String(elsewhere["id"])
-      expect(yield* complete(tenant, id)).toBeNull()
-      expect(yield* soldItems(tenant, id)).toBeUndefined()
-    })
-  )
+  it.effect("of which a crash left no record have it completed from the provider, once", function* () {
+    const tenant = yield* newTenant
+    const { price, product } = yield* priceOf(tenant)
+    const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
+    yield* tenant.sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+    for (let times = 0; times < 2; times++) {
+      expect(yield* complete(tenant, id)).toEqual({ priceIds: [price], productIds: [product] })
+    }
+    expect(yield* soldItems(tenant, id)).toEqual({ prices: [price], products: [product] })
+  })
 
-  it.effect("of another tenant are not completed", () =>
-    Effect.gen(function* () {
-      const [mine, other] = [yield* newTenant, yield* newTenant]
-      const { price } = yield* priceOf(other)
-      const id = idOf(yield* other.post("/checkout/sessions", session("payment", price)))
-      const failure = yield* Effect.flip(complete(mine, id))
-      expect(failure).toMatchObject({ _tag: "ProviderObjectNotFound" })
-      expect(yield* soldItems(mine, id)).toBeUndefined()
+  it.effect("made elsewhere have no record, and get none", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const elsewhere = yield* tenant.doAtProvider("/checkout/sessions", {
+      mode: "payment",
+      "line_items[0][price]": price,
+      "line_items[0][quantity]": "1",
+      success_url: "https://shop.example"
     })
-  )
+    const id = String(elsewhere["id"])
+    expect(yield* complete(tenant, id)).toBeNull()
+    expect(yield* soldItems(tenant, id)).toBeUndefined()
+  })
+
+  it.effect("of another tenant are not completed", function* () {
+    const [mine, other] = [yield* newTenant, yield* newTenant]
+    const { price } = yield* priceOf(other)
+    const id = idOf(yield* other.post("/checkout/sessions", session("payment", price)))
+    const failure = yield* Effect.flip(complete(mine, id))
+    expect(failure).toMatchObject({ _tag: "ProviderObjectNotFound" })
+    expect(yield* soldItems(mine, id)).toBeUndefined()
+  })
 
   it.effect.each([
     ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],

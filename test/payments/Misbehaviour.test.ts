@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { type Clock, Duration, Effect, Fiber, Layer } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { makeMovableClock } from "../harness/MovableClock.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
+import { layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { makeLiveKey } from "../surface/http/StartedService.ts"
 import { type Behaviour, dripping, flooding, replying, resetting, silent } from "./ScriptedProvider.ts"
@@ -64,74 +65,77 @@ const refusing = (
 
 const product = { id: "prod_123", object: "product", name: "Coffee" }
 
-layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
-  excludeTestServices: true,
-  timeout: "60 seconds"
-})("a misbehaving provider", (it) => {
-  it.effect.each([
-    ["404 without an error object", replying(404, { message: leak }), 502, "provider_unavailable"],
-    ["503 without an error object", replying(503, { message: leak }), 502, "provider_unavailable"],
-    ["400 without an error object", replying(400, {}), 502, "provider_unavailable"],
-    ["a null body", replying(200, null), 502, "provider_unavailable"],
-    ["an HTML 502", replying(502, `<html><body>${leak}</body></html>`), 502, "provider_unavailable"],
-    ["an HTML 200", replying(200, "<html>hello</html>"), 502, "provider_unavailable"],
-    ["half a JSON text", replying(200, '{"id": "prod_'), 502, "provider_unavailable"],
-    ["500", refusing(500, { type: "api_error" }), 502, "provider_unavailable"],
-    ["a refused platform key", refusing(401, {}), 502, "provider_unavailable"],
-    [
-      "a permission that the platform lacks",
-      refusing(403, { code: "more_permissions_required" }),
-      502,
-      "provider_permission_denied"
-    ],
-    ["a declined payment", refusing(402, { type: "card_error", code: "card_declined" }), 402, "provider_card_declined"],
-    [
-      "a decline code",
-      refusing(402, { type: "card_error", code: "card_declined", decline_code: "lost_card" }),
-      402,
-      "provider_lost_card"
-    ],
-    ["a reused key", refusing(400, { type: "idempotency_error" }), 409, "idempotency_key_reused"],
-    [
-      "a key in use",
-      refusing(409, { type: "idempotency_error", code: "idempotency_key_in_use" }),
-      409,
-      "idempotency_request_in_progress"
-    ],
-    ["another server's 200", replying(200, { status: "ok" }), 502, "provider_unavailable"],
-    ["a redirect", replying(302, {}, { location: "http://127.0.0.1:9/" }), 502, "provider_unavailable"],
-    ["an answer without an end", flooding, 502, "provider_unavailable"],
-    ["connections that are reset", resetting, 502, "provider_unavailable"]
-  ] as const)("%s is answered as documented, for reads and writes", ([, behaviour, status, code]) =>
-    Effect.gen(function* () {
-      const { provider } = yield* ScriptedService
-      const { get, post } = yield* newTenant
-      provider.behave(behaviour)
-      const [read, write] = yield* Effect.all([get, post()], { concurrency: 2 })
-      expectFailure(read, { status, code, fields: [] }, "read")
-      expectFailure(write, { status, code, fields: [] }, "write")
-    })
-  )
+layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { timeout: "60 seconds" })(
+  "a misbehaving provider",
+  (it) => {
+    it.effect.each([
+      ["404 without an error object", replying(404, { message: leak }), 502, "provider_unavailable"],
+      ["503 without an error object", replying(503, { message: leak }), 502, "provider_unavailable"],
+      ["400 without an error object", replying(400, {}), 502, "provider_unavailable"],
+      ["a null body", replying(200, null), 502, "provider_unavailable"],
+      ["an HTML 502", replying(502, `<html><body>${leak}</body></html>`), 502, "provider_unavailable"],
+      ["an HTML 200", replying(200, "<html>hello</html>"), 502, "provider_unavailable"],
+      ["half a JSON text", replying(200, '{"id": "prod_'), 502, "provider_unavailable"],
+      ["500", refusing(500, { type: "api_error" }), 502, "provider_unavailable"],
+      ["a refused platform key", refusing(401, {}), 502, "provider_unavailable"],
+      [
+        "a permission that the platform lacks",
+        refusing(403, { code: "more_permissions_required" }),
+        502,
+        "provider_permission_denied"
+      ],
+      [
+        "a declined payment",
+        refusing(402, { type: "card_error", code: "card_declined" }),
+        402,
+        "provider_card_declined"
+      ],
+      [
+        "a decline code",
+        refusing(402, { type: "card_error", code: "card_declined", decline_code: "lost_card" }),
+        402,
+        "provider_lost_card"
+      ],
+      ["a reused key", refusing(400, { type: "idempotency_error" }), 409, "idempotency_key_reused"],
+      [
+        "a key in use",
+        refusing(409, { type: "idempotency_error", code: "idempotency_key_in_use" }),
+        409,
+        "idempotency_request_in_progress"
+      ],
+      ["another server's 200", replying(200, { status: "ok" }), 502, "provider_unavailable"],
+      ["a redirect", replying(302, {}, { location: "http://127.0.0.1:9/" }), 502, "provider_unavailable"],
+      ["an answer without an end", flooding, 502, "provider_unavailable"],
+      ["connections that are reset", resetting, 502, "provider_unavailable"]
+    ] as const)("%s is answered as documented, for reads and writes", ([, behaviour, status, code]) =>
+      Effect.gen(function* () {
+        const { provider } = yield* ScriptedService
+        const { get, post } = yield* newTenant
+        provider.behave(behaviour)
+        const [read, write] = yield* Effect.all([get, post()], { concurrency: 2 })
+        expectFailure(read, { status, code, fields: [] }, "read")
+        expectFailure(write, { status, code, fields: [] }, "write")
+      })
+    )
 
-  it.effect.each([
-    ["silence", silent],
-    ["a slow drip that is never silent", dripping]
-  ] as const)("%s is 504 provider_timeout at the call's deadline, for reads and writes", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const { provider } = yield* ScriptedService
-      const { calls, get, post } = yield* newTenant
-      provider.behave(behaviour)
-      const answers = yield* Effect.fork(Effect.all([get, post()], { concurrency: 2 }))
-      yield* eventuallyTrue("both calls", () => calls().length === 2)
-      yield* passDeadlines
-      for (const answer of yield* Fiber.join(answers)) {
-        expectFailure(answer, { status: 504, code: "provider_timeout", fields: [] })
-      }
-    })
-  )
+    it.effect.each([
+      ["silence", silent],
+      ["a slow drip that is never silent", dripping]
+    ] as const)("%s is 504 provider_timeout at the call's deadline, for reads and writes", ([, behaviour]) =>
+      Effect.gen(function* () {
+        const { provider } = yield* ScriptedService
+        const { calls, get, post } = yield* newTenant
+        provider.behave(behaviour)
+        const answers = yield* Effect.fork(Effect.all([get, post()], { concurrency: 2 }))
+        yield* eventuallyTrue("both calls", () => calls().length === 2)
+        yield* passDeadlines
+        for (const answer of yield* Fiber.join(answers)) {
+          expectFailure(answer, { status: 504, code: "provider_timeout", fields: [] })
+        }
+      })
+    )
 
-  it.effect("an answer without an end is read no further once nobody waits for it", () =>
-    Effect.gen(function* () {
+    it.effect("an answer without an end is read no further once nobody waits for it", function* () {
       const { provider } = yield* ScriptedService
       const { calls, get } = yield* newTenant
       let closed = 0
@@ -146,19 +150,15 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       // Not tried again: it would be as long
       expect(calls()).toHaveLength(1)
     })
-  )
 
-  it.effect("that knows no such object is 404 provider_resource_missing", () =>
-    Effect.gen(function* () {
+    it.effect("that knows no such object is 404 provider_resource_missing", function* () {
       const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       provider.behave(refusing(404, { code: "resource_missing", param: "id" }))
       expectFailure(yield* get, { status: 404, code: "provider_resource_missing", fields: ["id"] })
     })
-  )
 
-  it.effect("that refuses a parameter is 422 with the parameter in the API's own form", () =>
-    Effect.gen(function* () {
+    it.effect("that refuses a parameter is 422 with the parameter in the API's own form", function* () {
       const { provider } = yield* ScriptedService
       const { post } = yield* newTenant
       const session = { mode: "payment", line_items: [{ price: "price_123", quantity: 1 }] }
@@ -171,10 +171,8 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       provider.behave(refusing(400, { param: "name" }))
       expectFailure(yield* post(), { status: 422, code: "provider_invalid_request_error", fields: ["name"] })
     })
-  )
 
-  it.effect("that asks for fewer requests is 503 with its Retry-After", () =>
-    Effect.gen(function* () {
+    it.effect("that asks for fewer requests is 503 with its Retry-After", function* () {
       const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       const rateLimited = { status: 503, code: "provider_rate_limited", fields: [] }
@@ -189,37 +187,34 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
         expect(answer.headers.get("retry-after")).toBe(seconds)
       }
     })
-  )
 
-  it.effect("that says a key is in use carries Retry-After: 1", () =>
-    Effect.gen(function* () {
+    it.effect("that says a key is in use carries Retry-After: 1", function* () {
       const { provider } = yield* ScriptedService
       const { post } = yield* newTenant
       provider.behave(refusing(409, { code: "idempotency_key_in_use" }))
       expect((yield* post()).headers.get("retry-after")).toBe("1")
     })
-  )
 
-  it.effect("that revoked our access, and says so again when asked, ends the connection until it is linked again", () =>
-    Effect.gen(function* () {
-      const { provider } = yield* ScriptedService
-      const { accountId, calls, get, status } = yield* newTenant
-      const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
-      provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
-      expectFailure(yield* get, notConnected)
-      expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
-        "/v1/products/prod_123",
-        `/v1/accounts/${accountId}`
-      ])
-      expect(yield* status).toBe("disconnected")
-      provider.behave(replying(200, product))
-      expectFailure(yield* get, notConnected)
-      expect(calls()).toHaveLength(2)
-    })
-  )
+    it.effect(
+      "that revoked our access, and says so again when asked, ends the connection until it is linked again",
+      function* () {
+        const { provider } = yield* ScriptedService
+        const { accountId, calls, get, status } = yield* newTenant
+        const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
+        provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
+        expectFailure(yield* get, notConnected)
+        expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
+          "/v1/products/prod_123",
+          `/v1/accounts/${accountId}`
+        ])
+        expect(yield* status).toBe("disconnected")
+        provider.behave(replying(200, product))
+        expectFailure(yield* get, notConnected)
+        expect(calls()).toHaveLength(2)
+      }
+    )
 
-  it.effect("that revoked one call, but still shows the account, leaves it connected", () =>
-    Effect.gen(function* () {
+    it.effect("that revoked one call, but still shows the account, leaves it connected", function* () {
       const { provider } = yield* ScriptedService
       const { accountId, get, status } = yield* newTenant
       provider.behave(
@@ -233,26 +228,24 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       expect([answer.status, answer.json["code"]]).toEqual([502, "provider_permission_denied"])
       expect(yield* status).toBe("connected")
     })
-  )
 
-  it.effect.each([
-    ["all calls, one that names no account included", refusing(403, { code: "account_invalid" }), 502],
-    ["access while it can't say which platform the key is of", replying(500, {}), 502]
-  ] as const)("that refuses %s disconnects nothing", ([, ofItself, status]) =>
-    Effect.gen(function* () {
-      const { log, provider } = yield* ScriptedService
-      const { get, status: recorded } = yield* newTenant
-      provider.behave((call, response) =>
-        (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
-      )
-      expect((yield* get).status).toBe(status)
-      expect(yield* recorded).toBe("connected")
-      expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
-    })
-  )
+    it.effect.each([
+      ["all calls, one that names no account included", refusing(403, { code: "account_invalid" }), 502],
+      ["access while it can't say which platform the key is of", replying(500, {}), 502]
+    ] as const)("that refuses %s disconnects nothing", ([, ofItself, status]) =>
+      Effect.gen(function* () {
+        const { log, provider } = yield* ScriptedService
+        const { get, status: recorded } = yield* newTenant
+        provider.behave((call, response) =>
+          (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
+        )
+        expect((yield* get).status).toBe(status)
+        expect(yield* recorded).toBe("connected")
+        expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
+      })
+    )
 
-  it.effect("that can't be asked whether access was revoked leaves the account connected", () =>
-    Effect.gen(function* () {
+    it.effect("that can't be asked whether access was revoked leaves the account connected", function* () {
       const { provider } = yield* ScriptedService
       const { get, status } = yield* newTenant
       provider.behave(
@@ -265,12 +258,10 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       expectFailure(yield* get, { status: 502, code: "provider_unavailable" })
       expect(yield* status).toBe("connected")
     })
-  )
 
-  it.effect(
-    "is called with the same derived key when a caller repeats after a lost answer, and with no two callers' alike",
-    () =>
-      Effect.gen(function* () {
+    it.effect(
+      "is called with the same derived key when a caller repeats after a lost answer, and with no two callers' alike",
+      function* () {
         const { provider } = yield* ScriptedService
         const [first, second] = [yield* newTenant, yield* newTenant]
         const callerKey = "k".repeat(255)
@@ -293,11 +284,10 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
         for (const key of distinct) {
           expect(key).toMatch(/^[0-9a-f]{64}$/)
         }
-      })
-  )
+      }
+    )
 
-  it.effect("gets the platform's key and the tenant's account, and nothing of the caller's", () =>
-    Effect.gen(function* () {
+    it.effect("gets the platform's key and the tenant's account, and nothing of the caller's", function* () {
       const { provider } = yield* ScriptedService
       const { accountId, calls, get } = yield* newTenant
       provider.behave(replying(200, product))
@@ -307,10 +297,8 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       expect(call?.headers["x-api-key"]).toBeUndefined()
       expect(JSON.stringify(call?.headers)).not.toContain("pk_test_")
     })
-  )
 
-  it.effect("gets a session's metadata for the subscription too, and the operator's return pages", () =>
-    Effect.gen(function* () {
+    it.effect("gets a session's metadata for the subscription too, and the operator's return pages", function* () {
       const { provider } = yield* ScriptedService
       const { calls, post } = yield* newTenant
       provider.behave(replying(200, { id: "cs_test_1", object: "checkout.session", line_items: { data: [] } }))
@@ -335,10 +323,8 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       const never = /^(payment_intent_data|application_fee|transfer_data|on_behalf_of|payment_method_types)/
       expect(Object.keys(sent).filter((name) => never.test(name))).toEqual([])
     })
-  )
 
-  it.effect("is never called for a live key, though a production account were linked", () =>
-    Effect.gen(function* () {
+    it.effect("is never called for a live key, though a production account were linked", function* () {
       const { provider, request, services, sql } = yield* ScriptedService
       const { id } = yield* newTenant
       const key = yield* makeLiveKey(services, id)
@@ -352,19 +338,15 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       expect((yield* request("GET", path, { key })).status).toBeGreaterThanOrEqual(400)
       expect(provider.calls).toHaveLength(before)
     })
-  )
 
-  it.effect("keeps its secrets: a client secret is left out of every answer", () =>
-    Effect.gen(function* () {
+    it.effect("keeps its secrets: a client secret is left out of every answer", function* () {
       const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
       provider.behave(replying(200, { ...product, client_secret: "pi_1_secret_2" }))
       expect((yield* get).json).toEqual(product)
     })
-  )
 
-  it.effect("has none of its messages forwarded or logged, nor the platform's key", () =>
-    Effect.gen(function* () {
+    it.effect("has none of its messages forwarded or logged, nor the platform's key", function* () {
       const { log, provider } = yield* ScriptedService
       const { get, post } = yield* newTenant
       for (const status of [400, 401, 402, 403, 404, 409, 429, 500, 503]) {
@@ -378,5 +360,5 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), {
       expect(logged).toContain("The provider refuses the platform's key")
       expect(logged).not.toMatch(/LEAKED|sk_test_|payer@|pk_test_/)
     })
-  )
-})
+  }
+)

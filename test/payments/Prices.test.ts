@@ -112,138 +112,126 @@ onSharedService("prices", (it) => {
     })
   )
 
-  it.effect("are made with a product of their own", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product_data = {
-        name: "Tea",
-        active: true,
-        statement_descriptor: "TEA SHOP",
-        unit_label: "bag",
-        metadata: { sku: "T" }
-      }
-      const made = yield* tenant.post("/prices", { currency: "brl", unit_amount: 500, product_data })
-      expect(made.status, made.text).toBe(200)
-      expect((yield* tenant.get(`/products/${made.json["product"]}`)).json).toMatchObject(product_data)
-    })
-  )
+  it.effect("are made with a product of their own", function* () {
+    const tenant = yield* newTenant
+    const product_data = {
+      name: "Tea",
+      active: true,
+      statement_descriptor: "TEA SHOP",
+      unit_label: "bag",
+      metadata: { sku: "T" }
+    }
+    const made = yield* tenant.post("/prices", { currency: "brl", unit_amount: 500, product_data })
+    expect(made.status, made.text).toBe(200)
+    expect((yield* tenant.get(`/products/${made.json["product"]}`)).json).toMatchObject(product_data)
+  })
 
-  it.effect("are renamed, given other metadata, and taken out of sale and back, with or without a key", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const made = yield* tenant.post("/prices", {
-        product,
-        currency: "brl",
-        tiers,
-        tiers_mode: "volume",
-        lookup_key: "basic",
-        metadata: { plan: "b", row: "7" }
-      })
-      const id = idOf(made)
-      const ended = yield* tenant.send("PATCH", `/prices/${id}`, {
-        body: { active: false, nickname: "Basic", metadata: { row: null, shelf: "3" } }
-      })
-      expect(ended.status, ended.text).toBe(200)
-      expect(ended.json).toEqual({
-        ...made.json,
-        active: false,
-        nickname: "Basic",
-        metadata: { plan: "b", shelf: "3" }
-      })
-      const back = yield* tenant.patch(`/prices/${id}`, { active: true }, "back-in-sale")
-      expect(back.json).toMatchObject({ active: true, nickname: "Basic", lookup_key: "basic" })
-      const again = yield* tenant.patch(`/prices/${id}`, { active: true }, "back-in-sale")
-      expect([again.text, again.headers.get("idempotent-replayed")]).toEqual([back.text, "true"])
-      expect((yield* tenant.get(`/prices/${id}`)).json).toEqual(back.json)
-      const emptied = yield* tenant.patch(`/prices/${id}`, { nickname: null, lookup_key: null })
-      expect([emptied.status, emptied.json]).toEqual([200, { ...back.json, nickname: null, lookup_key: null }])
-      expect(dataOf((yield* tenant.get("/prices?lookup_keys=basic")).json)).toEqual([])
-      const kept = yield* tenant.patch(`/prices/${id}`, { nickname: "Again" })
-      expect(kept.json).toMatchObject({ nickname: "Again", lookup_key: null })
-      expect((yield* tenant.audited).filter((record) => record === `price.updated ${id}`)).toHaveLength(4)
+  it.effect("are renamed, given other metadata, and taken out of sale and back, with or without a key", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const made = yield* tenant.post("/prices", {
+      product,
+      currency: "brl",
+      tiers,
+      tiers_mode: "volume",
+      lookup_key: "basic",
+      metadata: { plan: "b", row: "7" }
     })
-  )
+    const id = idOf(made)
+    const ended = yield* tenant.send("PATCH", `/prices/${id}`, {
+      body: { active: false, nickname: "Basic", metadata: { row: null, shelf: "3" } }
+    })
+    expect(ended.status, ended.text).toBe(200)
+    expect(ended.json).toEqual({
+      ...made.json,
+      active: false,
+      nickname: "Basic",
+      metadata: { plan: "b", shelf: "3" }
+    })
+    const back = yield* tenant.patch(`/prices/${id}`, { active: true }, "back-in-sale")
+    expect(back.json).toMatchObject({ active: true, nickname: "Basic", lookup_key: "basic" })
+    const again = yield* tenant.patch(`/prices/${id}`, { active: true }, "back-in-sale")
+    expect([again.text, again.headers.get("idempotent-replayed")]).toEqual([back.text, "true"])
+    expect((yield* tenant.get(`/prices/${id}`)).json).toEqual(back.json)
+    const emptied = yield* tenant.patch(`/prices/${id}`, { nickname: null, lookup_key: null })
+    expect([emptied.status, emptied.json]).toEqual([200, { ...back.json, nickname: null, lookup_key: null }])
+    expect(dataOf((yield* tenant.get("/prices?lookup_keys=basic")).json)).toEqual([])
+    const kept = yield* tenant.patch(`/prices/${id}`, { nickname: "Again" })
+    expect(kept.json).toMatchObject({ nickname: "Again", lookup_key: null })
+    expect((yield* tenant.audited).filter((record) => record === `price.updated ${id}`)).toHaveLength(4)
+  })
 
-  it.effect("that are a product's default stay in sale", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = yield* tenant.post("/products", {
-        name: "Coffee",
-        default_price_data: { currency: "brl", unit_amount: 500 }
-      })
-      const price = part(product.json, "default_price")["id"]
-      expectFailure(yield* tenant.patch(`/prices/${price}`, { active: false }), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: ["active"]
-      })
+  it.effect("that are a product's default stay in sale", function* () {
+    const tenant = yield* newTenant
+    const product = yield* tenant.post("/products", {
+      name: "Coffee",
+      default_price_data: { currency: "brl", unit_amount: 500 }
     })
-  )
+    const price = part(product.json, "default_price")["id"]
+    expectFailure(yield* tenant.patch(`/prices/${price}`, { active: false }), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: ["active"]
+    })
+  })
 
-  it.effect("have a lookup key that no other one has, until it is transferred", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const base = { product: idOf(yield* tenant.post("/products", { name: "Coffee" })), currency: "brl" }
-      const keyOf = (id: string) => Effect.map(tenant.get(`/prices/${id}`), ({ json }) => json["lookup_key"])
-      const taken = { status: 422, code: "provider_resource_already_exists", fields: ["lookup_key"] }
-      const old = idOf(yield* tenant.post("/prices", { ...base, unit_amount: 500, lookup_key: "coffee" }))
-      // What an integrator does to change what something costs
-      const body = { ...base, unit_amount: 600, lookup_key: "coffee" }
-      expectFailure(yield* tenant.post("/prices", body), taken)
-      const dearer = idOf(yield* tenant.post("/prices", { ...body, transfer_lookup_key: true }))
-      expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual([null, "coffee"])
-      expectFailure(yield* tenant.patch(`/prices/${old}`, { lookup_key: "coffee", transfer_lookup_key: false }), taken)
-      expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual([null, "coffee"])
-      const moved = yield* tenant.patch(`/prices/${old}`, { lookup_key: "coffee", transfer_lookup_key: true })
-      expect(moved.json).toMatchObject({ id: old, lookup_key: "coffee" })
-      expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual(["coffee", null])
-    })
-  )
+  it.effect("have a lookup key that no other one has, until it is transferred", function* () {
+    const tenant = yield* newTenant
+    const base = { product: idOf(yield* tenant.post("/products", { name: "Coffee" })), currency: "brl" }
+    const keyOf = (id: string) => Effect.map(tenant.get(`/prices/${id}`), ({ json }) => json["lookup_key"])
+    const taken = { status: 422, code: "provider_resource_already_exists", fields: ["lookup_key"] }
+    const old = idOf(yield* tenant.post("/prices", { ...base, unit_amount: 500, lookup_key: "coffee" }))
+    // What an integrator does to change what something costs
+    const body = { ...base, unit_amount: 600, lookup_key: "coffee" }
+    expectFailure(yield* tenant.post("/prices", body), taken)
+    const dearer = idOf(yield* tenant.post("/prices", { ...body, transfer_lookup_key: true }))
+    expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual([null, "coffee"])
+    expectFailure(yield* tenant.patch(`/prices/${old}`, { lookup_key: "coffee", transfer_lookup_key: false }), taken)
+    expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual([null, "coffee"])
+    const moved = yield* tenant.patch(`/prices/${old}`, { lookup_key: "coffee", transfer_lookup_key: true })
+    expect(moved.json).toMatchObject({ id: old, lookup_key: "coffee" })
+    expect([yield* keyOf(old), yield* keyOf(dearer)]).toEqual(["coffee", null])
+  })
 
-  it.effect("list by their lookup keys, up to ten of them, with their tiers", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const base = { product: idOf(yield* tenant.post("/products", { name: "Coffee" })), currency: "brl" }
-      const keys = ["small, 250 g", "medium", "größe/XL?&="]
-      const ids = yield* Effect.forEach(keys, (lookup_key) =>
-        Effect.map(tenant.post("/prices", { ...base, tiers, tiers_mode: "volume", lookup_key }), idOf)
-      )
-      const listed = (wanted: ReadonlyArray<string>, more = "") =>
-        tenant.get(`/prices?${new URLSearchParams(wanted.map((key): [string, string] => ["lookup_keys", key]))}${more}`)
-      const idsOf = (...query: Parameters<typeof listed>) =>
-        Effect.map(listed(...query), ({ json }) => dataOf(json).map(({ id }) => id))
-      for (const [index, key] of keys.entries()) expect(yield* idsOf([key])).toEqual([ids[index]])
-      expect(yield* idsOf([...keys.slice(1), "none"])).toEqual([ids[2], ids[1]])
-      expect(yield* idsOf(["none"])).toEqual([])
-      expect(yield* idsOf(keys, `&active=true&product=${base.product}&limit=1`)).toEqual([ids[2]])
-      expect(yield* idsOf(keys, "&active=false")).toEqual([])
-      expect(dataOf((yield* listed(keys)).json)[0]).toEqual((yield* tenant.get(`/prices/${ids[2]}`)).json)
-      const many = Array.from({ length: 10 }, (_, n) => `key-${n}`)
-      expect((yield* listed(many)).status).toBe(200)
-      expectFailure(yield* listed([...many, "one more"]), refused(["lookup_keys"]))
-      expectFailure(yield* listed(["a", "b".repeat(201)]), refused(["lookup_keys", "lookup_keys.1"]))
-    })
-  )
+  it.effect("list by their lookup keys, up to ten of them, with their tiers", function* () {
+    const tenant = yield* newTenant
+    const base = { product: idOf(yield* tenant.post("/products", { name: "Coffee" })), currency: "brl" }
+    const keys = ["small, 250 g", "medium", "größe/XL?&="]
+    const ids = yield* Effect.forEach(keys, (lookup_key) =>
+      Effect.map(tenant.post("/prices", { ...base, tiers, tiers_mode: "volume", lookup_key }), idOf)
+    )
+    const listed = (wanted: ReadonlyArray<string>, more = "") =>
+      tenant.get(`/prices?${new URLSearchParams(wanted.map((key): [string, string] => ["lookup_keys", key]))}${more}`)
+    const idsOf = (...query: Parameters<typeof listed>) =>
+      Effect.map(listed(...query), ({ json }) => dataOf(json).map(({ id }) => id))
+    for (const [index, key] of keys.entries()) expect(yield* idsOf([key])).toEqual([ids[index]])
+    expect(yield* idsOf([...keys.slice(1), "none"])).toEqual([ids[2], ids[1]])
+    expect(yield* idsOf(["none"])).toEqual([])
+    expect(yield* idsOf(keys, `&active=true&product=${base.product}&limit=1`)).toEqual([ids[2]])
+    expect(yield* idsOf(keys, "&active=false")).toEqual([])
+    expect(dataOf((yield* listed(keys)).json)[0]).toEqual((yield* tenant.get(`/prices/${ids[2]}`)).json)
+    const many = Array.from({ length: 10 }, (_, n) => `key-${n}`)
+    expect((yield* listed(many)).status).toBe(200)
+    expectFailure(yield* listed([...many, "one more"]), refused(["lookup_keys"]))
+    expectFailure(yield* listed(["a", "b".repeat(201)]), refused(["lookup_keys", "lookup_keys.1"]))
+  })
 
-  it.effect("list in pages, by product and by whether they are active", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const coffee = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const tea = idOf(yield* tenant.post("/products", { name: "Tea" }))
-      const ids = []
-      for (const product of [coffee, tea, coffee]) {
-        ids.unshift(idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 500 })))
-      }
-      const idsOf = (query: string) =>
-        Effect.map(tenant.get(`/prices?${query}`), ({ json }) => dataOf(json).map(({ id }) => id))
-      expect(yield* idsOf(`product=${coffee}`)).toEqual([ids[0], ids[2]])
-      expect(yield* idsOf(`limit=2&starting_after=${ids[0]}`)).toEqual([ids[1], ids[2]])
-      yield* tenant.doAtProvider(`/prices/${ids[1]}`, { active: "false" })
-      expect(yield* idsOf("active=false")).toEqual([ids[1]])
-      expect(yield* idsOf("active=true")).toEqual([ids[0], ids[2]])
-    })
-  )
+  it.effect("list in pages, by product and by whether they are active", function* () {
+    const tenant = yield* newTenant
+    const coffee = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const tea = idOf(yield* tenant.post("/products", { name: "Tea" }))
+    const ids = []
+    for (const product of [coffee, tea, coffee]) {
+      ids.unshift(idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 500 })))
+    }
+    const idsOf = (query: string) =>
+      Effect.map(tenant.get(`/prices?${query}`), ({ json }) => dataOf(json).map(({ id }) => id))
+    expect(yield* idsOf(`product=${coffee}`)).toEqual([ids[0], ids[2]])
+    expect(yield* idsOf(`limit=2&starting_after=${ids[0]}`)).toEqual([ids[1], ids[2]])
+    yield* tenant.doAtProvider(`/prices/${ids[1]}`, { active: "false" })
+    expect(yield* idsOf("active=false")).toEqual([ids[1]])
+    expect(yield* idsOf("active=true")).toEqual([ids[0], ids[2]])
+  })
 
   const last = { up_to: "inf", unit_amount: 5 }
   it.effect.each([
@@ -314,22 +302,20 @@ onSharedService("prices", (it) => {
     })
   )
 
-  it.effect("take 25 tiers and three years", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const many = [...Array.from({ length: 24 }, (_, n) => ({ up_to: n + 1, unit_amount: 5 })), last]
-      for (const [interval, interval_count] of Object.entries({ day: 1_095, week: 156, month: 36, year: 3 })) {
-        const made = yield* tenant.post("/prices", {
-          product,
-          currency: "brl",
-          tiers: many,
-          tiers_mode: "volume",
-          recurring: { interval, interval_count, trial_period_days: 730 }
-        })
-        expect(made.status, made.text).toBe(200)
-        expect(dataOf({ data: made.json["tiers"] })).toHaveLength(25)
-      }
-    })
-  )
+  it.effect("take 25 tiers and three years", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const many = [...Array.from({ length: 24 }, (_, n) => ({ up_to: n + 1, unit_amount: 5 })), last]
+    for (const [interval, interval_count] of Object.entries({ day: 1_095, week: 156, month: 36, year: 3 })) {
+      const made = yield* tenant.post("/prices", {
+        product,
+        currency: "brl",
+        tiers: many,
+        tiers_mode: "volume",
+        recurring: { interval, interval_count, trial_period_days: 730 }
+      })
+      expect(made.status, made.text).toBe(200)
+      expect(dataOf({ data: made.json["tiers"] })).toHaveLength(25)
+    }
+  })
 })

@@ -20,93 +20,86 @@ const counts = (tenant: Tenant) =>
 const duplicate = { status: 422, code: "provider_resource_already_exists", fields: ["code"] }
 
 onSharedService("promotion codes", (it) => {
-  it.effect("are made with their coupon in one step, which the answer shows", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const made = yield* tenant.post("/promotion-codes", {
-        code: "Beans10",
-        discount: { amount_off: 1000, currency: "brl" },
-        duration: "repeating",
-        duration_in_months: 6,
-        max_redemptions: 50,
-        expires_at: 4_102_444_800,
-        products: [product]
-      })
-      expect(made.status, made.text).toBe(200)
-      const coupon = {
-        amount_off: 1000,
-        currency: "brl",
-        percent_off: null,
-        duration: "repeating",
-        duration_in_months: 6,
-        applies_to: { products: [product] }
-      }
-      const expected = { code: "Beans10", active: true, max_redemptions: 50, expires_at: 4_102_444_800, coupon }
-      expect(made.json).toMatchObject(expected)
-      expect((yield* tenant.get(`/promotion-codes/${idOf(made)}`)).json).toMatchObject(expected)
-      const list = yield* tenant.get("/promotion-codes")
-      expect(list.json).toMatchObject({ has_more: false, data: [{ id: idOf(made), ...expected }] })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-      expect(yield* tenant.audited).toContain(`promotion_code.created ${idOf(made)}`)
+  it.effect("are made with their coupon in one step, which the answer shows", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const made = yield* tenant.post("/promotion-codes", {
+      code: "Beans10",
+      discount: { amount_off: 1000, currency: "brl" },
+      duration: "repeating",
+      duration_in_months: 6,
+      max_redemptions: 50,
+      expires_at: 4_102_444_800,
+      products: [product]
     })
-  )
+    expect(made.status, made.text).toBe(200)
+    const coupon = {
+      amount_off: 1000,
+      currency: "brl",
+      percent_off: null,
+      duration: "repeating",
+      duration_in_months: 6,
+      applies_to: { products: [product] }
+    }
+    const expected = { code: "Beans10", active: true, max_redemptions: 50, expires_at: 4_102_444_800, coupon }
+    expect(made.json).toMatchObject(expected)
+    expect((yield* tenant.get(`/promotion-codes/${idOf(made)}`)).json).toMatchObject(expected)
+    const list = yield* tenant.get("/promotion-codes")
+    expect(list.json).toMatchObject({ has_more: false, data: [{ id: idOf(made), ...expected }] })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+    expect(yield* tenant.audited).toContain(`promotion_code.created ${idOf(made)}`)
+  })
 
-  it.effect("have metadata from the start, which changes merge with and leave the coupon alone", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const metadata = { campaign: "summer", channel: "mail" }
-      const made = yield* tenant.post("/promotion-codes", { ...quarterOff, metadata })
-      expect(made.json).toMatchObject({ metadata, coupon: { metadata: {} } })
-      const path = `/promotion-codes/${idOf(made)}`
-      const changed = yield* tenant.send("PATCH", path, {
-        body: { metadata: { campaign: "winter", channel: null, shop: "north" } }
-      })
-      expect(changed.json).toEqual({ ...made.json, metadata: { campaign: "winter", shop: "north" } })
-      expect((yield* tenant.patch(path, { active: false, metadata: { shop: "" } })).json).toEqual({
-        ...changed.json,
-        active: false,
-        metadata: { campaign: "winter" }
-      })
+  it.effect("have metadata from the start, which changes merge with and leave the coupon alone", function* () {
+    const tenant = yield* newTenant
+    const metadata = { campaign: "summer", channel: "mail" }
+    const made = yield* tenant.post("/promotion-codes", { ...quarterOff, metadata })
+    expect(made.json).toMatchObject({ metadata, coupon: { metadata: {} } })
+    const path = `/promotion-codes/${idOf(made)}`
+    const changed = yield* tenant.send("PATCH", path, {
+      body: { metadata: { campaign: "winter", channel: null, shop: "north" } }
     })
-  )
-
-  it.effect("list in pages, by whether they are active", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const ids = []
-      for (const code of ["ONE11", "TWO22", "THREE33"]) {
-        ids.unshift(idOf(yield* tenant.post("/promotion-codes", { ...quarterOff, code })))
-      }
-      const first = yield* tenant.get("/promotion-codes?limit=2")
-      expect(first.json).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] })
-      const second = yield* tenant.get(`/promotion-codes?limit=2&starting_after=${ids[1]}`)
-      expect(second.json).toMatchObject({ has_more: false, data: [{ id: ids[2] }] })
-      yield* tenant.patch(`/promotion-codes/${ids[1]}`, { active: false })
-      expect(dataOf((yield* tenant.get("/promotion-codes?active=false")).json).map(({ id }) => id)).toEqual([ids[1]])
-      expect(dataOf((yield* tenant.get("/promotion-codes?active=true")).json)).toHaveLength(2)
+    expect(changed.json).toEqual({ ...made.json, metadata: { campaign: "winter", shop: "north" } })
+    expect((yield* tenant.patch(path, { active: false, metadata: { shop: "" } })).json).toEqual({
+      ...changed.json,
+      active: false,
+      metadata: { campaign: "winter" }
     })
-  )
+  })
 
-  it.effect("are deactivated and activated, with or without an idempotency key", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
-      const off = yield* tenant.send("PATCH", `/promotion-codes/${id}`, { body: { active: false } })
-      expect(off.json).toMatchObject({ id, active: false, coupon: { percent_off: 25 } })
-      const on = yield* tenant.patch(`/promotion-codes/${id}`, { active: true }, "switch-it-on")
-      expect(on.json).toMatchObject({ id, active: true })
-      expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true }, "switch-it-on")).text).toBe(on.text)
-      expectFailure(yield* tenant.patch(`/promotion-codes/${id}`, { active: false }, "switch-it-on"), {
-        status: 409,
-        code: "idempotency_key_reused"
-      })
-      expect((yield* tenant.get(`/promotion-codes/${id}`)).json).toMatchObject({ active: true })
+  it.effect("list in pages, by whether they are active", function* () {
+    const tenant = yield* newTenant
+    const ids = []
+    for (const code of ["ONE11", "TWO22", "THREE33"]) {
+      ids.unshift(idOf(yield* tenant.post("/promotion-codes", { ...quarterOff, code })))
+    }
+    const first = yield* tenant.get("/promotion-codes?limit=2")
+    expect(first.json).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] })
+    const second = yield* tenant.get(`/promotion-codes?limit=2&starting_after=${ids[1]}`)
+    expect(second.json).toMatchObject({ has_more: false, data: [{ id: ids[2] }] })
+    yield* tenant.patch(`/promotion-codes/${ids[1]}`, { active: false })
+    expect(dataOf((yield* tenant.get("/promotion-codes?active=false")).json).map(({ id }) => id)).toEqual([ids[1]])
+    expect(dataOf((yield* tenant.get("/promotion-codes?active=true")).json)).toHaveLength(2)
+  })
+
+  it.effect("are deactivated and activated, with or without an idempotency key", function* () {
+    const tenant = yield* newTenant
+    const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
+    const off = yield* tenant.send("PATCH", `/promotion-codes/${id}`, { body: { active: false } })
+    expect(off.json).toMatchObject({ id, active: false, coupon: { percent_off: 25 } })
+    const on = yield* tenant.patch(`/promotion-codes/${id}`, { active: true }, "switch-it-on")
+    expect(on.json).toMatchObject({ id, active: true })
+    expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true }, "switch-it-on")).text).toBe(on.text)
+    expectFailure(yield* tenant.patch(`/promotion-codes/${id}`, { active: false }, "switch-it-on"), {
+      status: 409,
+      code: "idempotency_key_reused"
     })
-  )
+    expect((yield* tenant.get(`/promotion-codes/${id}`)).json).toMatchObject({ active: true })
+  })
 
-  it.effect("are refused where the code is active already, whatever its case, and leave no coupon behind", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are refused where the code is active already, whatever its case, and leave no coupon behind",
+    function* () {
       const tenant = yield* newTenant
       const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
       for (const code of ["SUMMER25", "summer25"]) {
@@ -117,61 +110,55 @@ onSharedService("promotion codes", (it) => {
       const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
       expect(free.status, free.text).toBe(200)
       expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
-    })
+    }
   )
 
-  it.effect("are refused alike where two callers want the same code at the same time", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const answers = yield* Effect.all(
-        Array.from({ length: 5 }, () => tenant.post("/promotion-codes", quarterOff)),
-        { concurrency: "unbounded" }
-      )
-      const refused = answers.filter(({ status }) => status !== 200)
-      expect(refused).toHaveLength(4)
-      for (const answer of refused) {
-        expectFailure(answer, duplicate)
-      }
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+  it.effect("are refused alike where two callers want the same code at the same time", function* () {
+    const tenant = yield* newTenant
+    const answers = yield* Effect.all(
+      Array.from({ length: 5 }, () => tenant.post("/promotion-codes", quarterOff)),
+      { concurrency: "unbounded" }
+    )
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(refused).toHaveLength(4)
+    for (const answer of refused) {
+      expectFailure(answer, duplicate)
+    }
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
-  it.effect("are refused by the provider under the caller's own names, and leave no coupon behind", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const expired = { ...quarterOff, expires_at: 1_000_000_000 }
-      const refusal = { status: 422, code: "provider_invalid_request_error", fields: ["expires_at"] }
-      expectFailure(yield* tenant.post("/promotion-codes", expired, "expired-code"), refusal)
-      expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
-      // The provider answers a repeat with the coupon that is deleted by now
-      expectFailure(yield* tenant.post("/promotion-codes", expired, "expired-code"), refusal)
-      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, products: [product, "prod_unknown"] }), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["products.1"]
-      })
-      const odd = { amount_off: 100, currency: "xzq" }
-      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, discount: odd }), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: ["discount.currency"]
-      })
-      expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
+  it.effect("are refused by the provider under the caller's own names, and leave no coupon behind", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const expired = { ...quarterOff, expires_at: 1_000_000_000 }
+    const refusal = { status: 422, code: "provider_invalid_request_error", fields: ["expires_at"] }
+    expectFailure(yield* tenant.post("/promotion-codes", expired, "expired-code"), refusal)
+    expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
+    // The provider answers a repeat with the coupon that is deleted by now
+    expectFailure(yield* tenant.post("/promotion-codes", expired, "expired-code"), refusal)
+    expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, products: [product, "prod_unknown"] }), {
+      status: 422,
+      code: "provider_resource_missing",
+      fields: ["products.1"]
     })
-  )
+    const odd = { amount_off: 100, currency: "xzq" }
+    expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, discount: odd }), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: ["discount.currency"]
+    })
+    expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
+  })
 
-  it.effect("are completed by a repeat after the provider failed between coupon and code", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const create = tenant.post("/promotion-codes", quarterOff, "cut-off-between")
-      const fault = { fault: "html_502", method: "POST", path: "/v1/promotion_codes" } as const
-      expectFailure(yield* tenant.during(fault, create), { status: 502, code: "provider_unavailable" })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 0 })
-      expect((yield* create).json).toMatchObject({ code: "SUMMER25", coupon: { percent_off: 25 } })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+  it.effect("are completed by a repeat after the provider failed between coupon and code", function* () {
+    const tenant = yield* newTenant
+    const create = tenant.post("/promotion-codes", quarterOff, "cut-off-between")
+    const fault = { fault: "html_502", method: "POST", path: "/v1/promotion_codes" } as const
+    expectFailure(yield* tenant.during(fault, create), { status: 502, code: "provider_unavailable" })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 0 })
+    expect((yield* create).json).toMatchObject({ code: "SUMMER25", coupon: { percent_off: 25 } })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect.each(["/v1/coupons", "/v1/promotion_codes"])("are made once though every answer of %s is lost", (path) =>
     Effect.gen(function* () {
@@ -187,8 +174,9 @@ onSharedService("promotion codes", (it) => {
     })
   )
 
-  it.effect("are answered by their maker's repeat after a crash, though the code has been deactivated since", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are answered by their maker's repeat after a crash, though the code has been deactivated since",
+    function* () {
       const tenant = yield* newTenant
       const create = tenant.post("/promotion-codes", quarterOff, "crashed-after")
       yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
@@ -196,49 +184,43 @@ onSharedService("promotion codes", (it) => {
       yield* tenant.doAtProvider(`/promotion_codes/${code?.["id"]}`, { active: "false" })
       expect(idOf(yield* create)).toBe(code?.["id"])
       expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
+    }
   )
 
-  it.effect("that are refused are undone by the repeat where the first undoing failed", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const create = tenant.post("/promotion-codes", { ...quarterOff, expires_at: 1_000_000_000 }, "undo-failed")
-      const undone = yield* tenant.during({ fault: "html_502", method: "DELETE" }, create)
-      expectFailure(undone, { status: 502, code: "provider_unavailable" })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 0 })
-      expectFailure(yield* create, { status: 422, code: "provider_invalid_request_error", fields: ["expires_at"] })
-      expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
-    })
-  )
+  it.effect("that are refused are undone by the repeat where the first undoing failed", function* () {
+    const tenant = yield* newTenant
+    const create = tenant.post("/promotion-codes", { ...quarterOff, expires_at: 1_000_000_000 }, "undo-failed")
+    const undone = yield* tenant.during({ fault: "html_502", method: "DELETE" }, create)
+    expectFailure(undone, { status: 502, code: "provider_unavailable" })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 0 })
+    expectFailure(yield* create, { status: 422, code: "provider_invalid_request_error", fields: ["expires_at"] })
+    expect(yield* counts(tenant)).toEqual({ coupons: 0, codes: 0 })
+  })
 
-  it.effect("are made by a repeat though the coupon that was made before was deleted since", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const create = tenant.post("/promotion-codes", quarterOff, "coupon-is-gone")
-      yield* tenant.during({ fault: "html_502", method: "POST", path: "/v1/promotion_codes" }, create)
-      const [coupon] = dataOf(yield* tenant.atProvider("/coupons"))
-      yield* tenant.doAtProvider(`/coupons/${coupon?.["id"]}`, {}, "DELETE")
-      expect((yield* create).json).toMatchObject({ active: true, coupon: { percent_off: 25 } })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+  it.effect("are made by a repeat though the coupon that was made before was deleted since", function* () {
+    const tenant = yield* newTenant
+    const create = tenant.post("/promotion-codes", quarterOff, "coupon-is-gone")
+    yield* tenant.during({ fault: "html_502", method: "POST", path: "/v1/promotion_codes" }, create)
+    const [coupon] = dataOf(yield* tenant.atProvider("/coupons"))
+    yield* tenant.doAtProvider(`/coupons/${coupon?.["id"]}`, {}, "DELETE")
+    expect((yield* create).json).toMatchObject({ active: true, coupon: { percent_off: 25 } })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
-  it.effect("are made under a key that the provider has forgotten, beside what the key made before", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const account = { environment: "sandbox", accountId: tenant.accountId } as const
-      const keyFor = keysOf(
-        { organizationId: tenant.id, environment: "sandbox" },
-        "promotion_codes.create",
-        "a-month-later"
-      )
-      const id = `svc_${keyFor(account, "coupon id 0").idempotencyKey.slice(0, 32)}`
-      yield* tenant.doAtProvider("/coupons", { id, percent_off: "99" })
-      const made = yield* tenant.post("/promotion-codes", quarterOff, "a-month-later")
-      expect(made.json).toMatchObject({ code: "SUMMER25", coupon: { percent_off: 25 } })
-      expect(part(made.json, "coupon")["id"]).not.toBe(id)
-    })
-  )
+  it.effect("are made under a key that the provider has forgotten, beside what the key made before", function* () {
+    const tenant = yield* newTenant
+    const account = { environment: "sandbox", accountId: tenant.accountId } as const
+    const keyFor = keysOf(
+      { organizationId: tenant.id, environment: "sandbox" },
+      "promotion_codes.create",
+      "a-month-later"
+    )
+    const id = `svc_${keyFor(account, "coupon id 0").idempotencyKey.slice(0, 32)}`
+    yield* tenant.doAtProvider("/coupons", { id, percent_off: "99" })
+    const made = yield* tenant.post("/promotion-codes", quarterOff, "a-month-later")
+    expect(made.json).toMatchObject({ code: "SUMMER25", coupon: { percent_off: 25 } })
+    expect(part(made.json, "coupon")["id"]).not.toBe(id)
+  })
 
   it.effect.each([
     { discount: { percent_off: 50 } },
@@ -259,28 +241,26 @@ onSharedService("promotion codes", (it) => {
     })
   )
 
-  it.effect("are made once with all of their terms though the answer is lost", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const [coffee, tea] = yield* Effect.forEach(["Coffee", "Tea"], (name) => tenant.post("/products", { name }))
-      const create = tenant.post(
-        "/promotion-codes",
-        {
-          code: "ALLTERMS",
-          discount: { percent_off: 12.345 },
-          duration: "repeating",
-          duration_in_months: 3,
-          max_redemptions: 7,
-          expires_at: 4_102_444_800,
-          products: [idOf(tea ?? Object()), idOf(coffee ?? Object())]
-        },
-        "all-terms-lost"
-      )
-      yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
-      expect((yield* create).json).toMatchObject({ code: "ALLTERMS", max_redemptions: 7 })
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+  it.effect("are made once with all of their terms though the answer is lost", function* () {
+    const tenant = yield* newTenant
+    const [coffee, tea] = yield* Effect.forEach(["Coffee", "Tea"], (name) => tenant.post("/products", { name }))
+    const create = tenant.post(
+      "/promotion-codes",
+      {
+        code: "ALLTERMS",
+        discount: { percent_off: 12.345 },
+        duration: "repeating",
+        duration_in_months: 3,
+        max_redemptions: 7,
+        expires_at: 4_102_444_800,
+        products: [idOf(tea ?? Object()), idOf(coffee ?? Object())]
+      },
+      "all-terms-lost"
+    )
+    yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
+    expect((yield* create).json).toMatchObject({ code: "ALLTERMS", max_redemptions: 7 })
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect.each([
     ["neither discount", { discount: {} }, ["discount"]],

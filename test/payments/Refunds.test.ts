@@ -22,113 +22,101 @@ const paidTenant = Effect.gen(function* () {
 })
 
 onSharedService("a refund", (it) => {
-  it.effect("pays a part back, then the rest, and is on record", () =>
-    Effect.gen(function* () {
-      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
-      const first = yield* tenant.post("/refunds", {
-        payment_intent,
-        amount: 400,
-        reason: "requested_by_customer",
-        metadata: { ticket: "T-1" }
+  it.effect("pays a part back, then the rest, and is on record", function* () {
+    const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+    const first = yield* tenant.post("/refunds", {
+      payment_intent,
+      amount: 400,
+      reason: "requested_by_customer",
+      metadata: { ticket: "T-1" }
+    })
+    expect(first.status, first.text).toBe(200)
+    expect(first.json).toMatchObject({
+      object: "refund",
+      amount: 400,
+      currency: "brl",
+      charge,
+      payment_intent,
+      reason: "requested_by_customer",
+      metadata: { ticket: "T-1" }
+    })
+    const rest = yield* tenant.post("/refunds", { charge })
+    expect(rest.json).toMatchObject({ amount: 1100, charge })
+    expect((yield* tenant.get(`/charges/${charge}`)).json).toMatchObject({ amount_refunded: 1500, refunded: true })
+    expect(yield* refunds).toHaveLength(2)
+    expect((yield* tenant.audited).filter((entry) => entry.startsWith("refund."))).toEqual([
+      `refund.created ${idOf(first)}`,
+      `refund.created ${idOf(rest)}`
+    ])
+  })
+
+  it.effect("is read, and listed by its payment, by its charge and by time, in pages, newest first", function* () {
+    const { charge, payment, payment_intent, tenant } = yield* paidTenant
+    const second = yield* paidTenant
+    const made = []
+    for (const amount of [100, 200, 300]) {
+      made.unshift(idOf(yield* tenant.post("/refunds", { payment_intent, amount })))
+    }
+    const idsOf = (query: string) =>
+      Effect.map(tenant.get(`/refunds?${query}`), (answer) => {
+        expect(answer.status, answer.text).toBe(200)
+        return dataOf(answer.json).map(({ id }) => id)
       })
-      expect(first.status, first.text).toBe(200)
-      expect(first.json).toMatchObject({
-        object: "refund",
-        amount: 400,
-        currency: "brl",
-        charge,
-        payment_intent,
-        reason: "requested_by_customer",
-        metadata: { ticket: "T-1" }
-      })
-      const rest = yield* tenant.post("/refunds", { charge })
-      expect(rest.json).toMatchObject({ amount: 1100, charge })
-      expect((yield* tenant.get(`/charges/${charge}`)).json).toMatchObject({ amount_refunded: 1500, refunded: true })
-      expect(yield* refunds).toHaveLength(2)
-      expect((yield* tenant.audited).filter((entry) => entry.startsWith("refund."))).toEqual([
-        `refund.created ${idOf(first)}`,
-        `refund.created ${idOf(rest)}`
-      ])
+    expect(yield* idsOf("")).toEqual(made)
+    expect(yield* idsOf(`payment_intent=${payment_intent}&charge=${charge}`)).toEqual(made)
+    expect(yield* idsOf(`payment_intent=${yield* payment}`)).toEqual([])
+    expect(yield* idsOf("created_lte=1000000000")).toEqual([])
+    const page = yield* tenant.get("/refunds?limit=2")
+    expect([page.json["has_more"], dataOf(page.json).map(({ id }) => id)]).toEqual([true, made.slice(0, 2)])
+    expect(yield* idsOf(`limit=2&starting_after=${made[1]}`)).toEqual(made.slice(2))
+    const refund = (yield* tenant.get(`/refunds/${made[0]}`)).json
+    expect(refund).toMatchObject({ id: made[0], object: "refund", amount: 300, charge, payment_intent })
+    expectFailure(yield* second.tenant.get(`/refunds/${made[0]}`), {
+      status: 404,
+      code: "provider_resource_missing",
+      fields: ["id"]
     })
-  )
+  })
 
-  it.effect("is read, and listed by its payment, by its charge and by time, in pages, newest first", () =>
-    Effect.gen(function* () {
-      const { charge, payment, payment_intent, tenant } = yield* paidTenant
-      const second = yield* paidTenant
-      const made = []
-      for (const amount of [100, 200, 300]) {
-        made.unshift(idOf(yield* tenant.post("/refunds", { payment_intent, amount })))
-      }
-      const idsOf = (query: string) =>
-        Effect.map(tenant.get(`/refunds?${query}`), (answer) => {
-          expect(answer.status, answer.text).toBe(200)
-          return dataOf(answer.json).map(({ id }) => id)
-        })
-      expect(yield* idsOf("")).toEqual(made)
-      expect(yield* idsOf(`payment_intent=${payment_intent}&charge=${charge}`)).toEqual(made)
-      expect(yield* idsOf(`payment_intent=${yield* payment}`)).toEqual([])
-      expect(yield* idsOf("created_lte=1000000000")).toEqual([])
-      const page = yield* tenant.get("/refunds?limit=2")
-      expect([page.json["has_more"], dataOf(page.json).map(({ id }) => id)]).toEqual([true, made.slice(0, 2)])
-      expect(yield* idsOf(`limit=2&starting_after=${made[1]}`)).toEqual(made.slice(2))
-      const refund = (yield* tenant.get(`/refunds/${made[0]}`)).json
-      expect(refund).toMatchObject({ id: made[0], object: "refund", amount: 300, charge, payment_intent })
-      expectFailure(yield* second.tenant.get(`/refunds/${made[0]}`), {
-        status: 404,
-        code: "provider_resource_missing",
-        fields: ["id"]
-      })
+  it.effect("is made once by all requests with its key, and by no two keys", function* () {
+    const { payment_intent, refunds, tenant } = yield* paidTenant
+    const key = randomUUID()
+    const first = yield* tenant.post("/refunds", { payment_intent, amount: 100 }, key)
+    const again = yield* tenant.post("/refunds", { amount: 100, payment_intent }, key)
+    expect([again.status, again.text]).toEqual([200, first.text])
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 101 }, key), {
+      status: 409,
+      code: "idempotency_key_reused"
     })
-  )
+    expect(yield* refunds).toHaveLength(1)
+    yield* tenant.post("/refunds", { payment_intent, amount: 100 })
+    expect(yield* refunds).toHaveLength(2)
+  })
 
-  it.effect("is made once by all requests with its key, and by no two keys", () =>
-    Effect.gen(function* () {
-      const { payment_intent, refunds, tenant } = yield* paidTenant
-      const key = randomUUID()
-      const first = yield* tenant.post("/refunds", { payment_intent, amount: 100 }, key)
-      const again = yield* tenant.post("/refunds", { amount: 100, payment_intent }, key)
-      expect([again.status, again.text]).toEqual([200, first.text])
-      expect(again.headers.get("idempotent-replayed")).toBe("true")
-      expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 101 }, key), {
-        status: 409,
-        code: "idempotency_key_reused"
-      })
-      expect(yield* refunds).toHaveLength(1)
-      yield* tenant.post("/refunds", { payment_intent, amount: 100 })
-      expect(yield* refunds).toHaveLength(2)
-    })
-  )
+  it.effect("whose answer is lost is asked for again under the same key, and made once", function* () {
+    const { emulator } = yield* TestService
+    const { payment_intent, refunds, tenant } = yield* paidTenant
+    yield* emulator.addFault({ fault: "lost_answer", account: tenant.accountId, path: "/v1/refunds", times: 1 })
+    const answer = yield* tenant.post("/refunds", { payment_intent, amount: 100 })
+    expect(answer.status, answer.text).toBe(200)
+    expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
+  })
 
-  it.effect("whose answer is lost is asked for again under the same key, and made once", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const { payment_intent, refunds, tenant } = yield* paidTenant
-      yield* emulator.addFault({ fault: "lost_answer", account: tenant.accountId, path: "/v1/refunds", times: 1 })
-      const answer = yield* tenant.post("/refunds", { payment_intent, amount: 100 })
-      expect(answer.status, answer.text).toBe(200)
-      expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
-    })
-  )
+  it.effect("whose answers are all lost is 502, and completed by the caller's repeat", function* () {
+    const { payment_intent, refunds, tenant } = yield* paidTenant
+    const key = randomUUID()
+    const body = { payment_intent, amount: 100 }
+    const lost = yield* tenant.during({ fault: "lost_answer", path: "/v1/refunds" }, tenant.post("/refunds", body, key))
+    expectFailure(lost, { status: 502, code: "provider_unavailable", fields: [] })
+    const answer = yield* tenant.post("/refunds", body, key)
+    expect(answer.status, answer.text).toBe(200)
+    expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
+  })
 
-  it.effect("whose answers are all lost is 502, and completed by the caller's repeat", () =>
-    Effect.gen(function* () {
-      const { payment_intent, refunds, tenant } = yield* paidTenant
-      const key = randomUUID()
-      const body = { payment_intent, amount: 100 }
-      const lost = yield* tenant.during(
-        { fault: "lost_answer", path: "/v1/refunds" },
-        tenant.post("/refunds", body, key)
-      )
-      expectFailure(lost, { status: 502, code: "provider_unavailable", fields: [] })
-      const answer = yield* tenant.post("/refunds", body, key)
-      expect(answer.status, answer.text).toBe(200)
-      expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
-    })
-  )
-
-  it.effect("whose failure the provider keeps under its key says so, and is made again under a new key only", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "whose failure the provider keeps under its key says so, and is made again under a new key only",
+    function* () {
       const { emulator } = yield* TestService
       const { payment_intent, refunds, tenant } = yield* paidTenant
       const key = randomUUID()
@@ -147,57 +135,52 @@ onSharedService("a refund", (it) => {
       })
       expect((yield* tenant.post("/refunds", body)).status).toBe(200)
       expect(yield* refunds).toHaveLength(2)
-    })
+    }
   )
 
-  it.effect("pays back more than eight digits where the currency has them", () =>
-    Effect.gen(function* () {
-      const service = yield* TestService
-      const tenant = yield* newTenant
-      const owner = { organizationId: tenant.id, key: tenant.key }
-      const priceId = yield* makePrice(service, owner, { currency: "idr", unit_amount: 150_000_000 })
-      const { json } = yield* pay(service, { ...owner, priceId })
-      expect(json).toMatchObject({ currency: "idr", amount_total: 150_000_000 })
-      const refund = yield* tenant.post("/refunds", { payment_intent: json["payment_intent"], amount: 120_000_000 })
-      expect(refund.json, refund.text).toMatchObject({ amount: 120_000_000, currency: "idr" })
-    })
-  )
+  it.effect("pays back more than eight digits where the currency has them", function* () {
+    const service = yield* TestService
+    const tenant = yield* newTenant
+    const owner = { organizationId: tenant.id, key: tenant.key }
+    const priceId = yield* makePrice(service, owner, { currency: "idr", unit_amount: 150_000_000 })
+    const { json } = yield* pay(service, { ...owner, priceId })
+    expect(json).toMatchObject({ currency: "idr", amount_total: 150_000_000 })
+    const refund = yield* tenant.post("/refunds", { payment_intent: json["payment_intent"], amount: 120_000_000 })
+    expect(refund.json, refund.text).toMatchObject({ amount: 120_000_000, currency: "idr" })
+  })
 
-  it.effect("of more than was paid, or of what was paid back, is refused by its amount and code", () =>
-    Effect.gen(function* () {
-      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
-      expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 1501 }), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: ["amount"]
-      })
-      expect(yield* refunds).toEqual([])
-      yield* tenant.post("/refunds", { charge })
-      expectFailure(yield* tenant.post("/refunds", { charge }), {
-        status: 422,
-        code: "provider_charge_already_refunded"
-      })
-      expect(yield* refunds).toHaveLength(1)
+  it.effect("of more than was paid, or of what was paid back, is refused by its amount and code", function* () {
+    const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+    expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 1501 }), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: ["amount"]
     })
-  )
-
-  it.effect("names exactly one payment, and one of this tenant's", () =>
-    Effect.gen(function* () {
-      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
-      const other = yield* paidTenant
-      const refused = (body: unknown, code: string, fields: ReadonlyArray<string>) =>
-        Effect.map(tenant.post("/refunds", body), (answer) => expectFailure(answer, { status: 422, code, fields }))
-      yield* refused({}, "validation_failed", ["payment_intent"])
-      yield* refused({ amount: 5 }, "validation_failed", ["payment_intent"])
-      yield* refused({ payment_intent, charge }, "validation_failed", ["charge"])
-      yield* refused({ payment_intent: other.payment_intent }, "provider_resource_missing", ["payment_intent"])
-      yield* refused({ charge: other.charge }, "provider_resource_missing", ["charge"])
-      expect([...(yield* refunds), ...(yield* other.refunds)]).toEqual([])
+    expect(yield* refunds).toEqual([])
+    yield* tenant.post("/refunds", { charge })
+    expectFailure(yield* tenant.post("/refunds", { charge }), {
+      status: 422,
+      code: "provider_charge_already_refunded"
     })
-  )
+    expect(yield* refunds).toHaveLength(1)
+  })
 
-  it.effect("of any body that the contract admits is made, or refused by name: never a failure of the service", () =>
-    Effect.gen(function* () {
+  it.effect("names exactly one payment, and one of this tenant's", function* () {
+    const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+    const other = yield* paidTenant
+    const refused = (body: unknown, code: string, fields: ReadonlyArray<string>) =>
+      Effect.map(tenant.post("/refunds", body), (answer) => expectFailure(answer, { status: 422, code, fields }))
+    yield* refused({}, "validation_failed", ["payment_intent"])
+    yield* refused({ amount: 5 }, "validation_failed", ["payment_intent"])
+    yield* refused({ payment_intent, charge }, "validation_failed", ["charge"])
+    yield* refused({ payment_intent: other.payment_intent }, "provider_resource_missing", ["payment_intent"])
+    yield* refused({ charge: other.charge }, "provider_resource_missing", ["charge"])
+    expect([...(yield* refunds), ...(yield* other.refunds)]).toEqual([])
+  })
+
+  it.effect(
+    "of any body that the contract admits is made, or refused by name: never a failure of the service",
+    function* () {
       const { charge, payment_intent, tenant } = yield* paidTenant
       const bodies = FastCheck.sample(Arbitrary.make(Schema.typeSchema(CreateRefund)), 40)
       for (const [index, body] of bodies.entries()) {
@@ -206,15 +189,13 @@ onSharedService("a refund", (it) => {
         const answer = yield* tenant.post("/refunds", index % 2 === 0 ? known : body)
         expect([200, 422], `${JSON.stringify(body)} ${answer.text}`).toContain(answer.status)
       }
-    })
+    }
   )
 
-  it.effect("needs an idempotency key", () =>
-    Effect.gen(function* () {
-      const { payment_intent, refunds, tenant } = yield* paidTenant
-      const answer = yield* tenant.send("POST", "/refunds", { body: { payment_intent } })
-      expectFailure(answer, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
-      expect(yield* refunds).toEqual([])
-    })
-  )
+  it.effect("needs an idempotency key", function* () {
+    const { payment_intent, refunds, tenant } = yield* paidTenant
+    const answer = yield* tenant.send("POST", "/refunds", { body: { payment_intent } })
+    expectFailure(answer, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
+    expect(yield* refunds).toEqual([])
+  })
 })

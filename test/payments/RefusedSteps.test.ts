@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { type Behaviour, type ProviderCall, replying } from "./ScriptedProvider.ts"
 import { ScriptedService, scriptedTenant } from "./ScriptedService.ts"
@@ -56,9 +57,10 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
 
 const price = replying(200, { id: "price_new", object: "price" })
 
-layer(ScriptedService.layer(), { excludeTestServices: true, timeout: "60 seconds" })("a refused step", (it) => {
-  it.effect("of a product's change takes the new price out of sale, and is named after the caller's field", () =>
-    Effect.gen(function* () {
+layer(ScriptedService.layer(), { timeout: "60 seconds" })("a refused step", (it) => {
+  it.effect(
+    "of a product's change takes the new price out of sale, and is named after the caller's field",
+    function* () {
       const { answer, calls } = yield* writing(
         "PATCH",
         "/products/prod_123",
@@ -75,57 +77,53 @@ layer(ScriptedService.layer(), { excludeTestServices: true, timeout: "60 seconds
         "POST /v1/products/prod_123 name=Tea",
         "POST /v1/prices/price_new active=false"
       ])
-    })
+    }
   )
 
-  it.effect("of a product's change leaves its key to the next try, which makes a price of its own", () =>
-    Effect.gen(function* () {
-      const { provider } = yield* ScriptedService
-      const { calls, send } = yield* underOneKey("PATCH", "/products/prod_123")
-      let made = 0
-      const refused = { prices: true, products: true }
-      const newPrice: Behaviour = (call, response) =>
-        replying(200, { id: `price_${call.body.get("currency")}_${call.headers["idempotency-key"]}`, object: "price" })(
-          call,
-          response
-        )
-      provider.behave(
-        remembering((call) => {
-          if (call.path === "/v1/prices") {
-            made += refused.prices ? 0 : 1
-            return refused.prices ? refusing({ param: "currency" }) : newPrice
-          }
-          return call.path.startsWith("/v1/prices/") || !refused.products
-            ? replying(200, { id: "prod_123", object: "product" })
-            : refusing({ param: "name" })
-        })
+  it.effect("of a product's change leaves its key to the next try, which makes a price of its own", function* () {
+    const { provider } = yield* ScriptedService
+    const { calls, send } = yield* underOneKey("PATCH", "/products/prod_123")
+    let made = 0
+    const refused = { prices: true, products: true }
+    const newPrice: Behaviour = (call, response) =>
+      replying(200, { id: `price_${call.body.get("currency")}_${call.headers["idempotency-key"]}`, object: "price" })(
+        call,
+        response
       )
-      const change = (currency: string) => ({ name: "Tea", default_price_data: { currency, unit_amount: 5 } })
-      const fieldsOf = (body: unknown) => Effect.map(send(body), ({ json }) => json["fields"])
-      expect(yield* fieldsOf(change("brl"))).toEqual(["default_price_data.currency"])
-      refused.prices = false
-      expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
-      expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
-      refused.products = false
-      const done = yield* send(change("usd"))
-      expect(done.status, done.text).toBe(200)
-      expect((yield* send(change("usd"))).text).toBe(done.text)
-      expect(made).toBe(3)
-      // Two of the three are out of sale; the third one, which was never touched again, is the product's
-      expect(calls().filter((call) => call.endsWith("active=false"))).toHaveLength(2)
-    })
-  )
+    provider.behave(
+      remembering((call) => {
+        if (call.path === "/v1/prices") {
+          made += refused.prices ? 0 : 1
+          return refused.prices ? refusing({ param: "currency" }) : newPrice
+        }
+        return call.path.startsWith("/v1/prices/") || !refused.products
+          ? replying(200, { id: "prod_123", object: "product" })
+          : refusing({ param: "name" })
+      })
+    )
+    const change = (currency: string) => ({ name: "Tea", default_price_data: { currency, unit_amount: 5 } })
+    const fieldsOf = (body: unknown) => Effect.map(send(body), ({ json }) => json["fields"])
+    expect(yield* fieldsOf(change("brl"))).toEqual(["default_price_data.currency"])
+    refused.prices = false
+    expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
+    expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
+    refused.products = false
+    const done = yield* send(change("usd"))
+    expect(done.status, done.text).toBe(200)
+    expect((yield* send(change("usd"))).text).toBe(done.text)
+    expect(made).toBe(3)
+    // Two of the three are out of sale; the third one, which was never touched again, is the product's
+    expect(calls().filter((call) => call.endsWith("active=false"))).toHaveLength(2)
+  })
 
-  it.effect("of a product's change whose outcome is open undoes nothing", () =>
-    Effect.gen(function* () {
-      const { answer, calls } = yield* writing(
-        "PATCH",
-        "/products/prod_123",
-        { default_price_data: { currency: "brl", unit_amount: 5 } },
-        answering({ "POST /v1/prices": price, "POST /v1/prices/price_new": price })
-      )
-      expectFailure(answer, { status: 502, code: "provider_unavailable" })
-      expect(calls.filter((call) => call.includes("/v1/prices/price_new"))).toEqual([])
-    })
-  )
+  it.effect("of a product's change whose outcome is open undoes nothing", function* () {
+    const { answer, calls } = yield* writing(
+      "PATCH",
+      "/products/prod_123",
+      { default_price_data: { currency: "brl", unit_amount: 5 } },
+      answering({ "POST /v1/prices": price, "POST /v1/prices/price_new": price })
+    )
+    expectFailure(answer, { status: 502, code: "provider_unavailable" })
+    expect(calls.filter((call) => call.includes("/v1/prices/price_new"))).toEqual([])
+  })
 })

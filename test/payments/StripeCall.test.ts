@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { repeated } from "../../src/payments/stripe/RepeatedCalls.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
@@ -106,37 +107,33 @@ describe("a call to the provider", () => {
     })
   )
 
-  it.scoped("waits as long as the provider asks, unless its deadline comes first", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(inTurn(refusing(429, {}, { "retry-after": "20" }), replying(200, product)))
-      const asked = yield* Effect.fork(provider.retrieveProduct(account, "prod_123"))
-      yield* pausing
-      yield* TestClock.adjust("19999 millis")
-      yield* pausing
-      expect(calls).toHaveLength(1)
-      yield* TestClock.adjust("1 millis")
-      expect(yield* Fiber.join(asked)).toEqual(product)
-      behave(refusing(429, {}, { "retry-after": "60" }))
-      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-      expect(failure).toMatchObject({ _tag: "ProviderRateLimited", retryAfter: Duration.seconds(60) })
-      expect(calls).toHaveLength(3)
-    })
-  )
+  it.scoped("waits as long as the provider asks, unless its deadline comes first", function* () {
+    const { behave, calls, provider } = yield* scripted()
+    behave(inTurn(refusing(429, {}, { "retry-after": "20" }), replying(200, product)))
+    const asked = yield* Effect.fork(provider.retrieveProduct(account, "prod_123"))
+    yield* pausing
+    yield* TestClock.adjust("19999 millis")
+    yield* pausing
+    expect(calls).toHaveLength(1)
+    yield* TestClock.adjust("1 millis")
+    expect(yield* Fiber.join(asked)).toEqual(product)
+    behave(refusing(429, {}, { "retry-after": "60" }))
+    const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+    expect(failure).toMatchObject({ _tag: "ProviderRateLimited", retryAfter: Duration.seconds(60) })
+    expect(calls).toHaveLength(3)
+  })
 
-  it.scoped("ends with its deadline, however often it was made", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(inTurn(resetting, silent))
-      const failing = yield* Effect.fork(Effect.flip(provider.retrieveProduct(account, "prod_123")))
-      yield* pausing
-      yield* TestClock.adjust("250 millis")
-      yield* eventuallyTrue("the second attempt", () => calls.length === 2)
-      yield* TestClock.adjust("30 seconds")
-      expect((yield* Fiber.join(failing))._tag).toBe("ProviderTimeout")
-      expect(calls).toHaveLength(2)
-    })
-  )
+  it.scoped("ends with its deadline, however often it was made", function* () {
+    const { behave, calls, provider } = yield* scripted()
+    behave(inTurn(resetting, silent))
+    const failing = yield* Effect.fork(Effect.flip(provider.retrieveProduct(account, "prod_123")))
+    yield* pausing
+    yield* TestClock.adjust("250 millis")
+    yield* eventuallyTrue("the second attempt", () => calls.length === 2)
+    yield* TestClock.adjust("30 seconds")
+    expect((yield* Fiber.join(failing))._tag).toBe("ProviderTimeout")
+    expect(calls).toHaveLength(2)
+  })
 
   it.scopedLive("waits for its turn where its account has as many under way as it may; other accounts do not", () =>
     Effect.gen(function* () {
@@ -314,24 +311,22 @@ describe("a call to the provider", () => {
 describe("repeats", () => {
   const failing = { transient: true, retryAfter: undefined }
 
-  it.effect("come after pauses that grow, with jitter, within their bounds", () =>
-    Effect.gen(function* () {
-      for (let run = 0; run < 20; run += 1) {
-        const at: Array<number> = []
-        const attempt = Effect.zipRight(
-          Effect.flatMap(TestClock.currentTimeMillis, (now) => Effect.sync(() => at.push(now))),
-          Effect.fail(failing)
-        )
-        const fiber = yield* Effect.fork(Effect.flip(repeated(() => attempt, Duration.seconds(30))))
-        yield* TestClock.adjust("2 seconds")
-        yield* Fiber.join(fiber)
-        const [first = 0, second = 0, third = 0, ...more] = at
-        expect(more).toEqual([])
-        expect(second - first).toBeGreaterThanOrEqual(125)
-        expect(second - first).toBeLessThanOrEqual(250)
-        expect(third - second).toBeGreaterThanOrEqual(250)
-        expect(third - second).toBeLessThanOrEqual(500)
-      }
-    })
-  )
+  it.effect("come after pauses that grow, with jitter, within their bounds", function* () {
+    for (let run = 0; run < 20; run += 1) {
+      const at: Array<number> = []
+      const attempt = Effect.zipRight(
+        Effect.flatMap(TestClock.currentTimeMillis, (now) => Effect.sync(() => at.push(now))),
+        Effect.fail(failing)
+      )
+      const fiber = yield* Effect.fork(Effect.flip(repeated(() => attempt, Duration.seconds(30))))
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(fiber)
+      const [first = 0, second = 0, third = 0, ...more] = at
+      expect(more).toEqual([])
+      expect(second - first).toBeGreaterThanOrEqual(125)
+      expect(second - first).toBeLessThanOrEqual(250)
+      expect(third - second).toBeGreaterThanOrEqual(250)
+      expect(third - second).toBeLessThanOrEqual(500)
+    }
+  })
 })

@@ -28,88 +28,81 @@ const subscribedTenant = Effect.gen(function* () {
 })
 
 onSharedService("subscriptions", (it) => {
-  it.effect("have all of their items wherever they are answered, of which the provider shows ten", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, index) =>
-        Effect.map(
-          tenant.post("/prices", {
-            product,
-            currency: "brl",
-            unit_amount: 100 + index,
-            recurring: { interval: "month" }
-          }),
-          idOf
-        )
+  it.effect("have all of their items wherever they are answered, of which the provider shows ten", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, index) =>
+      Effect.map(
+        tenant.post("/prices", {
+          product,
+          currency: "brl",
+          unit_amount: 100 + index,
+          recurring: { interval: "month" }
+        }),
+        idOf
       )
-      const session = yield* tenant.post("/checkout/sessions", {
-        mode: "subscription",
-        line_items: prices.map((price) => ({ price, quantity: 1 }))
-      })
-      yield* payAt(session.json["url"])
-      const { subscription: id } = (yield* tenant.get(`/checkout/sessions/${idOf(session)}`)).json
-      const path = `/subscriptions/${id}`
-      const atProvider = yield* tenant.atProvider(path)
-      expect([dataOf(part(atProvider, "items")).length, part(atProvider, "items")["has_more"]]).toEqual([10, true])
-      const pricesOf = (subscription: Json | undefined) => {
-        expect(part(subscription, "items")["has_more"]).toBe(false)
-        return dataOf(part(subscription, "items")).map((item) => part(item, "price")["id"])
-      }
-      const all = new Set(prices)
-      const changed = yield* tenant.patch(path, { cancel_at_period_end: true })
-      const read = yield* tenant.get(path)
-      const listed = yield* tenant.get("/subscriptions")
-      const canceled = yield* tenant.send("POST", `${path}/cancel`, { headers: { "idempotency-key": randomUUID() } })
-      for (const one of [changed.json, read.json, dataOf(listed.json)[0], canceled.json]) {
-        expect(new Set(pricesOf(one))).toEqual(all)
-      }
+    )
+    const session = yield* tenant.post("/checkout/sessions", {
+      mode: "subscription",
+      line_items: prices.map((price) => ({ price, quantity: 1 }))
     })
-  )
+    yield* payAt(session.json["url"])
+    const { subscription: id } = (yield* tenant.get(`/checkout/sessions/${idOf(session)}`)).json
+    const path = `/subscriptions/${id}`
+    const atProvider = yield* tenant.atProvider(path)
+    expect([dataOf(part(atProvider, "items")).length, part(atProvider, "items")["has_more"]]).toEqual([10, true])
+    const pricesOf = (subscription: Json | undefined) => {
+      expect(part(subscription, "items")["has_more"]).toBe(false)
+      return dataOf(part(subscription, "items")).map((item) => part(item, "price")["id"])
+    }
+    const all = new Set(prices)
+    const changed = yield* tenant.patch(path, { cancel_at_period_end: true })
+    const read = yield* tenant.get(path)
+    const listed = yield* tenant.get("/subscriptions")
+    const canceled = yield* tenant.send("POST", `${path}/cancel`, { headers: { "idempotency-key": randomUUID() } })
+    for (const one of [changed.json, read.json, dataOf(listed.json)[0], canceled.json]) {
+      expect(new Set(pricesOf(one))).toEqual(all)
+    }
+  })
 
-  it.effect("are read and listed; canceled ones only where a status asks for them", () =>
-    Effect.gen(function* () {
-      const { cancel, id, idsOf, tenant } = yield* subscribedTenant
-      expect((yield* tenant.get(`/subscriptions/${id}`)).json).toMatchObject({ id, status: "active" })
-      expect(yield* idsOf("")).toEqual([id])
-      expect(yield* idsOf("status=active")).toEqual([id])
-      expect(yield* idsOf("status=canceled")).toEqual([])
-      const canceled = yield* cancel()
-      expect(canceled.status, canceled.text).toBe(200)
-      expect(canceled.json).toMatchObject({ id, status: "canceled" })
-      expect(yield* idsOf("")).toEqual([])
-      expect(yield* idsOf("status=all")).toEqual([id])
-      expect(yield* idsOf("status=canceled")).toEqual([id])
-      expect((yield* tenant.get(`/subscriptions/${id}`)).json).toMatchObject({ status: "canceled" })
-      expect(yield* tenant.audited).toContain(`subscription.canceled ${id}`)
-    })
-  )
+  it.effect("are read and listed; canceled ones only where a status asks for them", function* () {
+    const { cancel, id, idsOf, tenant } = yield* subscribedTenant
+    expect((yield* tenant.get(`/subscriptions/${id}`)).json).toMatchObject({ id, status: "active" })
+    expect(yield* idsOf("")).toEqual([id])
+    expect(yield* idsOf("status=active")).toEqual([id])
+    expect(yield* idsOf("status=canceled")).toEqual([])
+    const canceled = yield* cancel()
+    expect(canceled.status, canceled.text).toBe(200)
+    expect(canceled.json).toMatchObject({ id, status: "canceled" })
+    expect(yield* idsOf("")).toEqual([])
+    expect(yield* idsOf("status=all")).toEqual([id])
+    expect(yield* idsOf("status=canceled")).toEqual([id])
+    expect((yield* tenant.get(`/subscriptions/${id}`)).json).toMatchObject({ status: "canceled" })
+    expect(yield* tenant.audited).toContain(`subscription.canceled ${id}`)
+  })
 
-  it.effect("are canceled once: the same key replays, another key answers the canceled one", () =>
-    Effect.gen(function* () {
-      const { cancel, id } = yield* subscribedTenant
-      const key = randomUUID()
-      const first = yield* cancel(key)
-      const again = yield* cancel(key)
-      expect([again.status, again.text]).toEqual([200, first.text])
-      const other = yield* cancel()
-      expect([other.status, other.json["status"]]).toEqual([200, "canceled"])
-      expectFailure(yield* cancel(key, `${id}x`), { status: 409, code: "idempotency_key_reused" })
-    })
-  )
+  it.effect("are canceled once: the same key replays, another key answers the canceled one", function* () {
+    const { cancel, id } = yield* subscribedTenant
+    const key = randomUUID()
+    const first = yield* cancel(key)
+    const again = yield* cancel(key)
+    expect([again.status, again.text]).toEqual([200, first.text])
+    const other = yield* cancel()
+    expect([other.status, other.json["status"]]).toEqual([200, "canceled"])
+    expectFailure(yield* cancel(key, `${id}x`), { status: 409, code: "idempotency_key_reused" })
+  })
 
-  it.effect("whose cancellation's answer is lost are canceled all the same", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const { cancel, tenant } = yield* subscribedTenant
-      yield* emulator.addFault({ fault: "lost_answer", account: tenant.accountId, method: "DELETE", times: 1 })
-      const answer = yield* cancel()
-      expect([answer.status, answer.json["status"]], answer.text).toEqual([200, "canceled"])
-    })
-  )
+  it.effect("whose cancellation's answer is lost are canceled all the same", function* () {
+    const { emulator } = yield* TestService
+    const { cancel, tenant } = yield* subscribedTenant
+    yield* emulator.addFault({ fault: "lost_answer", account: tenant.accountId, method: "DELETE", times: 1 })
+    const answer = yield* cancel()
+    expect([answer.status, answer.json["status"]], answer.text).toEqual([200, "canceled"])
+  })
 
-  it.effect("are canceled at the end of their period, which is the event's time, and that can be undone before", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are canceled at the end of their period, which is the event's time, and that can be undone before",
+    function* () {
       const { emulator, journal } = yield* TestService
       const { id, idsOf, tenant } = yield* subscribedTenant
       const owner = { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]) }
@@ -147,64 +140,58 @@ onSharedService("subscriptions", (it) => {
         WHERE account_id = ${tenant.accountId} AND type = 'customer.subscription.updated'`
       expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["ignored"]))
       expect((yield* tenant.audited).filter((entry) => entry === `subscription.updated ${id}`)).toHaveLength(3)
-    })
+    }
   )
 
-  it.effect("that have ended take no date of their end, and a repeat under one key changes nothing", () =>
-    Effect.gen(function* () {
-      const { cancel, id, tenant } = yield* subscribedTenant
-      const key = randomUUID()
-      const path = `/subscriptions/${id}`
-      const first = yield* tenant.patch(path, { cancel_at_period_end: true }, key)
-      const again = yield* tenant.patch(path, { cancel_at_period_end: true }, key)
-      expect([again.text, again.headers.get("idempotent-replayed")]).toEqual([first.text, "true"])
-      expectFailure(yield* tenant.patch(path, { cancel_at_period_end: false }, key), {
-        status: 409,
-        code: "idempotency_key_reused"
-      })
-      yield* cancel()
-      expectFailure(yield* tenant.patch(path, { cancel_at_period_end: false }), {
-        status: 422,
-        code: "provider_invalid_request_error",
-        fields: ["id"]
-      })
-      expectFailure(yield* tenant.send("PATCH", path, { body: { cancel_at_period_end: true } }), {
-        status: 422,
-        code: "validation_failed",
-        fields: ["idempotency-key"]
-      })
+  it.effect("that have ended take no date of their end, and a repeat under one key changes nothing", function* () {
+    const { cancel, id, tenant } = yield* subscribedTenant
+    const key = randomUUID()
+    const path = `/subscriptions/${id}`
+    const first = yield* tenant.patch(path, { cancel_at_period_end: true }, key)
+    const again = yield* tenant.patch(path, { cancel_at_period_end: true }, key)
+    expect([again.text, again.headers.get("idempotent-replayed")]).toEqual([first.text, "true"])
+    expectFailure(yield* tenant.patch(path, { cancel_at_period_end: false }, key), {
+      status: 409,
+      code: "idempotency_key_reused"
     })
-  )
+    yield* cancel()
+    expectFailure(yield* tenant.patch(path, { cancel_at_period_end: false }), {
+      status: 422,
+      code: "provider_invalid_request_error",
+      fields: ["id"]
+    })
+    expectFailure(yield* tenant.send("PATCH", path, { body: { cancel_at_period_end: true } }), {
+      status: 422,
+      code: "validation_failed",
+      fields: ["idempotency-key"]
+    })
+  })
 
-  it.effect("that are unknown, or another tenant's, are not found by their id", () =>
-    Effect.gen(function* () {
-      const { cancel, idsOf, tenant } = yield* subscribedTenant
-      const other = yield* subscribedTenant
-      const missing = { status: 404, code: "provider_resource_missing", fields: ["id"] }
-      for (const id of ["sub_unknown", other.id]) {
-        expectFailure(yield* tenant.get(`/subscriptions/${id}`), missing)
-        expectFailure(yield* cancel(randomUUID(), id), missing)
-      }
-      expect(yield* other.idsOf("status=active")).toEqual([other.id])
-      expect(yield* idsOf("status=active")).toHaveLength(1)
-    })
-  )
+  it.effect("that are unknown, or another tenant's, are not found by their id", function* () {
+    const { cancel, idsOf, tenant } = yield* subscribedTenant
+    const other = yield* subscribedTenant
+    const missing = { status: 404, code: "provider_resource_missing", fields: ["id"] }
+    for (const id of ["sub_unknown", other.id]) {
+      expectFailure(yield* tenant.get(`/subscriptions/${id}`), missing)
+      expectFailure(yield* cancel(randomUUID(), id), missing)
+    }
+    expect(yield* other.idsOf("status=active")).toEqual([other.id])
+    expect(yield* idsOf("status=active")).toHaveLength(1)
+  })
 
-  it.effect("need a key to be canceled with, of a key's own permission", () =>
-    Effect.gen(function* () {
-      const { id, idsOf, tenant } = yield* subscribedTenant
-      expectFailure(yield* tenant.send("POST", `/subscriptions/${id}/cancel`), {
-        status: 422,
-        code: "validation_failed",
-        fields: ["idempotency-key"]
-      })
-      const key = yield* tenant.keyOf(["payments:write", "payments:read"])
-      const headers = { "idempotency-key": randomUUID() }
-      expectFailure(yield* tenant.send("POST", `/subscriptions/${id}/cancel`, { key, headers }), {
-        status: 403,
-        code: "permission_denied"
-      })
-      expect(yield* idsOf("status=active")).toEqual([id])
+  it.effect("need a key to be canceled with, of a key's own permission", function* () {
+    const { id, idsOf, tenant } = yield* subscribedTenant
+    expectFailure(yield* tenant.send("POST", `/subscriptions/${id}/cancel`), {
+      status: 422,
+      code: "validation_failed",
+      fields: ["idempotency-key"]
     })
-  )
+    const key = yield* tenant.keyOf(["payments:write", "payments:read"])
+    const headers = { "idempotency-key": randomUUID() }
+    expectFailure(yield* tenant.send("POST", `/subscriptions/${id}/cancel`, { key, headers }), {
+      status: 403,
+      code: "permission_denied"
+    })
+    expect(yield* idsOf("status=active")).toEqual([id])
+  })
 })

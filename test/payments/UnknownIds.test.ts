@@ -55,43 +55,41 @@ onSharedService("an id that the provider does not know", (it) => {
     })
   )
 
-  it.effect("is named where the body or the query has it", () =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 5 }))
-      const lines = { line_items: [price, nothing].map((id) => ({ price: id, quantity: 1 })) }
-      const amount = { currency: "brl", unit_amount: 5 }
-      const code = {
-        code: "SUMMER",
-        discount: { percent_off: 5 },
-        duration: "once",
-        products: [product, "prod_nothing"]
-      }
-      for (const [method, path, body, field] of [
-        ["POST", "/prices", { product: nothing, ...amount }, "product"],
-        ["PATCH", `/products/${product}`, { default_price: nothing }, "default_price"],
-        ["PATCH", `/products/${nothing}`, { default_price_data: amount }, "id"],
-        ["POST", "/checkout/sessions", { mode: "payment", ...lines }, "line_items.1.price"],
-        ["POST", "/checkout/sessions", { mode: "subscription", ...lines }, "line_items.1.price"],
-        ["POST", "/payment-links", lines, "line_items.1.price"],
-        ["POST", "/promotion-codes", code, "products.1"],
-        ["POST", "/refunds", { charge: nothing }, "charge"],
-        ["POST", "/refunds", { payment_intent: nothing }, "payment_intent"],
-        ...(["charge", "payment_intent"] as const).flatMap((field) =>
-          (["/refunds", "/disputes"] as const).map(
-            (list) => ["GET", `${list}?${field}=${nothing}`, undefined, field] as const
-          )
-        ),
-        ["GET", `/balance-transactions?payout=${nothing}`, undefined, "payout"]
-      ] as const) {
-        const answer = yield* tenant.send(method, path, {
-          headers: { "idempotency-key": randomUUID() },
-          ...(body === undefined ? {} : { body })
-        })
-        expect(answer.json["code"], path).toBe("provider_resource_missing")
-        expect(answer.json["fields"], path).toEqual([field])
-      }
-    })
-  )
+  it.effect("is named where the body or the query has it", function* () {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 5 }))
+    const lines = { line_items: [price, nothing].map((id) => ({ price: id, quantity: 1 })) }
+    const amount = { currency: "brl", unit_amount: 5 }
+    const code = {
+      code: "SUMMER",
+      discount: { percent_off: 5 },
+      duration: "once",
+      products: [product, "prod_nothing"]
+    }
+    for (const [method, path, body, field] of [
+      ["POST", "/prices", { product: nothing, ...amount }, "product"],
+      ["PATCH", `/products/${product}`, { default_price: nothing }, "default_price"],
+      ["PATCH", `/products/${nothing}`, { default_price_data: amount }, "id"],
+      ["POST", "/checkout/sessions", { mode: "payment", ...lines }, "line_items.1.price"],
+      ["POST", "/checkout/sessions", { mode: "subscription", ...lines }, "line_items.1.price"],
+      ["POST", "/payment-links", lines, "line_items.1.price"],
+      ["POST", "/promotion-codes", code, "products.1"],
+      ["POST", "/refunds", { charge: nothing }, "charge"],
+      ["POST", "/refunds", { payment_intent: nothing }, "payment_intent"],
+      ...(["charge", "payment_intent"] as const).flatMap((field) =>
+        (["/refunds", "/disputes"] as const).map(
+          (list) => ["GET", `${list}?${field}=${nothing}`, undefined, field] as const
+        )
+      ),
+      ["GET", `/balance-transactions?payout=${nothing}`, undefined, "payout"]
+    ] as const) {
+      const answer = yield* tenant.send(method, path, {
+        headers: { "idempotency-key": randomUUID() },
+        ...(body === undefined ? {} : { body })
+      })
+      expect(answer.json["code"], path).toBe("provider_resource_missing")
+      expect(answer.json["fields"], path).toEqual([field])
+    }
+  })
 })

@@ -75,58 +75,52 @@ describe("a process that is killed", () => {
             livemode: false
           })
         }
-      }),
-    240_000
+      })
   )
 
-  it.scopedLive(
-    "between the receipt and the first attempt loses nothing, and neither do later stops",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const consumer = yield* makeConsumer
-        // A process that receives, but does not deliver
-        const first = yield* startService(directory, { ROLES: "api" })
-        const backend = integrator(first.local)
-        const endpoint = yield* backend.subscribe(consumer.url, ["checkout.completed", "payment.succeeded"])
-        const { productId, sessionId, url } = yield* backend.openCheckout
-        yield* payOn(url)
-        yield* eventuallyIs("both deliveries stored", backend.deliveries(endpoint.id), (all) => all.length === 2)
-        yield* stop(first, "SIGKILL")
-        expect(consumer.received).toEqual([])
+  it.scopedLive("between the receipt and the first attempt loses nothing, and neither do later stops", () =>
+    Effect.gen(function* () {
+      const directory = yield* dataDirectory
+      const consumer = yield* makeConsumer
+      // A process that receives, but does not deliver
+      const first = yield* startService(directory, { ROLES: "api" })
+      const backend = integrator(first.local)
+      const endpoint = yield* backend.subscribe(consumer.url, ["checkout.completed", "payment.succeeded"])
+      const { productId, sessionId, url } = yield* backend.openCheckout
+      yield* payOn(url)
+      yield* eventuallyIs("both deliveries stored", backend.deliveries(endpoint.id), (all) => all.length === 2)
+      yield* stop(first, "SIGKILL")
+      expect(consumer.received).toEqual([])
 
-        const second = yield* startService(directory)
-        yield* eventuallyTrue("both events", () => consumer.received.length === 2)
-        expect(new Set(consumer.received.map((received) => eventIn(received)["type"]))).toEqual(
-          new Set(["checkout.completed", "payment.succeeded"])
-        )
-        const all = yield* eventuallyIs(
-          "both recorded",
-          integrator(second.local).deliveries(endpoint.id),
-          (deliveries) => deliveries.every(({ state }) => state === "delivered")
-        )
-        for (const delivery of all) expect(delivery).toMatchObject({ attemptCount: 1, lastErrorCode: null })
+      const second = yield* startService(directory)
+      yield* eventuallyTrue("both events", () => consumer.received.length === 2)
+      expect(new Set(consumer.received.map((received) => eventIn(received)["type"]))).toEqual(
+        new Set(["checkout.completed", "payment.succeeded"])
+      )
+      const all = yield* eventuallyIs("both recorded", integrator(second.local).deliveries(endpoint.id), (deliveries) =>
+        deliveries.every(({ state }) => state === "delivered")
+      )
+      for (const delivery of all) expect(delivery).toMatchObject({ attemptCount: 1, lastErrorCode: null })
 
-        // What it finds again: the same organization and key, the product, the paid session
-        const { apiKey, organizationId, ownerEmail } = first.local
-        expect(second.local).toMatchObject({ apiKey, organizationId, ownerEmail })
-        const finds = (local: typeof first.local) =>
-          Effect.gen(function* () {
-            const again = integrator(local)
-            expect(yield* again.get(`/provider/products/${productId}`)).toMatchObject({ id: productId, name: "Coffee" })
-            expect(yield* again.get(`/provider/checkout/sessions/${sessionId}`)).toMatchObject({
-              status: "complete",
-              payment_status: "paid"
-            })
-            expect(yield* again.deliveries(endpoint.id)).toEqual(all)
+      // What it finds again: the same organization and key, the product, the paid session
+      const { apiKey, organizationId, ownerEmail } = first.local
+      expect(second.local).toMatchObject({ apiKey, organizationId, ownerEmail })
+      const finds = (local: typeof first.local) =>
+        Effect.gen(function* () {
+          const again = integrator(local)
+          expect(yield* again.get(`/provider/products/${productId}`)).toMatchObject({ id: productId, name: "Coffee" })
+          expect(yield* again.get(`/provider/checkout/sessions/${sessionId}`)).toMatchObject({
+            status: "complete",
+            payment_status: "paid"
           })
-        yield* finds(second.local)
-        yield* stop(second, "SIGINT", "group")
-        const third = yield* startService(directory)
-        expect(third.local).toMatchObject({ apiKey, organizationId, ownerEmail })
-        yield* finds(third.local)
-        expect(consumer.received).toHaveLength(2)
-      }),
-    240_000
+          expect(yield* again.deliveries(endpoint.id)).toEqual(all)
+        })
+      yield* finds(second.local)
+      yield* stop(second, "SIGINT", "group")
+      const third = yield* startService(directory)
+      expect(third.local).toMatchObject({ apiKey, organizationId, ownerEmail })
+      yield* finds(third.local)
+      expect(consumer.received).toHaveLength(2)
+    })
   )
 })

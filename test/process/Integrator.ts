@@ -1,6 +1,8 @@
 import { Effect, Option } from "effect"
+import type { Client } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { type RequestOptions, requestTo } from "../harness/TestService.ts"
 import type { LocalFile } from "./ServiceProcess.ts"
 
@@ -72,6 +74,29 @@ export const delivered = (local: LocalFile, endpointId: string) =>
       Option.fromNullable(delivery).pipe(Option.filter(({ state }) => state === "delivered"))
     )
   )
+
+/** A payment whose event is refused once, and delivered by the second attempt. */
+export const payWithOneFailure = Effect.fnUntraced(function* (local: LocalFile, database: Client) {
+  const backend = integrator(local)
+  const consumer = yield* makeConsumer
+  consumer.answer(500)
+  const endpoint = yield* backend.subscribe(consumer.url)
+  const checkout = yield* backend.openCheckout
+  yield* payOn(checkout.url)
+  yield* eventuallyTrue("the first attempt", () => consumer.received.length === 1)
+  consumer.answer(204)
+  yield* eventuallyIs(
+    "a delivery that waits for its retry",
+    Effect.promise(() =>
+      database.query(
+        "UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE lease IS NULL AND attempt_count = 1"
+      )
+    ),
+    ({ rowCount }) => rowCount === 1
+  )
+  const delivery = yield* delivered(local, endpoint.id)
+  return { backend, checkout, consumer, delivery, endpoint }
+})
 
 /** A session of the test's own on the service's database; it ends with the scope, or with the server. */
 export const databaseSession = (local: LocalFile) => connectionTo(local.databaseUrl)

@@ -42,10 +42,10 @@ const hostileHeads: ReadonlyArray<string | Buffer> = [
 
 describe("a process of the service", () => {
   it.scopedLive(
-    "outlives hostile heads and connections that are reset, CONNECT's included",
+    "outlives hostile heads, connections that are reset, CONNECT's included, and a rejection that nobody handles",
     () =>
       Effect.gen(function* () {
-        const service = yield* startService(yield* dataDirectory)
+        const service = yield* startService(yield* dataDirectory, withFaults)
         const isLive = Effect.promise(async () => (await fetch(`${service.local.baseUrl}/health/live`)).status)
         const emulatorLives = Effect.promise(async () => (await fetch(service.local.emulatorUrl)).status < 600)
         for (const url of [service.local.baseUrl, service.local.emulatorUrl]) {
@@ -66,53 +66,33 @@ describe("a process of the service", () => {
         expect(yield* isLive).toBe(200)
         expect(yield* emulatorLives).toBe(true)
         expect(service.output.stderr).not.toContain("was not caught")
-      }),
-    240_000
-  )
-
-  it.scopedLive(
-    "logs a rejection that nobody handles, and goes on",
-    () =>
-      Effect.gen(function* () {
-        const service = yield* startService(yield* dataDirectory, withFaults)
         service.child.kill("SIGUSR2")
         const log = () => service.output.stdout + service.output.stderr
         yield* eventuallyTrue("the log's line", () => log().includes("the rejection of the test"))
         expect(log()).toContain("A rejected promise was not handled")
-        const answer = yield* Effect.promise(() => fetch(`${service.local.baseUrl}/health/live`))
-        expect(answer.status).toBe(200)
-      }),
-    240_000
+        expect(yield* isLive).toBe(200)
+      })
   )
 
-  it.scopedLive(
-    "ends in order, with exit code 1, by an exception that nobody catches",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const service = yield* startService(directory, withFaults)
-        const database = yield* databasePid(directory)
-        const { code } = yield* stop(service, "SIGWINCH")
-        expect(code).toBe(1)
-        const log = service.output.stdout + service.output.stderr
-        expect(log).toContain("the exception of the test")
-        expect(log).toContain("Shutdown: done")
-        expect(yield* isAlive(database)).toBe(false)
-      }),
-    240_000
-  )
-
-  it.scopedLive(
-    "ends in order if its terminal is closed",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const service = yield* startService(directory)
-        const database = yield* databasePid(directory)
-        yield* stop(service, "SIGHUP", "group")
-        expect(service.output.stdout + service.output.stderr).toContain("Shutdown: done")
-        expect(yield* isAlive(database)).toBe(false)
-      }),
-    240_000
+  it.scopedLive.each<{ by: string; signal: NodeJS.Signals; to: "process" | "group"; says: string; codes: object }>([
+    {
+      by: "an exception that nobody catches",
+      signal: "SIGWINCH",
+      to: "process",
+      says: "the exception of the test",
+      codes: [1]
+    },
+    { by: "the end of its terminal", signal: "SIGHUP", to: "group", says: "", codes: expect.anything() }
+  ])("ends in order by $by", ({ codes, says, signal, to }) =>
+    Effect.gen(function* () {
+      const directory = yield* dataDirectory
+      const service = yield* startService(directory, withFaults)
+      const database = yield* databasePid(directory)
+      const { code } = yield* stop(service, signal, to)
+      expect([code]).toEqual(codes)
+      const log = service.output.stdout + service.output.stderr
+      for (const words of [says, "Shutdown: done"]) expect(log).toContain(words)
+      expect(yield* isAlive(database)).toBe(false)
+    })
   )
 })

@@ -1,19 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { once } from "node:events"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, request as forwardRequest } from "node:http"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Redacted, Schema, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
-import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo, type TestService } from "../harness/TestService.ts"
+import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
 /** The service as real processes, on one database and one provider. */
 
@@ -42,23 +36,6 @@ export interface Installation {
   /** Another process; it ends with the scope. */
   readonly start: Effect.Effect<ServiceProcess, unknown, Scope.Scope>
 }
-
-const LocalFile = Schema.parseJson(
-  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
-)
-
-const readLocalFile = (file: string) =>
-  Effect.option(
-    Effect.flatMap(
-      Effect.tryPromise(() => readFile(file, "utf8")),
-      Schema.decode(LocalFile)
-    )
-  )
-
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(join(tmpdir(), "connected-payments-process-"))),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
 
 /** An HTTP server between the service and the emulator, which can lose answers. */
 const makeGate = (
@@ -103,45 +80,6 @@ const makeGate = (
     }
   })
 
-const end = (child: ChildProcess, signal: NodeJS.Signals) =>
-  Effect.promise(async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, "exit")
-      child.kill(signal)
-      await ended
-    }
-  })
-
-/** A process of the installation with a data directory of its own, whose `local.json` is this process's. */
-const startProcess = (environment: Readonly<Record<string, string>>) =>
-  Effect.gen(function* () {
-    const directory = yield* temporaryDirectory
-    let log = ""
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const started = spawn(process.execPath, program("src/app/main.ts"), {
-          env: { PATH: process.env["PATH"] ?? "", ...environment, DATA_DIR: directory },
-          stdio: ["ignore", "ignore", "pipe"]
-        })
-        started.stderr.on("data", (chunk: Buffer) => {
-          log = (log + chunk.toString()).slice(-4000)
-        })
-        return started
-      }),
-      (started) => end(started, "SIGKILL")
-    )
-    const local = yield* eventually(
-      "a process serves",
-      Effect.flatMap(readLocalFile(join(directory, "local.json")), (local) =>
-        child.exitCode === null
-          ? Effect.succeed(local)
-          : Effect.dieMessage(`The process ended with code ${child.exitCode}: ${log}`)
-      ),
-      40_000
-    )
-    return { ...local, child }
-  })
-
 /**
  * Two processes of the service on one database and one provider, as `MODE=local` starts them: the second finds the
  * first one's organization. They end with the scope.
@@ -157,9 +95,6 @@ export const installation = (
     const gate = yield* makeGate(emulator.url)
     const accountId = yield* emulator.ensureAccount()
     const environment = {
-      MODE: "local",
-      HOST: "127.0.0.1",
-      PORT: "0",
       DATABASE_URL: Redacted.value(database.url),
       MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
       PROVIDER_SANDBOX_SECRET_KEY: providerKey,
@@ -169,13 +104,12 @@ export const installation = (
       LOG_LEVEL: "Error",
       ...settings
     }
-    const start = Effect.map(startProcess(environment), ({ apiKey, baseUrl, child, organizationId }) => ({
-      apiKey,
-      organizationId,
-      baseUrl,
-      request: requestTo(baseUrl),
-      kill: end(child, "SIGKILL")
-    }))
+    const start = Effect.gen(function* () {
+      const service = yield* startService(yield* emptyDataDirectory, environment)
+      const { apiKey, baseUrl, organizationId } = service.local
+      const kill = Effect.asVoid(Effect.orDie(stop(service, "SIGKILL")))
+      return { apiKey, organizationId, baseUrl, request: requestTo(baseUrl), kill }
+    })
     const first = yield* start
     const second = yield* start
     const storage = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 4 }))

@@ -51,8 +51,7 @@ describe("a production worker", () => {
             child.exitCode === null
               ? Effect.succeed(output.stdout.includes("Ready to deliver events") ? Option.some(true) : Option.none())
               : Effect.dieMessage(`It ended: ${output.stderr}`)
-          ),
-          240_000
+          )
         )
         const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
         const own = modules.filter((url) => !url.includes("/node_modules/"))
@@ -70,7 +69,6 @@ describe("a production worker", () => {
         expect(modules.filter((url) => /\/node_modules\/@effect\/(cluster|rpc)\//.test(url))).toEqual([])
         // The platform's index would load them, as text of some 20 MB in memory
         expect(modules.filter((url) => /HttpApi(Scalar|Swagger)/i.test(url))).toEqual([])
-      }),
-    240_000
+      })
   )
 })

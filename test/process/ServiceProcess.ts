@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import { Agent, request } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { destroyEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
+import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 
 /** What a local start writes for scripts. */
 export interface LocalFile {
@@ -56,18 +56,8 @@ export const isAlive = (pid: number): Effect.Effect<boolean> =>
  * An empty data directory of one test's own; what it will hold, a left-over database server included, is removed at the
  * end.
  */
-export const emptyDataDirectory = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-process-"))
-    // Root runs the server under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) =>
-    destroyEmbeddedPostgres(join(directory, "postgres")).pipe(
-      Effect.zipRight(Effect.promise(() => rm(directory, { recursive: true, force: true }))),
-      Effect.orDie
-    )
+export const emptyDataDirectory = Effect.acquireRelease(temporaryDirectory, (directory) =>
+  Effect.orDie(destroyEmbeddedPostgres(join(directory, "postgres")))
 )
 
 /** A data directory with a database that an earlier start has left: quicker to start on than an empty one. */
@@ -153,6 +143,9 @@ const readLocalFile = (directory: string): Effect.Effect<Option.Option<LocalFile
     Effect.map((text) => Option.map(Option.fromNullable(text), (json): LocalFile => JSON.parse(json)))
   )
 
+/** On a machine that does much else, a start from the sources takes more than a minute. */
+export const startLimitMillis = 200_000
+
 /** Starts a process and waits until it serves: its `local.json` names an address that answers. */
 export const startService = Effect.fnUntraced(function* (
   directory: string,
@@ -167,7 +160,7 @@ export const startService = Effect.fnUntraced(function* (
       // The file of an earlier run stays; the welcome is of this one
       return service.output.stdout.includes("is ready") ? yield* readLocalFile(directory) : Option.none()
     }),
-    60_000
+    startLimitMillis
   )
   return { ...service, local }
 })

@@ -28,49 +28,46 @@ const expectPlainRefusal = (
 }
 
 describe("a start", () => {
-  it.scopedLive(
-    "writes the documented file, and takes neither a directory nor a port that is in use",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* emptyDataDirectory
-        const { local, output } = yield* startService(directory)
-        expect(Object.keys(local)).toEqual([
-          "baseUrl",
-          "emulatorUrl",
-          "organizationId",
-          "apiKey",
-          "ownerEmail",
-          "databaseUrl"
-        ])
-        expect(local).toEqual({
-          baseUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-          emulatorUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-          organizationId: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
-          apiKey: expect.stringMatching(/^pk_test_[A-Za-z0-9_-]{43}$/),
-          ownerEmail: expect.stringContaining("@"),
-          databaseUrl: expect.stringMatching(/^postgresql:\/\/[^:]+:[^@]{20,}@127\.0\.0\.1:\d+\/payments$/)
-        })
-        for (const file of ["local.json", "secrets.json"]) {
-          const { mode } = yield* Effect.promise(() => stat(join(directory, file)))
-          expect([file, (mode & 0o777).toString(8)]).toEqual([file, "600"])
-        }
-        for (const shown of [local.baseUrl, local.organizationId, local.apiKey]) expect(output.stdout).toContain(shown)
+  it.scopedLive("writes the documented file, and takes neither a directory nor a port that is in use", () =>
+    Effect.gen(function* () {
+      const directory = yield* emptyDataDirectory
+      const { local, output } = yield* startService(directory)
+      expect(Object.keys(local)).toEqual([
+        "baseUrl",
+        "emulatorUrl",
+        "organizationId",
+        "apiKey",
+        "ownerEmail",
+        "databaseUrl"
+      ])
+      expect(local).toEqual({
+        baseUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        emulatorUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        organizationId: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+        apiKey: expect.stringMatching(/^pk_test_[A-Za-z0-9_-]{43}$/),
+        ownerEmail: expect.stringContaining("@"),
+        databaseUrl: expect.stringMatching(/^postgresql:\/\/[^:]+:[^@]{20,}@127\.0\.0\.1:\d+\/payments$/)
+      })
+      for (const file of ["local.json", "secrets.json"]) {
+        const { mode } = yield* Effect.promise(() => stat(join(directory, file)))
+        expect([file, (mode & 0o777).toString(8)]).toEqual([file, "600"])
+      }
+      for (const shown of [local.baseUrl, local.organizationId, local.apiKey]) expect(output.stdout).toContain(shown)
 
-        const other = yield* dataDirectory
-        const port = new URL(local.baseUrl).port
-        const [second, third] = yield* Effect.all([refused(directory, {}), refused(other, { PORT: port })], {
-          concurrency: 2
-        })
-        expectPlainRefusal(second, "in use", directory)
-        expectPlainRefusal(third, port, "in use")
-        // Its own database server ended with it
-        const cluster = yield* Effect.promise(() => readdir(join(other, "postgres", "cluster")))
-        expect(cluster).toContain("PG_VERSION")
-        expect(cluster).not.toContain("postmaster.pid")
-        const answer = yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))
-        expect(answer.status).toBe(200)
-      }),
-    240_000
+      const other = yield* dataDirectory
+      const port = new URL(local.baseUrl).port
+      const [second, third] = yield* Effect.all([refused(directory, {}), refused(other, { PORT: port })], {
+        concurrency: 2
+      })
+      expectPlainRefusal(second, "in use", directory)
+      expectPlainRefusal(third, port, "in use")
+      // Its own database server ended with it
+      const cluster = yield* Effect.promise(() => readdir(join(other, "postgres", "cluster")))
+      expect(cluster).toContain("PG_VERSION")
+      expect(cluster).not.toContain("postmaster.pid")
+      const answer = yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))
+      expect(answer.status).toBe(200)
+    })
   )
 
   it.scopedLive(
@@ -136,8 +133,7 @@ describe("a start", () => {
         expect(next.local).toMatchObject({ organizationId: other.local.organizationId, apiKey: other.local.apiKey })
         expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
         yield* eventuallyTrue("the next one's banner", () => next.output.stdout.includes(next.local.baseUrl))
-      }),
-    240_000
+      })
   )
 })
 

@@ -1,53 +1,21 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { metricTable } from "../../src/platform/telemetry/Metrics.ts"
 import { type CollectedSpan, type Collector, makeCollector } from "../harness/Collector.ts"
-import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { signature } from "../inbound/Notifications.ts"
-import { databaseSession, integrator, payOn } from "./Integrator.ts"
-import { dataDirectory, type LocalFile, spawnService, startService, stop } from "./ServiceProcess.ts"
-
-/** What waits for its retry comes due. */
-const retryNow = (session: Effect.Effect.Success<ReturnType<typeof databaseSession>>) =>
-  eventually(
-    "a retry waits",
-    Effect.promise(async () => {
-      const { rowCount } = await session.query(
-        "UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE lease IS NULL AND attempt_count = 1"
-      )
-      return rowCount === 0 ? Option.none() : Option.some(rowCount)
-    })
-  )
+import { databaseSession, payWithOneFailure } from "./Integrator.ts"
+import { dataDirectory, spawnService, startService, stop } from "./ServiceProcess.ts"
 
 const sum = (points: ReturnType<Collector["metric"]>, attributes: Readonly<Record<string, unknown>> = {}): number =>
   points
     .filter((point) => Object.entries(attributes).every(([name, value]) => point.attributes[name] === value))
     .reduce((total, { value }) => total + value, 0)
-
-/** A payment that is delivered at the second attempt. */
-const payWithOneFailure = Effect.fnUntraced(function* (local: LocalFile) {
-  const consumer = yield* makeConsumer
-  const session = yield* databaseSession(local)
-  const backend = integrator(local)
-  consumer.answer(500)
-  const endpoint = yield* backend.subscribe(consumer.url)
-  const checkout = yield* backend.openCheckout
-  yield* payOn(checkout.url)
-  yield* eventuallyTrue("a failed attempt", () => consumer.received.length === 1)
-  consumer.answer(204)
-  yield* retryNow(session)
-  yield* eventuallyTrue("the delivery", () => consumer.received.length === 2)
-  const envelope: { readonly id: string; readonly source: { readonly event_id: string } } = JSON.parse(
-    consumer.received[1]?.body.toString() ?? ""
-  )
-  return { consumer, backend, endpoint, checkout, envelope }
-})
 
 /** What the provider signed and nobody can read. */
 const notifyUnreadable = Effect.fnUntraced(function* (directory: string, baseUrl: string) {
@@ -83,7 +51,10 @@ describe("a process that exports over OTLP", () => {
           OTEL_METRIC_EXPORT_INTERVAL: "300"
         })
         const { local } = service
-        const { backend, checkout, consumer, endpoint, envelope } = yield* payWithOneFailure(local)
+        const { backend, checkout, consumer, endpoint } = yield* payWithOneFailure(local, yield* databaseSession(local))
+        const envelope: { readonly id: string; readonly source: { readonly event_id: string } } = JSON.parse(
+          consumer.received[1]?.body.toString() ?? ""
+        )
         const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
         const unread = yield* notifyUnreadable(directory, local.baseUrl)
         expect(unread.status).toBe(400)

@@ -1,6 +1,7 @@
 import { Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
-import { Accounts, type LinkedAccount } from "../../payments/Accounts.ts"
+import { Accounts } from "../../payments/Accounts.ts"
+import type { LinkedAccount } from "../../payments/AccountsRepo.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { type Command, command } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"

@@ -19,7 +19,7 @@ export const useFields = <D extends object>(initial: D) => {
 }
 
 /**
- * A form's draft and its submission. Shows the draft's problems once it was tried to submit it, and sends it only
+ * A form's draft and its submission. Shows the draft's problems after the first attempt to submit it, and sends it only
  * without any.
  */
 export const useDraft = <D extends object, A extends object, B>({

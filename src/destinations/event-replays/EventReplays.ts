@@ -1,8 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
-import { passes } from "../../events/Filters.ts"
-import { subjectsFor } from "../../events/StoredSubjects.ts"
+import { passes, subjectsFor } from "../../events/Filters.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
   EndpointDeleted,

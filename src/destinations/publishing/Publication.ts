@@ -1,7 +1,6 @@
 import { hash } from "node:crypto"
 import { type NewDelivery, newDeliveries, type Subscriber } from "../../engine/queue/NewDelivery.ts"
-import { type FilterSubjects, type Filters, passes } from "../../events/Filters.ts"
-import { storeSubjects } from "../../events/StoredSubjects.ts"
+import { type FilterSubjects, type Filters, passes, storeSubjects } from "../../events/Filters.ts"
 import type { KeyedHash } from "../../platform/kit/KeyedHash.ts"
 
 /** Public ids that end with a hash, whose first digits are as good as any other hash. */
@@ -37,7 +36,7 @@ export interface NewEvent {
   readonly type: string
   /** The exact text that is signed and sent. */
   readonly payload: string
-  /** The facts that filters read besides the payload, in stored form: see `StoredSubjects.ts`. Default: none. */
+  /** The facts that filters read besides the payload, in stored form: see `storeSubjects`. Default: none. */
   readonly filterSubjects?: string | null
   /** Includes paused endpoints, for which the event is recorded as skipped. */
   readonly matching: ReadonlyArray<Subscriber>

@@ -8,6 +8,7 @@ import {
   TestEnvironmentRequired,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
+import { makeFairSemaphore } from "../../platform/kit/FairSemaphore.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
@@ -72,38 +73,24 @@ export class EventStreams extends Context.Tag("connected-payments/destinations/E
     Layer.scoped(EventStreams, make(options))
 }
 
-const makePlaces = (limit: number) => {
-  const taken = new Map<OrganizationId, number>()
-  let all = 0
-  const take = (id: OrganizationId) =>
-    Effect.suspend((): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> => {
-      const own = taken.get(id) ?? 0
-      if (own >= streamsPerOrganization) {
-        return new RateLimitExceeded({
-          message: `The organization has ${streamsPerOrganization} event streams open here, the maximum; close one.`,
-          retryAfter: "5 seconds"
-        })
-      }
-      if (all >= limit) {
-        return new ServiceUnavailable({
-          message: "This process has its maximum of event streams; try again later.",
-          retryAfter: "5 seconds",
-          cause: "As many event streams as EVENT_STREAM_LIMIT allows"
-        })
-      }
-      taken.set(id, own + 1)
-      all += 1
-      return Effect.void
-    })
-  const release = (id: OrganizationId) =>
-    Effect.sync(() => {
-      const own = taken.get(id) ?? 1
-      if (own === 1) taken.delete(id)
-      else taken.set(id, own - 1)
-      all -= 1
-    })
-  return (id: OrganizationId) => Effect.acquireRelease(take(id), () => release(id))
-}
+const makePlaces = (concurrency: number) =>
+  makeFairSemaphore({
+    concurrency,
+    share: streamsPerOrganization,
+    // As long as the end of a stream that was just closed may take
+    patience: "100 millis",
+    onShareTaken: () =>
+      new RateLimitExceeded({
+        message: `The organization has ${streamsPerOrganization} event streams open here, the maximum; close one.`,
+        retryAfter: "5 seconds"
+      }),
+    onAllTaken: () =>
+      new ServiceUnavailable({
+        message: "This process has its maximum of event streams; try again later.",
+        retryAfter: "5 seconds",
+        cause: "As many event streams as EVENT_STREAM_LIMIT allows"
+      })
+  })
 
 /** A message of the stream. Its id is the place to resume at after this message. */
 const messageOf = (place: Micros, data: string, name?: string): string =>
@@ -176,7 +163,7 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
   const repo = yield* makeStreamRepo
   const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
-  const takePlace = makePlaces(eventStreamLimit)
+  const takePlace = yield* makePlaces(eventStreamLimit)
 
   const judge = Effect.fnUntraced(function* ({ environment }: PrincipalShape, { types }: OpenStream) {
     if (environment !== "sandbox") {

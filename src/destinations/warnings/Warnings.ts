@@ -1,14 +1,15 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Schedule } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { Mailer, sendToSeveral } from "../../platform/kit/Mailer.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { warningMail } from "./WarningMail.ts"
 import { type FailingEndpoint, makeWarningsRepo } from "./WarningsRepo.ts"
 
-/** How often the process looks for failures. */
+/** How often to look for failures. */
 const interval = "1 minute"
 
 /** A round ends after this many consecutive warnings that the mail server did not accept: it may accept none at all. */
@@ -98,14 +99,9 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   return { scan: scan() }
 })
 
-/** Looks for failing endpoints every minute, in every process. */
-export const warningsLayer: Layer.Layer<never, never, Warnings> = Layer.scopedDiscard(
-  Effect.flatMap(Warnings, ({ scan }) =>
-    scan.pipe(
-      Effect.catchAllCause((cause) => Effect.logWarning("The search for failing endpoints failed", cause)),
-      Effect.repeat(Schedule.spaced(interval).pipe(Schedule.jittered)),
-      Effect.withTracerEnabled(false),
-      Effect.forkScoped
-    )
-  )
+/** Looks for failing endpoints in the background. */
+export const warningsLayer: Layer.Layer<never, never, Warnings | SqlClient.SqlClient> = housekeepingLayer(
+  "warnings",
+  Effect.map(Warnings, ({ scan }) => ({ "failing endpoints": scan })),
+  interval
 )

@@ -14,12 +14,6 @@ const maxReasons = 5
 /** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
 const claimedFor = "5 minutes"
 
-/**
- * The advisory lock that keeps processes from scanning at the same time; any number that no other lock is likely to
- * have.
- */
-const scanLock = 5_190_277_302
-
 export interface FailingEndpoint extends Tenant {
   readonly endpointId: EndpointId
 }
@@ -39,11 +33,8 @@ interface Rest {
  * other warnings.
  */
 export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoint>`
-  WITH RECURSIVE turn AS MATERIALIZED (
-    SELECT pg_try_advisory_xact_lock(${scanLock}) AS mine
-  ), failing AS (
-    (SELECT d.organization_id, d.environment FROM payments.deliveries d
-     WHERE d.failed_at IS NOT NULL AND (SELECT mine FROM turn)
+  WITH RECURSIVE failing AS (
+    (SELECT d.organization_id, d.environment FROM payments.deliveries d WHERE d.failed_at IS NOT NULL
      ORDER BY d.organization_id, d.environment, d.endpoint_id, d.failed_at LIMIT 1)
     UNION ALL
     SELECT n.* FROM failing f CROSS JOIN LATERAL (

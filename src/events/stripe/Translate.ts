@@ -3,9 +3,17 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { EventData, EventType } from "../Catalog.ts"
 import { type Envelope, type EnvelopeOf, makeEnvelope } from "../Envelope.ts"
 import { amount, count, currency, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
-import { type Malformed, malformed, malformedAt, orAbsent, type ProviderEvent, Reference } from "./ProviderEvent.ts"
+import {
+  type Malformed,
+  malformed,
+  malformedAt,
+  orAbsent,
+  type ProviderEvent,
+  Reference,
+  type SoldItems
+} from "./ProviderEvent.ts"
 
-export { type Malformed, ProviderEvent, parseProviderEvent } from "./ProviderEvent.ts"
+export { type Malformed, ProviderEvent, parseProviderEvent, type SoldItems } from "./ProviderEvent.ts"
 
 /**
  * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an outcome,
@@ -14,12 +22,6 @@ export { type Malformed, ProviderEvent, parseProviderEvent } from "./ProviderEve
  * Two types of the catalog come from elsewhere: `milestone.first_payment` is decided when the payment is stored, and
  * `account.updated` comes from reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
-
-/** The items that a checkout session sells, as recorded when this service created the session or its payment link. */
-export interface SoldItems {
-  readonly priceIds: ReadonlyArray<string>
-  readonly productIds: ReadonlyArray<string>
-}
 
 /** The input of a translation besides the provider event. */
 export interface TranslationContext {

@@ -1,5 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
-import { connectingPaths } from "../connecting/Paths.ts"
+import { connectingPaths } from "../connecting/Port.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 

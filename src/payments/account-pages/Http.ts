@@ -24,7 +24,6 @@ const environmentOf = (query: URLSearchParams): Environment | null => {
   return environment === "sandbox" || environment === "production" ? environment : null
 }
 
-/** Serves `AccountPagesApi`. */
 export const accountPagesHttp = ({ consoleUrl = null }: AccountPagesOptions) =>
   HttpApiBuilder.group(BaseApi.add(AccountPagesApi), "accountPages", (handlers) =>
     Effect.gen(function* () {

@@ -32,7 +32,6 @@ export class AccountApi extends providerGroup("account", "The organization's con
     )
   ) {}
 
-/** Query of `GET P/balance-transactions` (contract 4.4). */
 export const ListBalanceTransactions = strict(
   Schema.Struct({
     ...pageFields,
@@ -53,7 +52,6 @@ export const ListBalanceTransactions = strict(
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
 
-/** Balance transactions of the organization's connected account. */
 export class BalanceTransactionsApi extends providerGroup(
   "balanceTransactions",
   "Balance transactions of the organization's connected account"
@@ -63,7 +61,6 @@ export class BalanceTransactionsApi extends providerGroup(
     .annotate(OpenApi.Description, "Everything that moved the account's balance, newest first, with fees and net.")
 ) {}
 
-/** Query of `GET P/payouts`. */
 export const ListPayouts = strict(
   Schema.Struct({
     ...pageFields,
@@ -73,7 +70,6 @@ export const ListPayouts = strict(
 )
 export type ListPayouts = typeof ListPayouts.Type
 
-/** Payouts of the organization's connected account. */
 export class PayoutsApi extends providerGroup("payouts", "Payouts of the organization's connected account")
   .add(providerList("/payouts", "payment-account:read", "List payouts").setUrlParams(ListPayouts))
   .add(providerGet("/payouts/:id", "payment-account:read", "Read a payout")) {}

@@ -1,10 +1,22 @@
 import { Effect, Option } from "effect"
 import type Stripe from "stripe"
-import type { AccountPort } from "../Provider.ts"
-import type { ConnectedAccount } from "../ProviderCall.ts"
+import type { ConnectedAccount, ListObjects, ProviderCall, RetrieveObject } from "../ProviderCall.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { one, type StripeCall } from "../stripe/StripeCall.ts"
 import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
+import type { ListBalanceTransactions, ListPayouts } from "./Api.ts"
+
+/** The provider's operations on the connected account itself, and on its money. */
+export interface AccountPort {
+  /** Without the personal data of the account's owner. */
+  readonly retrieveAccount: (account: ConnectedAccount) => ProviderCall<ProviderObject>
+  readonly retrieveBalance: (account: ConnectedAccount) => ProviderCall<ProviderObject>
+  /** Payout schedule and destinations. Destinations are masked, or null if the platform may not read them. */
+  readonly retrievePayoutSettings: (account: ConnectedAccount) => ProviderCall<ProviderObject>
+  readonly listBalanceTransactions: ListObjects<ListBalanceTransactions>
+  readonly listPayouts: ListObjects<ListPayouts>
+  readonly retrievePayout: RetrieveObject
+}
 
 /** The account without its owner's data and bank accounts, which no caller needs. */
 const withoutPersonalData = ({

@@ -31,7 +31,6 @@ import { imageForm } from "../images/ImageUrl.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, Reference, removable } from "../Schemas.ts"
 
-/** Maximum quantity of an item. */
 const maxQuantity = 9_999
 
 /** Maximum number of items on a page. */
@@ -130,7 +129,6 @@ const bodyFields = {
   active: Schema.Boolean.annotations({ description: "False closes the page" })
 }
 
-/** Body of `POST P/checkout-pages`. */
 export const CreateCheckoutPage = strict(
   Schema.Struct({
     title: bodyFields.title,
@@ -215,7 +213,6 @@ export type CheckoutPage = typeof CheckoutPage.Type
 
 export const CheckoutPageList = listOf("CheckoutPageList", CheckoutPage)
 
-/** Query of `GET P/checkout-pages`. */
 export const ListCheckoutPages = strict(
   Schema.Struct({
     limit: pageFields.limit,

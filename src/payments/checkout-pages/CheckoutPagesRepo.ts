@@ -1,9 +1,10 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Effect, type Option } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
+import { anyRow, firstRow } from "../../platform/storage/Rows.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
@@ -20,7 +21,6 @@ export interface PageContent {
   readonly successText: string | null
 }
 
-/** A row of `payments.checkout_pages`. */
 export interface PageRow extends PageContent {
   readonly id: CheckoutPageId
   readonly slug: string
@@ -52,16 +52,12 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`
 
   const find = (tenant: Tenant, id: CheckoutPageId, lock = ""): Statement<Option.Option<PageRow>> =>
-    Effect.map(
-      sql<PageRow>`
-        SELECT ${columns} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`,
-      ([row]) => Option.fromNullable(row)
-    )
+    firstRow(sql<PageRow>`
+        SELECT ${columns} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
 
   return {
     find,
 
-    /** Locks the page until the transaction ends. */
     lock: (tenant: Tenant, id: CheckoutPageId) => find(tenant, id, "FOR UPDATE"),
 
     /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */
@@ -113,32 +109,23 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE ${ofTenant(tenant)} AND p.id = ${id}`.pipe(Effect.asVoid),
 
     markDeleted: (tenant: Tenant, id: CheckoutPageId): Statement<boolean> =>
-      Effect.map(
-        sql`
-          UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
-          WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`,
-        (rows) => rows.length > 0
-      ),
+      anyRow(sql`
+        UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
+        WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`),
 
     /** Whether the tenant uploaded this image, and it still exists. */
     hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
-      Effect.map(
-        sql`
-          SELECT 1 FROM payments.product_image_uploads
-          WHERE organization_id = ${organizationId} AND environment = ${environment} AND file = ${file}`,
-        (rows) => rows.length > 0
-      ),
+      anyRow(sql`
+        SELECT 1 FROM payments.product_image_uploads
+        WHERE organization_id = ${organizationId} AND environment = ${environment} AND file = ${file}`),
 
     /** Finds a page, deleted ones included, by its slug alone, since a payer's request names no tenant. */
     findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
-      Effect.map(
-        sql<FoundRow>`
-          SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
-            EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
-              AND a.environment = p.environment AND a.status = 'connected') AS connected
-          FROM payments.checkout_pages p WHERE p.slug = ${slug}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+      firstRow(sql<FoundRow>`
+        SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
+          EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
+            AND a.environment = p.environment AND a.status = 'connected') AS connected
+        FROM payments.checkout_pages p WHERE p.slug = ${slug}`),
 
     removeDeleted: removeOld(sql, {
       table: "checkout_pages",

@@ -32,84 +32,85 @@ export interface PayPagesOptions {
 const isForm = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers["content-type"]?.trim() ?? "")
 
-const pages = (options: PayPageOptions) => ({
-  unknown: messagePage(
-    {
+const pages = (options: PayPageOptions) => {
+  const message = messagePage(options)
+  return {
+    unknown: message({
       status: 404,
       title: "No such page",
       text: "There is no page at this address. Check the link, or ask the shop for a new one."
-    },
-    options
-  ),
+    }),
 
-  tooOften: (retryAfter: Duration.Duration) =>
-    messagePage(
-      {
+    unavailable: message({
+      status: 503,
+      title: "Not available",
+      text: "This page is not available at the moment. Nothing was charged. Wait a moment and try again.",
+      headers: { "retry-after": "5" }
+    }),
+
+    tooOften: (retryAfter: Duration.Duration) =>
+      message({
         status: 429,
         title: "Too many requests",
         text: "There were too many requests from your network. Nothing was charged. Wait a minute, then go back and try again.",
         headers: { "retry-after": String(retrySeconds(retryAfter)) }
-      },
-      options
-    ),
+      }),
 
-  /** The page shown for one that is deleted, closed, or without a connected account; undefined if the page is open. */
-  closed: ({ active, connected, deleted, environment }: FoundPage) => {
-    const sandbox = environment === "sandbox"
-    if (deleted) {
-      const text = "The shop has removed this page. Nothing can be paid here any more."
-      return messagePage({ status: 410, sandbox, title: "This page is gone", text }, options)
-    }
-    if (!active) {
-      const text = "The shop has closed this page. Nothing can be paid here at the moment."
-      return messagePage({ status: 404, sandbox, title: "This page is closed", text }, options)
-    }
-    const text = "The shop can't take payments at the moment. Nothing was charged. Try again later, or ask the shop."
-    return connected ? undefined : messagePage({ status: 503, sandbox, title: "Not available", text }, options)
-  },
+    /** The page shown for one that is deleted, closed, or without a connected account; undefined if the page is open. */
+    closed: ({ active, connected, deleted, environment }: FoundPage) => {
+      const sandbox = environment === "sandbox"
+      if (deleted) {
+        const text = "The shop has removed this page. Nothing can be paid here any more."
+        return message({ status: 410, sandbox, title: "This page is gone", text })
+      }
+      if (!active) {
+        const text = "The shop has closed this page. Nothing can be paid here at the moment."
+        return message({ status: 404, sandbox, title: "This page is closed", text })
+      }
+      const text = "The shop can't take payments at the moment. Nothing was charged. Try again later, or ask the shop."
+      return connected ? undefined : message({ status: 503, sandbox, title: "Not available", text })
+    },
 
-  thanks: ({ environment, successText }: FoundPage) =>
-    messagePage(
-      {
+    thanks: ({ environment, successText }: FoundPage) =>
+      message({
         status: 200,
         sandbox: environment === "sandbox",
         title: "Thank you",
         text: successText ?? "Your checkout is finished. You can close this page."
-      },
-      options
-    ),
+      }),
 
-  /** A form that did not come from the page, or can't be read. */
-  unreadable: (page: FoundPage, { status }: ApiError) =>
-    payPage(page, options, {
-      status,
-      alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
-      // Otherwise the unread rest of the body would be parsed as the next request
-      ...(status === 413 ? { headers: { connection: "close" } } : {})
-    }),
+    /** A form that did not come from the page, or can't be read. */
+    unreadable: (page: FoundPage, { status }: ApiError) =>
+      payPage(page, options, {
+        status,
+        alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
+        // Otherwise the unread rest of the body would be parsed as the next request
+        ...(status === 413 ? { headers: { connection: "close" } } : {})
+      }),
 
-  /** Asks the payer to check the form. */
-  again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
-    choice.kind === "changed"
-      ? payPage(page, options, {
-          status: 409,
-          alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
-        })
-      : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
+    /** Asks the payer to check the form. */
+    again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
+      choice.kind === "changed"
+        ? payPage(page, options, {
+            status: 409,
+            alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
+          })
+        : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
 
-  /** A session that could not be created. */
-  failed: (page: FoundPage, error: ApiError) => {
-    const temporary = error.status >= 500 || error.status === 429
-    const again = error._tag === "IdempotencyRequestInProgress" || temporary
-    return payPage(page, options, {
-      status: error.status === 404 || error.status === 402 ? 409 : error.status,
-      alert: again
-        ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
-        : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
-      headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
-    })
+    /** A session that could not be created. */
+    failed: (page: FoundPage, error: ApiError) => {
+      const temporary = error.status >= 500 || error.status === 429
+      const again = error._tag === "IdempotencyRequestInProgress" || temporary
+      return payPage(page, options, {
+        status: error.status === 404 || error.status === 402 ? 409 : error.status,
+        alert: again
+          ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
+          : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
+        headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
+      })
+    }
   }
-})
+}
 
 /**
  * Serves `PayPagesApi`. The form needs no CSRF token: it reads no cookie and acts for no user, so a form from another
@@ -122,16 +123,6 @@ export const payPagesHttp = (options: PayPagesOptions) =>
       const limits = yield* RateLimits
       const pageOptions = { plainHttp: options.mode === "local" }
       const shown = pages(pageOptions)
-
-      const unavailable = messagePage(
-        {
-          status: 503,
-          title: "Not available",
-          text: "This page is not available at the moment. Nothing was charged. Wait a moment and try again.",
-          headers: { "retry-after": "5" }
-        },
-        pageOptions
-      )
 
       const limited = (kind: "views" | "submissions") =>
         Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
@@ -152,7 +143,7 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           Effect.flatMap(Option.match({ onNone: () => Effect.succeed(shown.unknown), onSome: answer })),
           Effect.catchTags({
             BucketEmpty: ({ retryAfter }) => Effect.succeed(shown.tooOften(retryAfter)),
-            ServiceUnavailable: () => Effect.succeed(unavailable)
+            ServiceUnavailable: () => Effect.succeed(shown.unavailable)
           })
         )
 

@@ -52,6 +52,11 @@ interface Document {
   readonly content: string
 }
 
+interface MessageText {
+  readonly text: string
+  readonly sandbox?: boolean
+}
+
 const testNote = `<p class="test" role="note"><strong>Test page.</strong> Nothing is sold here and no real money moves. Do not enter real card data.</p>
 `
 
@@ -175,25 +180,11 @@ ${totalOf(shown.items)}
   )
 }
 
-/** A page with only a message. */
-export const messagePage = (
-  message: {
-    readonly title: string
-    readonly text: string
-    readonly sandbox?: boolean
-    readonly status: number
-    readonly headers?: Readonly<Record<string, string>>
-  },
-  options: PayPageOptions
-): HttpServerResponse.HttpServerResponse =>
-  documentOf(
-    {
-      title: message.title,
-      status: message.status,
-      sandbox: message.sandbox ?? false,
-      ...(message.headers === undefined ? {} : { headers: message.headers }),
-      content: `<h1>${escaped(message.title)}</h1>
-<p class="text">${escaped(message.text)}</p>`
-    },
-    options
-  )
+/** Pages with only a message. */
+export const messagePage =
+  (options: PayPageOptions) =>
+  ({ sandbox = false, text, ...message }: Omit<Document, "content" | "sandbox"> & MessageText) =>
+    documentOf(
+      { ...message, sandbox, content: `<h1>${escaped(message.title)}</h1>\n<p class="text">${escaped(text)}</p>` },
+      options
+    )

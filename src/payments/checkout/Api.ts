@@ -35,7 +35,6 @@ export const CreateCheckoutSession = strict(
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
 
-/** Query of `GET P/checkout/sessions`. */
 export const ListCheckoutSessions = strict(
   Schema.Struct({
     ...pageFields,
@@ -49,7 +48,6 @@ export const ListCheckoutSessions = strict(
 )
 export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
 
-/** Checkout sessions on the organization's connected account. */
 export class CheckoutSessionsApi extends providerGroup(
   "checkoutSessions",
   "Checkout sessions on the organization's connected account"

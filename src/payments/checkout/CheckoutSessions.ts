@@ -1,12 +1,13 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
+import type { SoldItems } from "../../events/stripe/Translate.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
-import { type PermissionDenied, ProviderRequestRefused } from "../../platform/errors/Errors.ts"
+import { type PermissionDenied, ProviderRequestRefused, type ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
-import { Provider, type SessionPage, type SoldItems } from "../Provider.ts"
+import { Provider } from "../Provider.ts"
 import type { KeyFor } from "../ProviderCall.ts"
 import type { AccountFailure, ProviderFailure } from "../ProviderErrors.ts"
 import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
@@ -14,6 +15,7 @@ import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
 import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
+import type { SessionPage } from "./StripeCheckout.ts"
 
 /** The seller, and what it may sell. */
 type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
@@ -117,7 +119,7 @@ const make = Effect.gen(function* () {
     return sold
   })
 
-  return { create, soldIn, completeSoldItems }
+  return { create, soldIn, completeSoldItems, clean: orUnavailable(soldItems.clean) }
 })
 
 /** Checkout sessions that this service creates, with a record of what each sells. */
@@ -149,6 +151,8 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
      * service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
+    /** Removes old records of sold items. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<

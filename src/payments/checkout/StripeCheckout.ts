@@ -1,9 +1,18 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { SoldItems } from "../../events/stripe/Translate.ts"
+import type { OwnReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import { canonical } from "../../platform/kit/Idempotency.ts"
-import type { CheckoutSessionsPort, NewCheckoutSession } from "../Provider.ts"
-import type { ConnectedAccount } from "../ProviderCall.ts"
+import type {
+  ConnectedAccount,
+  CreateObject,
+  ListLines,
+  ListObjects,
+  ProviderCall,
+  RetrieveObject,
+  WriteOptions
+} from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import {
@@ -16,9 +25,50 @@ import {
 } from "../stripe/StripeCall.ts"
 import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { everyPage } from "../stripe/StripePages.ts"
+import type { CreateCheckoutSession, ListCheckoutSessions } from "./Api.ts"
 import type { SessionCollection } from "./Collection.ts"
 import { checkoutMarker, pageKey } from "./Metadata.ts"
 import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
+
+/** The terms that a subscription gets from its prices, in addition to the caller's parameters. */
+export interface SubscriptionTerms {
+  /** Days before a new subscription's first charge; null for none. */
+  readonly trialPeriodDays: number | null
+}
+
+export interface SessionPage {
+  /** The session's metadata `svc_checkout_page`. */
+  readonly id: string
+  readonly collect: SessionCollection
+}
+
+export type NewCheckoutSession = CreateCheckoutSession &
+  SubscriptionTerms & {
+    /** The organization's own pages that payers return to; null for the operator's. */
+    readonly returnUrls: OwnReturnUrls
+    /** Absent if it is created by a request to the API. */
+    readonly page?: SessionPage
+  }
+
+/** The provider's operations on checkout sessions, which are returned without their items. */
+export interface CheckoutSessionsPort {
+  /** Also returns the items that the session sells, according to the provider. */
+  readonly createCheckoutSession: CreateObject<
+    NewCheckoutSession,
+    { readonly session: ProviderObject; readonly soldItems: SoldItems }
+  >
+  readonly retrieveCheckoutSession: RetrieveObject
+  readonly listCheckoutSessions: ListObjects<ListCheckoutSessions>
+  /** Expires an open session; returns an already expired one unchanged. */
+  readonly expireCheckoutSession: (
+    account: ConnectedAccount,
+    id: string,
+    options: WriteOptions
+  ) => ProviderCall<ProviderObject>
+  readonly listSessionLines: ListLines
+  /** The prices and products that a session sells, read from all of its lines. */
+  readonly listSessionItems: (account: ConnectedAccount, id: string) => ProviderCall<SoldItems>
+}
 
 /** The operator's pages, which payers return to if the organization has none of its own. */
 type DefaultReturnUrls = Pick<StripeProviderOptions, "checkoutSuccessUrl" | "checkoutCancelUrl">

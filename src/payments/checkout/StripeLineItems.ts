@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { SoldItems } from "../../events/stripe/Translate.ts"
 import { ProviderUnavailable } from "../../platform/errors/Errors.ts"
-import type { SoldItems } from "../Provider.ts"
 import type { ProviderCall } from "../ProviderCall.ts"
 import { isRefusal } from "../ProviderErrors.ts"
 

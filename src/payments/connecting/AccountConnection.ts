@@ -17,7 +17,8 @@ import {
 import type { RateLimits } from "../../platform/kit/RateLimit.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { Accounts, type LinkedAccount } from "../Accounts.ts"
+import { Accounts } from "../Accounts.ts"
+import type { LinkedAccount } from "../AccountsRepo.ts"
 import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
 import { Provider } from "../Provider.ts"
 import type { ProviderFailure } from "../ProviderErrors.ts"
@@ -27,7 +28,6 @@ import { type Dependents, makeConnectingRepo } from "./ConnectingRepo.ts"
 import { makeOnboarding } from "./Onboarding.ts"
 import type { OnboardingUrl } from "./Port.ts"
 
-/** The connection of an environment to its provider account. */
 export interface Connection {
   /** Null if none was ever linked. */
   readonly account: LinkedAccount | null

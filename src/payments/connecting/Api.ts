@@ -20,7 +20,6 @@ import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
 
-/** The connection of an environment to its provider account. */
 export const AccountConnectionRecord = Schema.Struct({
   environment: WorkspaceEnvironment,
   status: Schema.Literal("not_connected", "onboarding", "connected", "disconnected").annotations({
@@ -88,7 +87,6 @@ export const OwnersUrl = Schema.Struct({
   expiresAt: ExpiresAt
 }).annotations({ identifier: "OwnersUrl" })
 
-/** The query of `DELETE /identity/account`. */
 export const DisconnectAccount = strict(
   Schema.Struct({
     accountId: text({

@@ -11,8 +11,7 @@ import { makePlatforms } from "../Platforms.ts"
 import { Provider } from "../Provider.ts"
 import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { makeConnectingRepo } from "./ConnectingRepo.ts"
-import { connectingPaths } from "./Paths.ts"
-import type { Authorization } from "./Port.ts"
+import { type Authorization, connectingPaths } from "./Port.ts"
 
 /**
  * Connects an existing account by its owner's consent at the provider (OAuth). The session that starts an authorization

@@ -97,7 +97,6 @@ const wordsPage = (
 <p>${escaped(text)}</p>`
   })
 
-/** The URL of the console's page of an environment's account. */
 const accountPage = (consoleUrl: string, environment: Environment): string => `${consoleUrl}/${environment}/account`
 
 /**

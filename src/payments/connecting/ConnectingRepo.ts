@@ -5,6 +5,7 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
+import { anyRow, firstRow, oneRow } from "../../platform/storage/Rows.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
 /** The creation of a tenant's account, in progress or done. */
@@ -43,10 +44,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     /** The last reported status of the tenant's account; none if it was never readable. */
-    reportedStatus: (
-      tenant: Tenant,
-      accountId: string
-    ): Effect.Effect<Option.Option<AccountStatus>, SqlError.SqlError> =>
+    reportedStatus: (tenant: Tenant, accountId: string) =>
       Effect.map(
         sql<{ status: AccountStatus | null }>`
           SELECT reported_status AS status FROM payments.provider_accounts
@@ -55,7 +53,7 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
 
     /** The account that is disconnected here but whose access at the provider must still be ended. */
-    accessToEnd: (tenant: Tenant): Effect.Effect<Option.Option<string>, SqlError.SqlError> =>
+    accessToEnd: (tenant: Tenant) =>
       Effect.map(
         sql<{ accountId: string }>`
           SELECT account_id AS "accountId" FROM payments.provider_accounts
@@ -67,36 +65,30 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      * Whether an account is linked to an organization, or was created for one, in any environment: access to it is the
      * platform's, so ending it would end it for all of them. The tenant's own disconnected account does not count.
      */
-    isUsed: (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
-      Effect.map(
-        sql`
-          SELECT 1 FROM payments.provider_accounts
-          WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
-            AND NOT (${ofTenant(sql, tenant)} AND status = 'disconnected')
-          UNION ALL SELECT 1 FROM payments.account_onboardings WHERE account_id = ${accountId}
-          LIMIT 1`,
-        (rows) => rows.length > 0
-      ),
+    isUsed: (tenant: Tenant, accountId: string) =>
+      anyRow(sql`
+        SELECT 1 FROM payments.provider_accounts
+        WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
+          AND NOT (${ofTenant(sql, tenant)} AND status = 'disconnected')
+        UNION ALL SELECT 1 FROM payments.account_onboardings WHERE account_id = ${accountId}
+        LIMIT 1`),
 
     /**
      * Whether an account is linked to another organization, or was created for one, or the tenant is a sandbox and the
      * account is connected in production: live access includes the test mode, so the sandbox adds no access.
      */
-    isNeeded: ({ environment, organizationId }: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
-      Effect.map(
-        sql`
-          SELECT 1 FROM payments.provider_accounts
-          WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
-            AND (organization_id <> ${organizationId}
-              OR ${environment} = 'sandbox' AND environment = 'production' AND status = 'connected')
-          UNION ALL SELECT 1 FROM payments.account_onboardings
-          WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
-          LIMIT 1`,
-        (rows) => rows.length > 0
-      ),
+    isNeeded: ({ environment, organizationId }: Tenant, accountId: string) =>
+      anyRow(sql`
+        SELECT 1 FROM payments.provider_accounts
+        WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
+          AND (organization_id <> ${organizationId}
+            OR ${environment} = 'sandbox' AND environment = 'production' AND status = 'connected')
+        UNION ALL SELECT 1 FROM payments.account_onboardings
+        WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
+        LIMIT 1`),
 
     /** Whether an account is linked, connected or not, in both environments of an organization. */
-    isInBoth: (organizationId: OrganizationId, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
+    isInBoth: (organizationId: OrganizationId, accountId: string) =>
       Effect.map(
         sql`
           SELECT 1 FROM payments.provider_accounts
@@ -105,27 +97,20 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 1
       ),
 
-    dependents: (tenant: Tenant): Effect.Effect<Dependents, SqlError.SqlError> =>
-      Effect.flatMap(
-        sql<Dependents>`
-          SELECT
-            (SELECT count(*)::int FROM payments.endpoints
-              WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
-            (SELECT count(*)::int FROM payments.checkout_pages
-              WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
-            (SELECT count(*)::int FROM (
-              SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
-            ) AS pending) AS "pendingDeliveryCount"`,
-        ([row]) =>
-          row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row)
-      ),
+    dependents: (tenant: Tenant) =>
+      oneRow(sql<Dependents>`
+        SELECT
+          (SELECT count(*)::int FROM payments.endpoints
+            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
+          (SELECT count(*)::int FROM payments.checkout_pages
+            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
+          (SELECT count(*)::int FROM (
+            SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
+          ) AS pending) AS "pendingDeliveryCount"`),
 
-    onboarding: (tenant: Tenant): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
-      Effect.map(
-        sql<Onboarding>`
-          SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+    onboarding: (tenant: Tenant) =>
+      firstRow(sql<Onboarding>`
+        SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`),
 
     /**
      * Starts the creation of an account, or resumes one whose answer is missing. Returns none if another request has
@@ -133,52 +118,41 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      *
      * @param seen the recorded account, which can't be used any more; null if there was none
      */
-    begin: (tenant: Tenant, seen: string | null): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
-      Effect.map(
-        sql<Onboarding>`
-          INSERT INTO payments.account_onboardings AS o (organization_id, environment)
-          VALUES (${tenant.organizationId}, ${tenant.environment})
-          ON CONFLICT (organization_id, environment) DO UPDATE SET
-            generation = CASE WHEN o.account_id IS NULL THEN o.generation ELSE o.generation + 1 END,
-            begun_at = CASE WHEN o.account_id IS NULL THEN o.begun_at ELSE now() END,
-            account_id = NULL
-          WHERE o.account_id IS NOT DISTINCT FROM ${seen}::text
-          RETURNING ${columns}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+    begin: (tenant: Tenant, seen: string | null) =>
+      firstRow(sql<Onboarding>`
+        INSERT INTO payments.account_onboardings AS o (organization_id, environment)
+        VALUES (${tenant.organizationId}, ${tenant.environment})
+        ON CONFLICT (organization_id, environment) DO UPDATE SET
+          generation = CASE WHEN o.account_id IS NULL THEN o.generation ELSE o.generation + 1 END,
+          begun_at = CASE WHEN o.account_id IS NULL THEN o.begun_at ELSE now() END,
+          account_id = NULL
+        WHERE o.account_id IS NOT DISTINCT FROM ${seen}::text
+        RETURNING ${columns}`),
 
     /** Stores the created account; returns false if its creation was given up in the meantime. */
-    remember: (
-      tenant: Tenant,
-      { generation }: Onboarding,
-      accountId: string
-    ): Effect.Effect<boolean, SqlError.SqlError> =>
-      Effect.map(
-        sql`
-          UPDATE payments.account_onboardings SET account_id = ${accountId}
-          WHERE ${ofTenant(sql, tenant)} AND generation = ${generation}
-            AND (account_id IS NULL OR account_id = ${accountId})
-          RETURNING 1`,
-        (rows) => rows.length > 0
-      ),
+    remember: (tenant: Tenant, { generation }: Onboarding, accountId: string) =>
+      anyRow(sql`
+        UPDATE payments.account_onboardings SET account_id = ${accountId}
+        WHERE ${ofTenant(sql, tenant)} AND generation = ${generation}
+          AND (account_id IS NULL OR account_id = ${accountId})
+        RETURNING 1`),
 
     /** Gives up a creation that was refused or has no account to be found; the next one gets a new idempotency key. */
-    giveUp: (tenant: Tenant, { generation }: Onboarding): Effect.Effect<void, SqlError.SqlError> =>
+    giveUp: (tenant: Tenant, { generation }: Onboarding) =>
       Effect.asVoid(sql`
         UPDATE payments.account_onboardings SET generation = generation + 1, begun_at = now()
         WHERE ${ofTenant(sql, tenant)} AND generation = ${generation} AND account_id IS NULL`),
 
     /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
-    authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer): Effect.Effect<Date, SqlError.SqlError> =>
-      Effect.flatMap(
-        sql<{ expiresAt: Date }>`
-          INSERT INTO payments.account_authorizations AS a (organization_id, environment, session_id, state_hash)
-          VALUES (${tenant.organizationId}, ${tenant.environment}, ${sessionId}, ${stateHash})
-          ON CONFLICT (organization_id, environment, session_id) DO UPDATE SET
-            state_hash = excluded.state_hash, created_at = now()
-          RETURNING a.created_at + ${authorizationMinutes} * interval '1 minute' AS "expiresAt"`,
-        ([row]) =>
-          row === undefined ? Effect.dieMessage("INSERT … RETURNING answered no row") : Effect.succeed(row.expiresAt)
+    authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer) =>
+      Effect.map(
+        oneRow(sql<{ expiresAt: Date }>`
+        INSERT INTO payments.account_authorizations AS a (organization_id, environment, session_id, state_hash)
+        VALUES (${tenant.organizationId}, ${tenant.environment}, ${sessionId}, ${stateHash})
+        ON CONFLICT (organization_id, environment, session_id) DO UPDATE SET
+          state_hash = excluded.state_hash, created_at = now()
+        RETURNING a.created_at + ${authorizationMinutes} * interval '1 minute' AS "expiresAt"`),
+        ({ expiresAt }) => expiresAt
       ),
 
     /** Uses up the session's authorization with this state; returns the environment that it was started for. */

@@ -67,7 +67,6 @@ const unstored = HttpApp.appendPreResponseHandler((_request, response) =>
 /** Unwraps the redacted URL, only here, in the answer to the person who requested it. */
 const revealed = ({ expiresAt, url }: OnboardingUrl) => Effect.as(unstored, { url: Redacted.value(url), expiresAt })
 
-/** Serves `AccountConnectionApi`. */
 export const accountConnectionHttp = serving(AccountConnectionApi, AccountConnection, (connection) => ({
   get: () =>
     Effect.flatMap(memberInWorkspace, (member) =>

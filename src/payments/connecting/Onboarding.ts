@@ -16,7 +16,7 @@ import { keysOf } from "../ProviderCall.ts"
 import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
 import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
-import { connectingPaths } from "./Paths.ts"
+import { connectingPaths } from "./Port.ts"
 
 /**
  * Creates an account for an organization, and onboards it. Despite repeated or concurrent requests and crashes, a

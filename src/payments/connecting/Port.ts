@@ -2,6 +2,13 @@ import type { Option, Redacted } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 
+/** The pages that the provider returns browsers to. The paths are registered there, so they must not change. */
+export const connectingPaths = {
+  returned: "/identity/account/return",
+  refresh: "/identity/account/refresh",
+  authorized: "/identity/account/oauth/return"
+} as const
+
 /** An account to create. The marker is stored with it, so that it can be found again. */
 export interface NewAccount {
   readonly environment: Environment
@@ -32,7 +39,6 @@ export interface Authorization {
   readonly mayWrite: boolean
 }
 
-/** The provider's operations that connect an account to the platform. */
 export interface ConnectingPort {
   /** Returns the id of the platform's own account, which the service's key belongs to. */
   readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>

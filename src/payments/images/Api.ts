@@ -12,7 +12,6 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { described, NoQuery, OrganizationPath } from "../../platform/kit/Request.ts"
 
-/** The answer to an upload. */
 export const ProductImage = Schema.Struct({
   url: described(Schema.String, "The public, immutable URL, for `images` of products")
 }).annotations({ identifier: "ProductImage" })

@@ -4,7 +4,6 @@ export const imagesPath = "/product-images"
 /** The file name of an image: the hash of its bytes, and its format. */
 const file = "[0-9a-f]{64}\\.(?:jpg|png|webp)"
 
-/** The form of an image's URL, at any public URL of the service. */
 export const imageForm = new RegExp(`^https?://[^/?#@]+(?:/[^?#]*)?${imagesPath}/${file}$`)
 
 /** Whether a URL has the form that an upload returns, at any public URL of the service. */

@@ -8,6 +8,7 @@ import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
+import { makeImagesRepo } from "./ImagesRepo.ts"
 import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 
 /** The file name of an image, in its URL and in records. */
@@ -21,7 +22,6 @@ export const nameOf = (file: string): Option.Option<ImageName> => {
     : Option.none()
 }
 
-/** A stored image and its public URL. */
 export interface StoredImage {
   readonly name: ImageName
   readonly url: string
@@ -86,6 +86,7 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
   const images = yield* ImageStore
   const limits = yield* RateLimits
   const sql = yield* SqlClient.SqlClient
+  const repo = yield* makeImagesRepo
   const audit = yield* makeAudit
   const quota = { limit: options.imageMegabytesPerHour * 1_000_000, per: Duration.hours(1) }
 
@@ -109,9 +110,7 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
 
   const recordUpload = (file: string, { author, environment, organizationId }: Uploading) =>
     Effect.zipRight(
-      sql`
-        INSERT INTO payments.product_image_uploads (organization_id, environment, file)
-        VALUES (${organizationId}, ${environment}, ${file}) ON CONFLICT DO NOTHING`,
+      repo.recordUpload(file, { organizationId, environment }),
       record({ organizationId, environment }, author, "product_image.uploaded", file)
     )
 
@@ -128,16 +127,11 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
     return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
   }, orUnavailable)
 
-  /** Run in a transaction. Across tenants: an image belongs to everybody who uploaded its bytes. */
-  const forget = Effect.fnUntraced(function* (file: string, author: Author) {
-    const uploadedBy = yield* sql<Tenant>`
-      DELETE FROM payments.product_image_uploads WHERE file = ${file}
-      RETURNING organization_id AS "organizationId", environment`
-    yield* Effect.forEach(uploadedBy, (tenant) => record(tenant, author, "product_image.removed", file), {
-      discard: true
-    })
-    return uploadedBy
-  })
+  /** Forgets an image's uploads, which may be of several tenants. Run it in a transaction. */
+  const forget = (file: string, author: Author) =>
+    Effect.tap(repo.forgetUploads(file), (uploadedBy) =>
+      Effect.forEach(uploadedBy, (tenant) => record(tenant, author, "product_image.removed", file))
+    )
 
   const remove = Effect.fn("Images.remove")(function* (name: ImageName, author: Author) {
     const forgotten = forget(fileOf(name), author)

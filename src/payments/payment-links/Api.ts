@@ -83,11 +83,9 @@ export const UpdatePaymentLink = strict(
 )
 export type UpdatePaymentLink = typeof UpdatePaymentLink.Type
 
-/** Query of `GET P/payment-links`. */
 export const ListPaymentLinks = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListPaymentLinks = typeof ListPaymentLinks.Type
 
-/** Payment links on the organization's connected account, each with all of its items. */
 export class PaymentLinksApi extends providerGroup(
   "paymentLinks",
   "Payment links on the organization's connected account"

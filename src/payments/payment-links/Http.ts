@@ -4,11 +4,11 @@ import { handlersOf } from "../../platform/kit/Handlers.ts"
 import { onAccount, reading, write } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
-import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
+import { makePaymentLinks, mayHaveLink } from "./PaymentLinks.ts"
 
 export const paymentLinksHandlers = handlersOf(
   PaymentLinksApi,
-  Effect.all([Provider, PaymentLinks]),
+  Effect.all([Provider, makePaymentLinks]),
   ([provider, links]) => ({
     ...reading(provider.listPaymentLinks, provider.retrievePaymentLink),
     create: Effect.fnUntraced(function* (request) {

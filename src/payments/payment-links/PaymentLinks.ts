@@ -1,24 +1,30 @@
-import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type PermissionDenied, ProviderUnavailable } from "../../platform/errors/Errors.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { isMarked, ownPairs } from "../checkout/Metadata.ts"
 import { makeSoldItemsRepo } from "../checkout/SoldItemsRepo.ts"
-import { type CarriedMetadata, Provider } from "../Provider.ts"
+import { Provider } from "../Provider.ts"
 import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
-import { type AccountFailure, isRefusal } from "../ProviderErrors.ts"
+import { isRefusal } from "../ProviderErrors.ts"
 import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
+import type { CarriedMetadata } from "./StripePaymentLinks.ts"
 
-const make = Effect.gen(function* () {
+/** Payment links that this service creates, with a record of what each sells. */
+export const makePaymentLinks = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const prices = yield* Prices
   const soldItems = yield* makeSoldItemsRepo
 
+  /**
+   * Creates a link with the mode and trial of its prices, and records its items, for the events of its sessions. The
+   * same idempotency key with the same parameters creates one link. If the caller may not sell a recurring price, it
+   * fails with `permission_denied`.
+   */
   const create = Effect.fn("PaymentLinks.create")(function* (
     principal: PrincipalShape,
     params: CreatePaymentLink,
@@ -65,6 +71,11 @@ const make = Effect.gen(function* () {
     }
   })
 
+  /**
+   * Changes a link; absent fields are unchanged, and metadata is merged. The resulting metadata of a link of this
+   * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
+   * recurring price, opening a closed link that sells one fails with `permission_denied`.
+   */
   const update = Effect.fn("PaymentLinks.update")(function* (
     principal: PrincipalShape,
     id: string,
@@ -99,37 +110,6 @@ const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
   const current = Predicate.isRecord(data) && Predicate.isRecord(data["metadata"]) ? data["metadata"] : {}
   const metadata = ownPairs(link)
   return isMarked(link) && !samePairs(metadata, current) ? { mode, metadata } : undefined
-}
-
-/** Payment links that this service creates, with a record of what each sells. */
-export class PaymentLinks extends Context.Tag("connected-payments/payments/PaymentLinks")<
-  PaymentLinks,
-  {
-    /**
-     * Creates a link with the mode and trial of its prices, and records its items, for the events of its sessions. The
-     * same idempotency key with the same parameters creates one link. If the caller may not sell a recurring price, it
-     * fails with `permission_denied`.
-     */
-    readonly create: (
-      principal: PrincipalShape,
-      params: CreatePaymentLink,
-      keyFor: KeyFor
-    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
-    /**
-     * Changes a link; absent fields are unchanged, and metadata is merged. The resulting metadata of a link of this
-     * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
-     * recurring price, opening a closed link that sells one fails with `permission_denied`.
-     */
-    readonly update: (
-      principal: PrincipalShape,
-      id: string,
-      changes: UpdatePaymentLink,
-      keyFor: KeyFor
-    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
-  }
->() {
-  static readonly layer: Layer.Layer<PaymentLinks, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
-    Layer.effect(PaymentLinks, make)
 }
 
 /** Whether a link sells a recurring price: only such links have subscription settings. */

@@ -1,15 +1,48 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import type { SoldItems } from "../../events/stripe/Translate.ts"
 import { checkoutMarker } from "../checkout/Metadata.ts"
-import { checkoutFieldNames } from "../checkout/StripeCheckout.ts"
+import { checkoutFieldNames, type SubscriptionTerms } from "../checkout/StripeCheckout.ts"
 import { allLines, everyLine, soldItemsOf } from "../checkout/StripeLineItems.ts"
-import type { CarriedMetadata, NewPaymentLink, PaymentLinksPort } from "../Provider.ts"
-import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import type {
+  ChangeObject,
+  ConnectedAccount,
+  CreateObject,
+  ListLines,
+  ListObjects,
+  ProviderCall,
+  RetrieveObject
+} from "../ProviderCall.ts"
 import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { namedPage, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
 import { metadataParams } from "../stripe/StripeObjects.ts"
-import type { UpdatePaymentLink } from "./Api.ts"
+import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./Api.ts"
+
+export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
+
+/** The metadata that a link's payments or subscriptions get from it. */
+export interface CarriedMetadata {
+  readonly mode: "payment" | "subscription"
+  /** Replaces the current metadata. */
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** The provider's operations on payment links, which it returns with all of their `line_items`. */
+export interface PaymentLinksPort {
+  /** Returns the link and the items it sells. */
+  readonly createPaymentLink: CreateObject<
+    NewPaymentLink,
+    { readonly link: ProviderObject; readonly soldItems: SoldItems }
+  >
+  /** Absent fields and unnamed metadata keys are unchanged. */
+  readonly updatePaymentLink: ChangeObject<UpdatePaymentLink>
+  /** Sets the metadata of a link's future payments or subscriptions. */
+  readonly carryLinkMetadata: ChangeObject<CarriedMetadata>
+  readonly retrievePaymentLink: RetrieveObject
+  readonly listPaymentLinks: ListObjects<ListPaymentLinks>
+  readonly listLinkLines: ListLines
+}
 
 const expanded = { expand: ["line_items"] }
 

@@ -11,7 +11,6 @@ import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, Refere
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListPayments = typeof ListPayments.Type
 
-/** Charges on the organization's connected account. */
 export class ChargesApi extends providerGroup("charges", "Charges on the organization's connected account")
   .add(
     providerList("/charges", "payments:read", "List charges")
@@ -25,7 +24,6 @@ export class ChargesApi extends providerGroup("charges", "Charges on the organiz
     )
   ) {}
 
-/** Payment intents on the organization's connected account. */
 export class PaymentIntentsApi extends providerGroup(
   "paymentIntents",
   "Payment intents on the organization's connected account"
@@ -75,11 +73,9 @@ export const CreateRefund = strict(
 )
 export type CreateRefund = typeof CreateRefund.Type
 
-/** Query of `GET P/refunds` and `GET P/disputes`. */
 export const ListOfPayments = strict(Schema.Struct({ ...pageFields, ...createdFields, ...ofPaymentFields }))
 export type ListOfPayments = typeof ListOfPayments.Type
 
-/** Refunds of payments on the organization's connected account. */
 export class RefundsApi extends providerGroup("refunds", "Refunds on the organization's connected account")
   .add(
     providerCreate("/refunds", "payments:write", "Refund a payment, in part or in full")
@@ -95,7 +91,6 @@ export class RefundsApi extends providerGroup("refunds", "Refunds on the organiz
 const withoutEvidence =
   "Without the `evidence`, which can name the payer, unless the credential also has the permission `customers:read`."
 
-/** Disputes on the organization's connected account. */
 export class DisputesApi extends providerGroup(
   "disputes",
   "Disputes of payments on the organization's connected account"
@@ -112,7 +107,6 @@ export class DisputesApi extends providerGroup(
 const reducedFields =
   "With `payments:read` alone, only `id`, `object`, `created`, `currency`, `deleted`, `delinquent` and `livemode` are shown. Name, addresses, e-mail, telephone, metadata and all other fields also need the permission `customers:read`, which no wildcard includes and which only owners and admins have and can grant."
 
-/** Customers on the organization's connected account. */
 export class CustomersApi extends providerGroup("customers", "Customers on the organization's connected account")
   .add(
     providerList("/customers", "payments:read", "List customers, without personal data unless it was granted")

@@ -1,9 +1,30 @@
 import type Stripe from "stripe"
-import type { PaymentsPort } from "../Provider.ts"
+import type { ConnectedAccount, CreateObject, ListObjects, ProviderCall, RetrieveObject } from "../ProviderCall.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"
 import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
-import type { CreateRefund } from "./Api.ts"
+import type { CreateRefund, ListOfPayments, ListPayments } from "./Api.ts"
+
+/** The provider's operations on payments: charges and payment intents, their refunds and disputes, and their payers. */
+export interface PaymentsPort {
+  readonly listCharges: ListObjects<ListPayments>
+  readonly retrieveCharge: RetrieveObject
+  /**
+   * Whether the account has a charge that succeeded and was captured; failed and pending charges do not count. Decides
+   * whether the account's first payment here is a milestone.
+   */
+  readonly hasCharges: (account: ConnectedAccount) => ProviderCall<boolean>
+  readonly listPaymentIntents: ListObjects<ListPayments>
+  readonly retrievePaymentIntent: RetrieveObject
+  readonly createRefund: CreateObject<CreateRefund>
+  readonly listRefunds: ListObjects<ListOfPayments>
+  readonly retrieveRefund: RetrieveObject
+  readonly listDisputes: ListObjects<ListOfPayments>
+  readonly retrieveDispute: RetrieveObject
+  /** With their personal data. */
+  readonly listCustomers: ListObjects<ListPayments>
+  readonly retrieveCustomer: RetrieveObject
+}
 
 /** Whether the charge brought in money: not if it failed, is pending, or was authorized but not captured. */
 const isPayment = ({ captured, status }: Stripe.Charge): boolean => status === "succeeded" && captured

@@ -124,7 +124,6 @@ const LookupKeysFromQuery = Schema.transform(
   }
 })
 
-/** Query of `GET P/prices`. */
 export const ListPrices = strict(
   Schema.Struct({
     ...pageFields,
@@ -135,7 +134,6 @@ export const ListPrices = strict(
 )
 export type ListPrices = typeof ListPrices.Type
 
-/** Prices on the organization's connected account. */
 export class PricesApi extends providerGroup("prices", "Prices on the organization's connected account")
   .add(
     providerCreate("/prices", "products:write", "Create a price")

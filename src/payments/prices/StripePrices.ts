@@ -1,11 +1,20 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { PricesPort } from "../Provider.ts"
+import type { ChangeObject, CreateObject, ListObjects, RetrieveObject } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
 import type { CreatePrice, ListPrices, UpdatePrice } from "./Api.ts"
+
+/** The provider's operations on prices, which it returns with their `tiers`. */
+export interface PricesPort {
+  readonly createPrice: CreateObject<CreatePrice>
+  /** Absent fields stay as they are; past sales at a price that is deactivated are unchanged. */
+  readonly updatePrice: ChangeObject<UpdatePrice>
+  readonly retrievePrice: RetrieveObject
+  readonly listPrices: ListObjects<ListPrices>
+}
 
 /** Prices, single or listed, are returned with their tiers (contract 4.13). */
 const expanded = { expand: ["tiers"] }

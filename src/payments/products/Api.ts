@@ -105,11 +105,9 @@ export const UpdateProduct = strict(
 )
 export type UpdateProduct = typeof UpdateProduct.Type
 
-/** Query of `GET P/products`. */
 export const ListProducts = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListProducts = typeof ListProducts.Type
 
-/** Products on the organization's connected account. */
 export class ProductsApi extends providerGroup("products", "Products on the organization's connected account")
   .add(
     providerCreate("/products", "products:write", "Create a product")

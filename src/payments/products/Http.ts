@@ -7,7 +7,7 @@ import { reading, write, writeOnAccount } from "../AccountOperations.ts"
 import { Images } from "../images/Images.ts"
 import { Provider } from "../Provider.ts"
 import { ProductsApi } from "./Api.ts"
-import { Products, requireKeyForPrice } from "./Products.ts"
+import { makeProducts, requireKeyForPrice } from "./Products.ts"
 import { imageRule } from "./Urls.ts"
 
 /** Requires that each image's URL is https or the service's own, since a local start serves images over http. */
@@ -23,7 +23,7 @@ const requireImages = (
 
 export const productsHandlers = handlersOf(
   ProductsApi,
-  Effect.all([Provider, Products, Images]),
+  Effect.all([Provider, makeProducts, Images]),
   ([provider, products, images]) => ({
     ...reading(provider.listProducts, provider.retrieveProduct),
     create: (request) =>

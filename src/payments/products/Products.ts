@@ -1,13 +1,12 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { ValidationFailed } from "../../platform/errors/Errors.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount, KeyFor, WriteOptions } from "../ProviderCall.ts"
-import { type AccountFailure, isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
+import { isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { objectNotFound } from "../RefusalReasons.ts"
 import { inOurNames } from "../RefusedFields.ts"
-import type { ProviderObject } from "../Schemas.ts"
 import type { UpdateProduct } from "./Api.ts"
 
 /** Maps a refusal of the new default price to the change's fields: an unknown product is the `id` in the path. */
@@ -18,7 +17,8 @@ const asRefusalOfProduct = (failure: ProviderCallFailure): ProviderCallFailure =
     ? objectNotFound({ fields: ["id"], cause: failure.cause })
     : inOurNames({ "": "default_price_data" })(failure)
 
-const make = Effect.gen(function* () {
+/** Changes of products, which may take several calls (contract 4.5). */
+export const makeProducts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
 
@@ -46,6 +46,10 @@ const make = Effect.gen(function* () {
     )
   })
 
+  /**
+   * Changes a product. A new default price is created first, and deactivated again if the change is refused. A repeat
+   * under the same key completes what a crash or a lost answer interrupted, and creates nothing twice.
+   */
   const update = Effect.fn("Products.update")(function* (
     tenant: Tenant,
     id: string,
@@ -63,25 +67,6 @@ const make = Effect.gen(function* () {
 
   return { update }
 })
-
-/** Changes of products, which may take several calls (contract 4.5). */
-export class Products extends Context.Tag("connected-payments/payments/Products")<
-  Products,
-  {
-    /**
-     * Changes a product. A new default price is created first, and deactivated again if the change is refused. A repeat
-     * under the same key completes what a crash or a lost answer interrupted, and creates nothing twice.
-     */
-    readonly update: (
-      tenant: Tenant,
-      id: string,
-      params: UpdateProduct,
-      keyFor: KeyFor
-    ) => Effect.Effect<ProviderObject, AccountFailure>
-  }
->() {
-  static readonly layer: Layer.Layer<Products, never, Provider | Accounts> = Layer.effect(Products, make)
-}
 
 /** Requires an idempotency key for a new price, which is a financial mutation (contract 2.9). */
 export const requireKeyForPrice = (

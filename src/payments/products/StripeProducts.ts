@@ -1,11 +1,23 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { ProductChanges, ProductsPort } from "../Provider.ts"
+import type { ChangeObject, CreateObject, ListObjects, RetrieveObject } from "../ProviderCall.ts"
 import { chosenByPayer, withoutUsage } from "../prices/StripePrices.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
-import type { CreateProduct, DefaultPriceData } from "./Api.ts"
+import type { CreateProduct, DefaultPriceData, ListProducts, UpdateProduct } from "./Api.ts"
+
+/** A change of a product. A new default price is created first, since the provider takes only its id here. */
+export type ProductChanges = Omit<UpdateProduct, "default_price_data">
+
+export interface ProductsPort {
+  readonly createProduct: CreateObject<CreateProduct>
+  /** Absent fields stay as they are; an empty list or text removes the current value. */
+  readonly updateProduct: ChangeObject<ProductChanges>
+  /** With `default_price` as an object, as in the answers to changes and in lists. */
+  readonly retrieveProduct: RetrieveObject
+  readonly listProducts: ListObjects<ListProducts>
+}
 
 /** Products, single or listed, are returned with their default price as an object (contract 4.13). */
 const expanded = { expand: ["default_price"] }

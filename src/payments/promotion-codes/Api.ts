@@ -108,11 +108,9 @@ export const UpdatePromotionCode = strict(
 )
 export type UpdatePromotionCode = typeof UpdatePromotionCode.Type
 
-/** Query of `GET P/promotion-codes` (contract 4.4). */
 export const ListPromotionCodes = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListPromotionCodes = typeof ListPromotionCodes.Type
 
-/** Promotion codes on the organization's connected account, each with its coupon. */
 export class PromotionCodesApi extends providerGroup(
   "promotionCodes",
   "Promotion codes on the organization's connected account"

@@ -4,11 +4,11 @@ import { handlersOf } from "../../platform/kit/Handlers.ts"
 import { reading, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
 import { PromotionCodesApi } from "./Api.ts"
-import { PromotionCodes } from "./PromotionCodes.ts"
+import { makePromotionCodes } from "./PromotionCodes.ts"
 
 export const promotionCodesHandlers = handlersOf(
   PromotionCodesApi,
-  Effect.all([Provider, PromotionCodes]),
+  Effect.all([Provider, makePromotionCodes]),
   ([provider, promotionCodes]) => ({
     ...reading(provider.listPromotionCodes, provider.retrievePromotionCode),
     create: (request) =>

@@ -1,10 +1,10 @@
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import { IdempotencyKeyReused, ProviderRequestRefused } from "../../platform/errors/Errors.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
-import { type AccountFailure, isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
+import { isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePromotionCode } from "./Api.ts"
@@ -75,7 +75,8 @@ const isCouponGone = (failure: ProviderCallFailure): boolean =>
   failure.code === "provider_resource_missing" &&
   failure.fields.includes("promotion.coupon")
 
-const make = Effect.gen(function* () {
+/** Promotion codes, each created together with its coupon (contract 4.8). */
+export const makePromotionCodes = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
 
@@ -148,6 +149,12 @@ const make = Effect.gen(function* () {
       )
     })
 
+  /**
+   * Creates a coupon and its code, or neither: if the code is refused, the coupon is deleted. A repeat under the same
+   * key completes what a crash or a lost answer interrupted, and creates nothing twice.
+   *
+   * If the code is active already, it fails with `provider_resource_already_exists`, `fields: ["code"]`.
+   */
   const create = Effect.fn("PromotionCodes.create")(function* (
     tenant: Tenant,
     params: CreatePromotionCode,
@@ -170,23 +177,3 @@ const make = Effect.gen(function* () {
 
   return { create }
 })
-
-/** Promotion codes, each created together with its coupon (contract 4.8). */
-export class PromotionCodes extends Context.Tag("connected-payments/payments/PromotionCodes")<
-  PromotionCodes,
-  {
-    /**
-     * Creates a coupon and its code, or neither: if the code is refused, the coupon is deleted. A repeat under the same
-     * key completes what a crash or a lost answer interrupted, and creates nothing twice.
-     *
-     * If the code is active already, it fails with `provider_resource_already_exists`, `fields: ["code"]`.
-     */
-    readonly create: (
-      tenant: Tenant,
-      params: CreatePromotionCode,
-      keyFor: KeyFor
-    ) => Effect.Effect<ProviderObject, AccountFailure>
-  }
->() {
-  static readonly layer: Layer.Layer<PromotionCodes, never, Provider | Accounts> = Layer.effect(PromotionCodes, make)
-}

@@ -1,12 +1,40 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { NewCoupon, NewPromotionCode, PromotionCodesPort } from "../Provider.ts"
+import type {
+  ChangeObject,
+  ConnectedAccount,
+  CreateObject,
+  ListObjects,
+  ProviderCall,
+  RetrieveObject
+} from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
-import type { ListPromotionCodes, UpdatePromotionCode } from "./Api.ts"
+import type { CreatePromotionCode, ListPromotionCodes, UpdatePromotionCode } from "./Api.ts"
+
+/** The parameters of a new coupon, whose id the service chooses. */
+export type NewCoupon = Pick<CreatePromotionCode, "discount" | "duration" | "duration_in_months" | "products"> & {
+  readonly id: string
+}
+
+/** The parameters of a new promotion code for an existing coupon. */
+export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at" | "metadata"> & {
+  readonly coupon: string
+}
+
+/** The provider's operations on coupons and promotion codes; it returns codes with their coupon and its products. */
+export interface PromotionCodesPort {
+  readonly createCoupon: CreateObject<NewCoupon>
+  readonly deleteCoupon: (account: ConnectedAccount, id: string) => ProviderCall<void>
+  readonly createPromotionCode: CreateObject<NewPromotionCode>
+  readonly updatePromotionCode: ChangeObject<UpdatePromotionCode>
+  readonly retrievePromotionCode: RetrieveObject
+  /** `code` matches as payers enter it, in upper or lower case. */
+  readonly listPromotionCodes: ListObjects<ListPromotionCodes & { readonly code?: string }>
+}
 
 const expanded = { expand: ["promotion.coupon.applies_to"] }
 

@@ -98,7 +98,6 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
 /** An answer as plain JSON: the package's decimals become strings again, as on the wire. */
 export const toJson = (answer: unknown): ProviderObject => JSON.parse(JSON.stringify(answer))
 
-/** A part of an object without the secrets in it. */
 const withoutSecretsIn = (part: unknown): unknown => {
   if (Array.isArray(part)) return part.map(withoutSecretsIn)
   return Predicate.isReadonlyRecord(part) ? withoutSecrets(part) : part

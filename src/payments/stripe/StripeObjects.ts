@@ -19,7 +19,6 @@ export const withTimeRange = <A extends CreatedWithin>({ created_gte: gte, creat
     : { created: { ...(gte === undefined ? {} : { gte }), ...(lte === undefined ? {} : { lte }) } })
 })
 
-/** The callers' names of a time range's fields. */
 const timeRangeNames: FieldNames = { "created.gte": "created_gte", "created.lte": "created_lte" }
 
 /** A change of metadata in Stripe's form: an empty string removes the key. */

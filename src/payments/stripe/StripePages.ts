@@ -3,7 +3,6 @@ import type Stripe from "stripe"
 import { ProviderUnavailable } from "../../platform/errors/Errors.ts"
 import type { ProviderCall } from "../ProviderCall.ts"
 
-/** The maximum page size of Stripe's lists. */
 const pageSize = 100
 
 /** Maximum pages read of a list. Invoices have the longest lists, with a few hundred lines. */
@@ -14,7 +13,6 @@ const maxPagesOfList = 50
  */
 const maxPagesOfEvents = 1000
 
-/** Maximum pages searched for one object. */
 const maxPagesOfSearch = 20
 
 /** Requests a page: the first, or the one after an object. */

@@ -26,7 +26,6 @@ export const ListSubscriptions = strict(
 )
 export type ListSubscriptions = typeof ListSubscriptions.Type
 
-/** Body of `PATCH P/subscriptions/{id}`. */
 export const UpdateSubscription = strict(
   Schema.Struct({
     cancel_at_period_end: described(
@@ -37,7 +36,6 @@ export const UpdateSubscription = strict(
 )
 export type UpdateSubscription = typeof UpdateSubscription.Type
 
-/** Subscriptions on the organization's connected account. */
 export class SubscriptionsApi extends providerGroup(
   "subscriptions",
   "Subscriptions on the organization's connected account"

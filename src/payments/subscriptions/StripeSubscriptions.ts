@@ -1,12 +1,22 @@
 import { Effect, Predicate } from "effect"
 import type Stripe from "stripe"
 import { ProviderRequestRefused } from "../../platform/errors/Errors.ts"
-import type { SubscriptionsPort } from "../Provider.ts"
-import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import type { ChangeObject, ConnectedAccount, ListObjects, ProviderCall, RetrieveObject } from "../ProviderCall.ts"
 import { isRefusal } from "../ProviderErrors.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
+import { stripeObjects } from "../stripe/StripeObjects.ts"
 import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
+
+export interface SubscriptionsPort {
+  /** Without `status`, canceled subscriptions are left out. */
+  readonly listSubscriptions: ListObjects<ListSubscriptions>
+  readonly retrieveSubscription: RetrieveObject
+  /** Cancels at the end of the period, or undoes that. Refuses a subscription that has ended. */
+  readonly updateSubscription: ChangeObject<UpdateSubscription>
+  /** Cancels at once. Idempotent without a key: returns an already canceled subscription as it is. */
+  readonly cancelSubscription: RetrieveObject
+}
 
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
 
@@ -34,25 +44,22 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       : Effect.succeed(subscription)
   }
 
-  /** The subscription of a call with its id in the path. */
-  const namedWhole = (account: ConnectedAccount, answer: ProviderCall<unknown>) =>
-    Effect.flatMap(named(answer), (subscription) => whole(account, subscription))
+  const { list, retrieve, update } = stripeObjects(call)
+  const subscriptions = (client: Stripe) => client.subscriptions
+  const listOnes = list("subscriptions.list", subscriptions, subscriptionsParams)
+  const retrieveOne = retrieve("subscriptions.retrieve", subscriptions, {})
+  const updateOne = update("subscriptions.update", subscriptions, updateSubscriptionParams)
 
   const retrieveSubscription: SubscriptionsPort["retrieveSubscription"] = (account, id) =>
-    namedWhole(
-      account,
-      call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope))
-    )
+    Effect.flatMap(retrieveOne(account, id), (subscription) => whole(account, subscription))
 
   /**
    * Stripe accepts no idempotency keys with DELETE, and answers 404 to a second cancellation. So the subscription is
    * read; if it is canceled, it is returned.
    */
   const cancelSubscription: SubscriptionsPort["cancelSubscription"] = (account, id) =>
-    namedWhole(
-      account,
-      call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))
-    ).pipe(
+    named(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
+      Effect.flatMap((subscription) => whole(account, subscription)),
       Effect.catchTag("ProviderObjectNotFound", (unknown) =>
         Effect.filterOrFail(
           retrieveSubscription(account, id),
@@ -81,31 +88,20 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
   return {
     retrieveSubscription,
     cancelSubscription,
-    updateSubscription: (account, id, params, { idempotencyKey }) =>
-      namedWhole(
-        account,
-        call("subscriptions.update", account, (client, scope) =>
-          client.subscriptions.update(id, updateSubscriptionParams(params), { ...scope, idempotencyKey })
-        )
-      ).pipe(
+    updateSubscription: (account, id, params, options) =>
+      updateOne(account, id, params, options).pipe(
+        Effect.flatMap((subscription) => whole(account, subscription)),
         Effect.catchTag("ProviderRequestRefused", (refusal) =>
           refusal.fields.length === 0 ? explain(account, id, refusal) : Effect.fail(refusal)
         )
       ),
     listSubscriptions: (account, params) =>
-      page(
-        call("subscriptions.list", account, (client, scope) =>
-          client.subscriptions.list(subscriptionsParams(params), scope)
-        )
-      ).pipe(
-        Effect.flatMap((list) =>
-          Effect.map(
-            Effect.forEach(list.data, (subscription) => whole(account, subscription), {
-              concurrency: itemsConcurrency
-            }),
-            (data) => ({ ...list, data })
-          )
-        )
-      )
+      Effect.gen(function* () {
+        const listed = yield* listOnes(account, params)
+        const data = yield* Effect.forEach(listed.data, (subscription) => whole(account, subscription), {
+          concurrency: itemsConcurrency
+        })
+        return { ...listed, data }
+      })
   }
 }

@@ -75,7 +75,6 @@ const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
   }
 }
 
-/** A table of all codes. */
 export const attemptTable = (): string =>
   [
     "| `errorCode` | Why | What to do |",

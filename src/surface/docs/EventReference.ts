@@ -6,7 +6,6 @@ import { exampleEvent } from "../../events/Samples.ts"
 /** JSON on one line, with spaces for readability. */
 const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")
 
-/** A whole event as an example, and a table of all types with an example of the `data` of each. */
 export const eventTable = (): string => {
   const rows = eventTypes.map(
     ({ description, type }) => `| \`${type}\` | ${description} | \`${onOneLine(exampleEvent(type).data)}\` |`

@@ -21,7 +21,6 @@ export interface Found {
 /** The longest query; the rest is cut off. */
 export const maxQueryLength = 100
 
-/** How many words of a query are used. */
 const maxWords = 8
 
 /** How many indexed words one word of a query may complete to. */

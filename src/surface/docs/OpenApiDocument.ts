@@ -43,7 +43,6 @@ const readExamples = (): Readonly<Record<string, Readonly<Record<string, Example
       .map((file) => [file.slice(0, -".json".length), read(file) as Readonly<Record<string, Example>>])
   )
 
-/** The id of the request in the examples of refusals. */
 export const exampleRequestId = "req_0199c0de0000700080000000000000ff"
 
 /**

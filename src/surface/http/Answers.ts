@@ -20,7 +20,6 @@ import { challengeOf, isToolServer, rpcError } from "../../server/RpcError.ts"
 /** The response form of errors: the tool server's protocol, or the API's form everywhere else. */
 const responseTo = (url: string) => (isToolServer(url) ? rpcErrorResponse : errorResponse)
 
-/** The response of an error, with the id of its request. */
 const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
 

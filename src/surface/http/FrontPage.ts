@@ -1,6 +1,8 @@
 import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
 import { page, plainStyle } from "../../platform/kit/Page.ts"
+import { checkoutReturnPaths } from "../../platform/settings/CheckoutReturnPaths.ts"
 import { mcpPath } from "../../server/RpcError.ts"
 import { consolePath } from "./console/Paths.ts"
 
@@ -46,3 +48,18 @@ export const frontPage = ({ consoleUrl = null }: { readonly consoleUrl?: string 
       })
     )
   )
+
+const messagePage = (title: string, text: string) =>
+  page({ title, style: plainStyle, main: `<h1>${title}</h1>\n<p>${text}</p>` })
+
+const success = messagePage(
+  "Thank you",
+  "Your checkout is finished. The shop confirms your order as soon as the payment itself is confirmed; you can close this page."
+)
+
+const canceled = messagePage("Checkout canceled", "Nothing was paid. You can close this page and return to the shop.")
+
+/** The pages that payers return to if neither the organization nor the operator has any. */
+export const checkoutReturnPages = HttpApiBuilder.Router.use((router) =>
+  Effect.zipRight(router.get(checkoutReturnPaths.success, success), router.get(checkoutReturnPaths.cancel, canceled))
+)

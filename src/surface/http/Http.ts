@@ -50,11 +50,10 @@ import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
 import { mcpHttp } from "../mcp/Http.ts"
-import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
 import { entriesLayer } from "./Entries.ts"
-import { frontPage } from "./FrontPage.ts"
+import { checkoutReturnPages, frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>

@@ -52,31 +52,27 @@ const withCreations = (failures: ReadonlyArray<Failure>, found: Option.Option<st
   }).pipe(Effect.orDie)
 
 onSharedService("the creation of an account", (it) => {
-  it.scoped("is a new one after the provider refused it, which it would repeat under the same key", () =>
-    Effect.gen(function* () {
-      const refusal = new ProviderRequestRefused({ code: "provider_account_country_invalid_address" })
-      const { keys, start } = yield* withCreations([refusal])
-      expect(yield* Effect.flip(start)).toMatchObject({ code: "provider_account_country_invalid_address" })
-      yield* start
-      expect(new Set(keys).size).toBe(2)
-      // From now on that account is completed
-      yield* start
-      expect(keys).toHaveLength(2)
-    })
-  )
+  it.scoped("is a new one after the provider refused it, which it would repeat under the same key", function* () {
+    const refusal = new ProviderRequestRefused({ code: "provider_account_country_invalid_address" })
+    const { keys, start } = yield* withCreations([refusal])
+    expect(yield* Effect.flip(start)).toMatchObject({ code: "provider_account_country_invalid_address" })
+    yield* start
+    expect(new Set(keys).size).toBe(2)
+    // From now on that account is completed
+    yield* start
+    expect(keys).toHaveLength(2)
+  })
 
-  it.scoped("finds what another version has created under the key, or begins anew", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const accountId = yield* emulator.ensureAccount()
-      const known = yield* withCreations([new IdempotencyKeyReused()], Option.some(accountId))
-      yield* known.start
-      expect((yield* known.connection.show(known.tenant)).account).toMatchObject({ accountId })
+  it.scoped("finds what another version has created under the key, or begins anew", function* () {
+    const { emulator } = yield* TestService
+    const accountId = yield* emulator.ensureAccount()
+    const known = yield* withCreations([new IdempotencyKeyReused()], Option.some(accountId))
+    yield* known.start
+    expect((yield* known.connection.show(known.tenant)).account).toMatchObject({ accountId })
 
-      const unknown = yield* withCreations([new IdempotencyKeyReused()])
-      expect((yield* Effect.flip(unknown.start))._tag).toBe("IdempotencyRequestInProgress")
-      yield* unknown.start
-      expect(new Set(unknown.keys).size).toBe(2)
-    })
-  )
+    const unknown = yield* withCreations([new IdempotencyKeyReused()])
+    expect((yield* Effect.flip(unknown.start))._tag).toBe("IdempotencyRequestInProgress")
+    yield* unknown.start
+    expect(new Set(unknown.keys).size).toBe(2)
+  })
 })

@@ -68,8 +68,9 @@ const finishAs = (person: Person, { organizationId, environment }: Tenant, back:
 const authorOf = ({ id }: Person) => ({ kind: "person", id }) as const
 
 onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("an account", (it) => {
-  it.scoped("that is created is not linked by a person who loses the role meanwhile, and serves the next one", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "that is created is not linked by a person who loses the role meanwhile, and serves the next one",
+    function* () {
       const { admin, demote, owner, tenant } = yield* setUp
       const before = yield* createdAccounts
       const connection = yield* connectingWhile(demote)
@@ -82,11 +83,12 @@ onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("a
       expect(yield* owner.audited).toEqual([])
       urlIn(yield* onboard(owner))
       expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
-    })
+    }
   )
 
-  it.scoped("whose owner consents is not linked by a person who loses the role meanwhile, and is given back", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "whose owner consents is not linked by a person who loses the role meanwhile, and is given back",
+    function* () {
       const { emulator } = yield* TestService
       const { admin, demote, owner, tenant } = yield* setUp
       const accountId = yield* emulator.ensureAccount()
@@ -97,45 +99,41 @@ onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("a
       expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
       expect(yield* owner.audited).toEqual([])
       expect(yield* hasAccess(accountId)).toBe(false)
-    })
+    }
   )
 
-  it.scoped("whose owner consents is linked, whether or not the person waits for the page", () =>
-    Effect.gen(function* () {
-      const { admin, owner, tenant } = yield* setUp
-      const back = yield* consent(urlIn(yield* authorize(admin)), {})
-      const [asked, answers] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const connection = yield* connectingWhile(
-        Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answers))
-      )
-      const request = yield* Effect.fork(connection.finishAuthorization(...(yield* finishAs(admin, tenant, back))))
-      yield* Deferred.await(asked)
-      yield* Fiber.interrupt(request)
-      expect(yield* read(owner)).toMatchObject({ status: "not_connected" })
-      yield* Deferred.succeed(answers, undefined)
-      const connected = yield* eventually(
-        "the account is linked",
-        Effect.map(read(owner), (now) => (now["status"] === "connected" ? Option.some(now) : Option.none()))
-      )
-      expect(yield* hasAccess(String(connected["accountId"]))).toBe(true)
-    })
-  )
+  it.scoped("whose owner consents is linked, whether or not the person waits for the page", function* () {
+    const { admin, owner, tenant } = yield* setUp
+    const back = yield* consent(urlIn(yield* authorize(admin)), {})
+    const [asked, answers] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const connection = yield* connectingWhile(
+      Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answers))
+    )
+    const request = yield* Effect.fork(connection.finishAuthorization(...(yield* finishAs(admin, tenant, back))))
+    yield* Deferred.await(asked)
+    yield* Fiber.interrupt(request)
+    expect(yield* read(owner)).toMatchObject({ status: "not_connected" })
+    yield* Deferred.succeed(answers, undefined)
+    const connected = yield* eventually(
+      "the account is linked",
+      Effect.map(read(owner), (now) => (now["status"] === "connected" ? Option.some(now) : Option.none()))
+    )
+    expect(yield* hasAccess(String(connected["accountId"]))).toBe(true)
+  })
 
-  it.scoped("whose owner consents is given back if it can't be linked after all", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const { admin, owner, tenant } = yield* setUp
-      const accountId = yield* emulator.ensureAccount()
-      const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
-      const connection = yield* connectingWhile(
-        emulator.addFault({ fault: "html_502", method: "GET", path: `/v1/charges`, times: 1_000 })
-      )
-      const finished = yield* connection
-        .finishAuthorization(...(yield* finishAs(admin, tenant, back)))
-        .pipe(Effect.ensuring(emulator.clearFaults))
-      expect(finished).toEqual({ outcome: "failed", environment: "sandbox" })
-      expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
-      expect(yield* hasAccess(accountId)).toBe(false)
-    })
-  )
+  it.scoped("whose owner consents is given back if it can't be linked after all", function* () {
+    const { emulator } = yield* TestService
+    const { admin, owner, tenant } = yield* setUp
+    const accountId = yield* emulator.ensureAccount()
+    const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
+    const connection = yield* connectingWhile(
+      emulator.addFault({ fault: "html_502", method: "GET", path: `/v1/charges`, times: 1_000 })
+    )
+    const finished = yield* connection
+      .finishAuthorization(...(yield* finishAs(admin, tenant, back)))
+      .pipe(Effect.ensuring(emulator.clearFaults))
+    expect(finished).toEqual({ outcome: "failed", environment: "sandbox" })
+    expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
+    expect(yield* hasAccess(accountId)).toBe(false)
+  })
 })

@@ -52,8 +52,9 @@ const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
 const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
 
 onServiceOfFile("onboarding", (it) => {
-  it.effect("creates an account, links it at once, and shows what the provider says until it is connected", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "creates an account, links it at once, and shows what the provider says until it is connected",
+    function* () {
       const { request, sql } = yield* TestService
       const owner = yield* newOwner
       expect(yield* read(owner)).toEqual(nothing)
@@ -108,183 +109,168 @@ onServiceOfFile("onboarding", (it) => {
         UNION ALL SELECT l::text FROM payments.audit_log l WHERE organization_id = ${owner.organizationId}`
       expect(kept.filter(({ row }) => row.includes(String(token)))).toEqual([])
       expect((yield* request("GET", path)).status).toBe(401)
-    })
+    }
   )
 
   it.effect(
     "links work once: a second visit leads to the page that offers a new one, which a request must ask for",
-    () =>
-      Effect.gen(function* () {
-        const owner = yield* newOwner
-        const link = urlIn(yield* onboard(owner))
-        target(yield* open(link))
-        const refresh = target(yield* open(link))
-        expect(refresh.href).toBe("https://payments.example/identity/account/refresh?environment=sandbox")
-        const before = yield* owner.audited
-        const page = yield* comeBack(refresh, owner)
-        expect(titleOf(page)).toBe("This link no longer works")
-        expect(page.text).not.toMatch(/<form|<script|\/setup\//)
-        expect(yield* owner.audited).toEqual(before)
-        expect(urlIn(yield* onboard(owner)).pathname).not.toBe(link.pathname)
-      })
+    function* () {
+      const owner = yield* newOwner
+      const link = urlIn(yield* onboard(owner))
+      target(yield* open(link))
+      const refresh = target(yield* open(link))
+      expect(refresh.href).toBe("https://payments.example/identity/account/refresh?environment=sandbox")
+      const before = yield* owner.audited
+      const page = yield* comeBack(refresh, owner)
+      expect(titleOf(page)).toBe("This link no longer works")
+      expect(page.text).not.toMatch(/<form|<script|\/setup\//)
+      expect(yield* owner.audited).toEqual(before)
+      expect(urlIn(yield* onboard(owner)).pathname).not.toBe(link.pathname)
+    }
   )
 
-  it.effect("that is left begins again where it was, and what was left out is asked for again", () =>
-    Effect.gen(function* () {
-      const owner = yield* newOwner
-      yield* complete(urlIn(yield* onboard(owner)), "leave")
-      expect(yield* read(owner)).toMatchObject({ status: "onboarding", detailsSubmitted: false })
-      const { accountId } = yield* read(owner)
-      yield* complete(urlIn(yield* onboard(owner)), "partial")
-      expect(yield* read(owner)).toMatchObject({
-        status: "connected",
-        accountId,
-        chargesEnabled: true,
-        payoutsEnabled: false,
-        requirements: { currentlyDueCount: 1, pastDueCount: 1, disabledReason: "requirements.past_due" }
-      })
-      yield* complete(urlIn(yield* onboard(owner)), "finish")
-      expect(yield* read(owner)).toMatchObject({ accountId, payoutsEnabled: true, requirements: { pastDueCount: 0 } })
+  it.effect("that is left begins again where it was, and what was left out is asked for again", function* () {
+    const owner = yield* newOwner
+    yield* complete(urlIn(yield* onboard(owner)), "leave")
+    expect(yield* read(owner)).toMatchObject({ status: "onboarding", detailsSubmitted: false })
+    const { accountId } = yield* read(owner)
+    yield* complete(urlIn(yield* onboard(owner)), "partial")
+    expect(yield* read(owner)).toMatchObject({
+      status: "connected",
+      accountId,
+      chargesEnabled: true,
+      payoutsEnabled: false,
+      requirements: { currentlyDueCount: 1, pastDueCount: 1, disabledReason: "requirements.past_due" }
     })
-  )
+    yield* complete(urlIn(yield* onboard(owner)), "finish")
+    expect(yield* read(owner)).toMatchObject({ accountId, payoutsEnabled: true, requirements: { pastDueCount: 0 } })
+  })
 
-  it.effect("creates one account, however many ask at once", () =>
-    Effect.gen(function* () {
-      const owner = yield* newOwner
-      const before = yield* createdAccounts
-      const answers = yield* Effect.all(
-        Array.from({ length: 5 }, () => onboard(owner)),
-        { concurrency: "unbounded" }
-      )
-      for (const answer of answers) expect([200, 409], answer.text).toContain(answer.status)
-      urlIn(yield* onboard(owner))
-      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
-    })
-  )
+  it.effect("creates one account, however many ask at once", function* () {
+    const owner = yield* newOwner
+    const before = yield* createdAccounts
+    const answers = yield* Effect.all(
+      Array.from({ length: 5 }, () => onboard(owner)),
+      { concurrency: "unbounded" }
+    )
+    for (const answer of answers) expect([200, 409], answer.text).toContain(answer.status)
+    urlIn(yield* onboard(owner))
+    expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
+  })
 
   it.effect(
     "creates no second account after an answer was lost, not even when the provider has forgotten the first",
-    () =>
-      Effect.gen(function* () {
-        const { emulator, sql } = yield* TestService
-        const owner = yield* newOwner
-        const before = yield* createdAccounts
-        const creation = { method: "POST", path: "/v1/accounts", times: 1_000 } as const
-        yield* emulator.addFault({ fault: "lost_answer", ...creation })
-        const lost = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
-        expectFailure(lost, { status: 502, code: "provider_unavailable" })
-        expect(yield* read(owner)).toEqual(nothing)
-        // So much later, a creation would not be recognized as a repeat: the account is looked for
-        yield* sql`
-        UPDATE payments.account_onboardings SET begun_at = begun_at - interval '2 days'
-        WHERE organization_id = ${owner.organizationId}`
-        yield* emulator.addFault({ fault: "html_502", ...creation })
-        urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
-        const { accountId } = yield* read(owner)
-        expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([accountId])
-      })
-  )
-
-  it.effect("uses the account that was created though the provider keeps a failure under its key", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const owner = yield* newOwner
-      const before = yield* createdAccounts
-      yield* emulator.addFault({ fault: "kept_500", method: "POST", path: "/v1/accounts" })
-      urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
-      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
-    })
-  )
-
-  it.effect("uses the account that was created before a process died, and has not linked yet", () =>
-    Effect.gen(function* () {
+    function* () {
       const { emulator, sql } = yield* TestService
       const owner = yield* newOwner
-      yield* emulator.addFault({ fault: "html_502", method: "GET", path: "/v1/accounts/*", times: 1_000 })
-      const failed = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
-      expectFailure(failed, { status: 502, code: "provider_unavailable" })
-      const [remembered] = yield* sql<{ id: string }>`
-        SELECT account_id AS id FROM payments.account_onboardings WHERE organization_id = ${owner.organizationId}`
-      urlIn(yield* onboard(owner))
-      expect(yield* read(owner)).toMatchObject({ accountId: remembered?.id, status: "onboarding" })
-    })
-  )
-
-  it.effect("is for owners and admins; every member of the workspace reads the status", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const owner = yield* newOwner
-      const id = owner.organizationId
-      const denied = { status: 403, code: "permission_denied", fields: [] }
-      for (const role of ["developer", "viewer"] as const) {
-        const member = yield* signInMember(id, role, ["sandbox"])
-        expect(yield* read(member)).toMatchObject({ status: "not_connected" })
-        expectFailure(yield* onboard(member), denied)
-        expectFailure(yield* disconnect(member, "acct_1234567890123456"), denied)
-      }
-      const elsewhere = yield* signInMember(id, "developer", [])
-      for (const answer of [yield* elsewhere.request("GET", path), yield* onboard(elsewhere)]) {
-        expectFailure(answer, { status: 403, code: "workspace_access_required", fields: [] })
-      }
-      const foreign = yield* owner.request("POST", `${path}/onboarding`, {
-        body: sandbox,
-        headers: { origin: "https://evil.example" }
-      })
-      expectFailure(foreign, { status: 403, code: "origin_not_trusted", fields: [] })
-      const byKey = yield* request("POST", `${path}/onboarding`, { key: organization.testKey, body: sandbox })
-      expectFailure(byKey, { status: 401, code: "authentication_required", fields: [] })
+      const before = yield* createdAccounts
+      const creation = { method: "POST", path: "/v1/accounts", times: 1_000 } as const
+      yield* emulator.addFault({ fault: "lost_answer", ...creation })
+      const lost = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
+      expectFailure(lost, { status: 502, code: "provider_unavailable" })
       expect(yield* read(owner)).toEqual(nothing)
-
-      const admin = yield* signInMember(id, "admin")
-      urlIn(yield* onboard(admin))
-      const { accountId } = yield* read(admin)
-      expectFailure(yield* disconnect(admin, accountId), denied)
-      expect(yield* read(owner)).toMatchObject({ status: "onboarding", accountId })
-    })
+      // So much later, a creation would not be recognized as a repeat: the account is looked for
+      yield* sql`
+        UPDATE payments.account_onboardings SET begun_at = begun_at - interval '2 days'
+        WHERE organization_id = ${owner.organizationId}`
+      yield* emulator.addFault({ fault: "html_502", ...creation })
+      urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
+      const { accountId } = yield* read(owner)
+      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([accountId])
+    }
   )
 
-  it.effect("names the environment, so that a tab does not act in another one", () =>
-    Effect.gen(function* () {
-      const owner = yield* newOwner
-      const post = (body: unknown) => owner.request("POST", `${path}/onboarding`, { body })
-      for (const body of [{}, { environment: "live" }, { environment: 1 }, { environment: "production" }]) {
-        expectFailure(yield* post(body), { status: 422, code: "validation_failed", fields: ["environment"] })
-      }
-      expectFailure(yield* post({ ...sandbox, country: "US" }), {
-        status: 422,
-        code: "validation_failed",
-        fields: ["country"]
-      })
-      yield* owner.request("PUT", "/identity/session/workspace", { body: { environment: "production" } })
-      expectFailure(yield* onboard(owner), { status: 422, code: "validation_failed", fields: ["environment"] })
-      expect(yield* read(owner)).toMatchObject({
-        environment: "production",
-        status: "not_connected",
-        canUseExisting: false
-      })
-      // The test service has no key for the provider's live mode
-      expectFailure(yield* post({ environment: "production" }), { status: 502, code: "provider_unavailable" })
-      expect(yield* owner.audited).toEqual([])
-    })
-  )
+  it.effect("uses the account that was created though the provider keeps a failure under its key", function* () {
+    const { emulator } = yield* TestService
+    const owner = yield* newOwner
+    const before = yield* createdAccounts
+    yield* emulator.addFault({ fault: "kept_500", method: "POST", path: "/v1/accounts" })
+    urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
+    expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
+  })
 
-  it.effect("may be begun ten times in ten minutes", () =>
-    Effect.gen(function* () {
-      const { passTime } = yield* TestService
-      const owner = yield* newOwner
-      for (let n = 0; n < 10; n++) urlIn(yield* onboard(owner))
-      const refused = yield* onboard(owner)
-      expectFailure(refused, { status: 429, code: "rate_limit_exceeded" })
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
-      yield* passTime("1 minute")
-      urlIn(yield* onboard(owner))
+  it.effect("uses the account that was created before a process died, and has not linked yet", function* () {
+    const { emulator, sql } = yield* TestService
+    const owner = yield* newOwner
+    yield* emulator.addFault({ fault: "html_502", method: "GET", path: "/v1/accounts/*", times: 1_000 })
+    const failed = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
+    expectFailure(failed, { status: 502, code: "provider_unavailable" })
+    const [remembered] = yield* sql<{ id: string }>`
+        SELECT account_id AS id FROM payments.account_onboardings WHERE organization_id = ${owner.organizationId}`
+    urlIn(yield* onboard(owner))
+    expect(yield* read(owner)).toMatchObject({ accountId: remembered?.id, status: "onboarding" })
+  })
+
+  it.effect("is for owners and admins; every member of the workspace reads the status", function* () {
+    const { organization, request } = yield* TestService
+    const owner = yield* newOwner
+    const id = owner.organizationId
+    const denied = { status: 403, code: "permission_denied", fields: [] }
+    for (const role of ["developer", "viewer"] as const) {
+      const member = yield* signInMember(id, role, ["sandbox"])
+      expect(yield* read(member)).toMatchObject({ status: "not_connected" })
+      expectFailure(yield* onboard(member), denied)
+      expectFailure(yield* disconnect(member, "acct_1234567890123456"), denied)
+    }
+    const elsewhere = yield* signInMember(id, "developer", [])
+    for (const answer of [yield* elsewhere.request("GET", path), yield* onboard(elsewhere)]) {
+      expectFailure(answer, { status: 403, code: "workspace_access_required", fields: [] })
+    }
+    const foreign = yield* owner.request("POST", `${path}/onboarding`, {
+      body: sandbox,
+      headers: { origin: "https://evil.example" }
     })
-  )
+    expectFailure(foreign, { status: 403, code: "origin_not_trusted", fields: [] })
+    const byKey = yield* request("POST", `${path}/onboarding`, { key: organization.testKey, body: sandbox })
+    expectFailure(byKey, { status: 401, code: "authentication_required", fields: [] })
+    expect(yield* read(owner)).toEqual(nothing)
+
+    const admin = yield* signInMember(id, "admin")
+    urlIn(yield* onboard(admin))
+    const { accountId } = yield* read(admin)
+    expectFailure(yield* disconnect(admin, accountId), denied)
+    expect(yield* read(owner)).toMatchObject({ status: "onboarding", accountId })
+  })
+
+  it.effect("names the environment, so that a tab does not act in another one", function* () {
+    const owner = yield* newOwner
+    const post = (body: unknown) => owner.request("POST", `${path}/onboarding`, { body })
+    for (const body of [{}, { environment: "live" }, { environment: 1 }, { environment: "production" }]) {
+      expectFailure(yield* post(body), { status: 422, code: "validation_failed", fields: ["environment"] })
+    }
+    expectFailure(yield* post({ ...sandbox, country: "US" }), {
+      status: 422,
+      code: "validation_failed",
+      fields: ["country"]
+    })
+    yield* owner.request("PUT", "/identity/session/workspace", { body: { environment: "production" } })
+    expectFailure(yield* onboard(owner), { status: 422, code: "validation_failed", fields: ["environment"] })
+    expect(yield* read(owner)).toMatchObject({
+      environment: "production",
+      status: "not_connected",
+      canUseExisting: false
+    })
+    // The test service has no key for the provider's live mode
+    expectFailure(yield* post({ environment: "production" }), { status: 502, code: "provider_unavailable" })
+    expect(yield* owner.audited).toEqual([])
+  })
+
+  it.effect("may be begun ten times in ten minutes", function* () {
+    const { passTime } = yield* TestService
+    const owner = yield* newOwner
+    for (let n = 0; n < 10; n++) urlIn(yield* onboard(owner))
+    const refused = yield* onboard(owner)
+    expectFailure(refused, { status: 429, code: "rate_limit_exceeded" })
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+    yield* passTime("1 minute")
+    urlIn(yield* onboard(owner))
+  })
 })
 
 onServiceOfFile("a connected account", (it) => {
-  it.effect("is disconnected by an owner, with what that means said before, and only a new link reverses it", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is disconnected by an owner, with what that means said before, and only a new link reverses it",
+    function* () {
       const { emulator, makeKey, request } = yield* TestService
       const owner = yield* newOwner
       const accountId = yield* connect(owner)
@@ -335,11 +321,12 @@ onServiceOfFile("a connected account", (it) => {
       urlIn(yield* onboard(owner))
       expect(yield* read(owner)).toMatchObject({ accountId, disconnectedAt: null, linkedBy: "onboarding" })
       expect((yield* balance).status).toBe(200)
-    })
+    }
   )
 
-  it.effect("is disconnected in the environment that is meant, also if another tab has selected the other one", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is disconnected in the environment that is meant, also if another tab has selected the other one",
+    function* () {
       const { sql } = yield* TestService
       const owner = yield* newOwner
       const accountId = yield* connect(owner)
@@ -374,42 +361,38 @@ onServiceOfFile("a connected account", (it) => {
       expectFailure(yield* disconnect(owner, accountId), refused)
       expect((yield* inEnvironment("production")).status).toBe(204)
       expect(yield* connectedIn).toEqual([])
-    })
+    }
   )
 
-  it.effect("whose owner revoked the access is shown as disconnected, and a new one takes its place", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const owner = yield* newOwner
-      const accountId = yield* connect(owner)
-      yield* emulator.revokeAccount(accountId)
-      expect(yield* read(owner)).toMatchObject({ status: "disconnected", accountId })
-      const next = yield* connect(owner)
-      expect(next).not.toBe(accountId)
-      expect(yield* read(owner)).toMatchObject({ status: "connected", accountId: next })
-      expect((yield* owner.audited).slice(2, 5)).toEqual([
-        `account.disconnected ${accountId} provider stripe`,
-        `account.unlinked ${accountId} person ${owner.id}`,
-        `account.linked ${next} person ${owner.id}`
-      ])
-    })
-  )
+  it.effect("whose owner revoked the access is shown as disconnected, and a new one takes its place", function* () {
+    const { emulator } = yield* TestService
+    const owner = yield* newOwner
+    const accountId = yield* connect(owner)
+    yield* emulator.revokeAccount(accountId)
+    expect(yield* read(owner)).toMatchObject({ status: "disconnected", accountId })
+    const next = yield* connect(owner)
+    expect(next).not.toBe(accountId)
+    expect(yield* read(owner)).toMatchObject({ status: "connected", accountId: next })
+    expect((yield* owner.audited).slice(2, 5)).toEqual([
+      `account.disconnected ${accountId} provider stripe`,
+      `account.unlinked ${accountId} person ${owner.id}`,
+      `account.linked ${next} person ${owner.id}`
+    ])
+  })
 
-  it.effect("is shown as it was reported last while the provider can't be asked", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const owner = yield* newOwner
-      urlIn(yield* onboard(owner))
-      const { accountId } = yield* read(owner)
-      yield* emulator.addFault({ fault: "html_502", method: "GET", path: "/v1/accounts/*", times: 1_000 })
-      const blind = yield* read(owner).pipe(Effect.ensuring(emulator.clearFaults))
-      expect(blind).toMatchObject({
-        status: "onboarding",
-        accountId,
-        current: false,
-        requirements: { currentlyDueCount: 4 }
-      })
-      expect(yield* read(owner)).toMatchObject({ current: true })
+  it.effect("is shown as it was reported last while the provider can't be asked", function* () {
+    const { emulator } = yield* TestService
+    const owner = yield* newOwner
+    urlIn(yield* onboard(owner))
+    const { accountId } = yield* read(owner)
+    yield* emulator.addFault({ fault: "html_502", method: "GET", path: "/v1/accounts/*", times: 1_000 })
+    const blind = yield* read(owner).pipe(Effect.ensuring(emulator.clearFaults))
+    expect(blind).toMatchObject({
+      status: "onboarding",
+      accountId,
+      current: false,
+      requirements: { currentlyDueCount: 4 }
     })
-  )
+    expect(yield* read(owner)).toMatchObject({ current: true })
+  })
 })

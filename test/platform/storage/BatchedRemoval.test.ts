@@ -10,7 +10,7 @@ import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { SignIn } from "../../../src/identity/sign-in/SignIn.ts"
 import { FailedRefunds } from "../../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
-import { SoldItemsRetention } from "../../../src/payments/checkout/SoldItemsRetention.ts"
+import { CheckoutSessions } from "../../../src/payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../../../src/payments/checkout-pages/CheckoutPages.ts"
 import { AccountConnection } from "../../../src/payments/connecting/AccountConnection.ts"
 import { Idempotency } from "../../../src/platform/kit/Idempotency.ts"
@@ -119,7 +119,7 @@ const tables: ReadonlyArray<Removed> = [
     },
     old: "91 days",
     young: "89 days",
-    clean: (services) => Context.get(services, SoldItemsRetention).clean
+    clean: (services) => Context.get(services, CheckoutSessions).clean
   },
   {
     table: "recoveries",
@@ -333,7 +333,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
       yield* sql`
         INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids, created_at)
         VALUES (${organization.id}, 'sandbox', 'plink_old', '{}', '{}', now() - interval '1000 days')`
-      yield* Context.get(services, SoldItemsRetention).clean
+      yield* Context.get(services, CheckoutSessions).clean
       expect(yield* sql`SELECT source_id FROM payments.sold_items WHERE source_id = ${"plink_old"}`).toHaveLength(1)
     })
   )

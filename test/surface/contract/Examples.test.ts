@@ -1,13 +1,14 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
-import { Effect, Either, Option, ParseResult, Schema } from "effect"
+import { Either, Option, ParseResult, Schema } from "effect"
 import { documentedErrors, errorSchema } from "../../../src/platform/errors/Errors.ts"
 import { operations } from "../../../src/surface/contract/Api.ts"
 import { describedIn, recordIn } from "../../../src/surface/contract/Document.ts"
 import { examplesFolder, openApiDocument } from "../../../src/surface/docs/OpenApiDocument.ts"
 import { onServiceWithMail } from "../../harness/SignIn.ts"
+import { it } from "../../harness/Tests.ts"
 import { runExamples } from "./ExampleRun.ts"
 import { exampleFiles } from "./ExampleValues.ts"
 
@@ -23,23 +24,22 @@ const writes = process.env["WRITE_EXAMPLES"] === "1"
 onServiceWithMail({ console: false })("the examples of the OpenAPI document", (it) => {
   it.scoped(
     "are what a run sends and is answered: `npm run docs:examples` records them",
-    () =>
-      Effect.gen(function* () {
-        const runAt = Date.now()
-        const recording = yield* runExamples
-        const recorded = Object.fromEntries(
-          Object.entries(exampleFiles(recording, runAt)).map(([name, content]) => [
-            `${name}.json`,
-            `${JSON.stringify(content, null, 2)}\n`
-          ])
-        )
-        if (writes) {
-          rmSync(examplesFolder, { recursive: true, force: true })
-          mkdirSync(examplesFolder, { recursive: true })
-          for (const [file, text] of Object.entries(recorded)) writeFileSync(new URL(file, examplesFolder), text)
-        }
-        expect(recorded).toEqual(stored())
-      }),
+    function* () {
+      const runAt = Date.now()
+      const recording = yield* runExamples
+      const recorded = Object.fromEntries(
+        Object.entries(exampleFiles(recording, runAt)).map(([name, content]) => [
+          `${name}.json`,
+          `${JSON.stringify(content, null, 2)}\n`
+        ])
+      )
+      if (writes) {
+        rmSync(examplesFolder, { recursive: true, force: true })
+        mkdirSync(examplesFolder, { recursive: true })
+        for (const [file, text] of Object.entries(recorded)) writeFileSync(new URL(file, examplesFolder), text)
+      }
+      expect(recorded).toEqual(stored())
+    },
     // It calls every operation
     240_000
   )

@@ -121,34 +121,33 @@ const limit = 240_000
 onSharedService("a client generated from the OpenAPI document", (it) => {
   it.scoped(
     "in TypeScript compiles strictly and does a payment",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* workFolder
-        const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
-        write("package.json", '{ "type": "module" }')
-        write("generate.mjs", generate)
-        write("pay.ts", payInTypeScript)
-        write(
-          "tsconfig.json",
-          JSON.stringify({
-            compilerOptions: {
-              strict: true,
-              noEmit: true,
-              target: "es2022",
-              module: "nodenext",
-              skipLibCheck: true,
-              types: ["node"],
-              typeRoots: [join(root, "node_modules/@types")],
-              allowImportingTsExtensions: true
-            },
-            files: ["pay.ts", "api.ts"]
-          })
-        )
-        yield* run(process.execPath, ["generate.mjs"], folder)
-        yield* run(join(root, "node_modules/.bin/tsc"), ["--project", "tsconfig.json"], folder)
-        const printed = yield* run(process.execPath, ["--import", "tsx", "pay.ts"], folder, yield* access)
-        expect(printed.trim()).toBe("paid 3000")
-      }),
+    function* () {
+      const folder = yield* workFolder
+      const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+      write("package.json", '{ "type": "module" }')
+      write("generate.mjs", generate)
+      write("pay.ts", payInTypeScript)
+      write(
+        "tsconfig.json",
+        JSON.stringify({
+          compilerOptions: {
+            strict: true,
+            noEmit: true,
+            target: "es2022",
+            module: "nodenext",
+            skipLibCheck: true,
+            types: ["node"],
+            typeRoots: [join(root, "node_modules/@types")],
+            allowImportingTsExtensions: true
+          },
+          files: ["pay.ts", "api.ts"]
+        })
+      )
+      yield* run(process.execPath, ["generate.mjs"], folder)
+      yield* run(join(root, "node_modules/.bin/tsc"), ["--project", "tsconfig.json"], folder)
+      const printed = yield* run(process.execPath, ["--import", "tsx", "pay.ts"], folder, yield* access)
+      expect(printed.trim()).toBe("paid 3000")
+    },
     limit
   )
 

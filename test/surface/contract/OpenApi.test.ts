@@ -166,125 +166,114 @@ const errorsOf = ({ method, path, permission }: (typeof operations)[number]): Re
 ]
 
 onSharedService("the documents", (it) => {
-  it.effect("are OpenAPI 3.1 whose references all lead somewhere, with operation ids of their own", () =>
-    Effect.gen(function* () {
-      const { json } = yield* document
-      const known = Object.keys(json.components.schemas).map((name) => `#/components/schemas/${name}`)
-      expect([...new Set(referencesIn(json))].filter((reference) => !known.includes(reference))).toEqual([])
-      const ids = [
-        ...Object.values(json.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId)),
-        ...Object.values(json.webhooks).map(({ post }) => post.operationId)
-      ]
-      expect(new Set(ids).size).toBe(ids.length)
-      expect(json.components.securitySchemes).toMatchObject({
-        apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
-      })
+  it.effect("are OpenAPI 3.1 whose references all lead somewhere, with operation ids of their own", function* () {
+    const { json } = yield* document
+    const known = Object.keys(json.components.schemas).map((name) => `#/components/schemas/${name}`)
+    expect([...new Set(referencesIn(json))].filter((reference) => !known.includes(reference))).toEqual([])
+    const ids = [
+      ...Object.values(json.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId)),
+      ...Object.values(json.webhooks).map(({ post }) => post.operationId)
+    ]
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(json.components.securitySchemes).toMatchObject({
+      apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
     })
-  )
+  })
 
-  it.effect("list every operation and no other", () =>
-    Effect.gen(function* () {
-      const { json } = yield* document
-      const said = Object.entries(json.paths).flatMap(([path, methods]) =>
-        Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`)
-      )
-      expect(said.toSorted()).toEqual(
-        operations.map(({ method, path }) => `${method} ${documentedPath(path)}`).toSorted()
-      )
-    })
-  )
+  it.effect("list every operation and no other", function* () {
+    const { json } = yield* document
+    const said = Object.entries(json.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`)
+    )
+    expect(said.toSorted()).toEqual(
+      operations.map(({ method, path }) => `${method} ${documentedPath(path)}`).toSorted()
+    )
+  })
 
-  it.effect("say each operation's permission, and which need a credential", () =>
-    Effect.gen(function* () {
-      for (const { name, operation, said } of yield* documented) {
-        expect(said?.["x-required-permission"], name).toBe(operation.permission)
-        if (operation.permission === undefined) {
-          expect([[], [{ session: [] }], [{ apiKey: [] }]], name).toContainEqual(said?.security)
-        } else {
-          expect(said?.security, name).toContainEqual({ apiKey: [] })
-          expect(said?.description, name).toContain(`\`${operation.permission}\``)
-        }
+  it.effect("say each operation's permission, and which need a credential", function* () {
+    for (const { name, operation, said } of yield* documented) {
+      expect(said?.["x-required-permission"], name).toBe(operation.permission)
+      if (operation.permission === undefined) {
+        expect([[], [{ session: [] }], [{ apiKey: [] }]], name).toContainEqual(said?.security)
+      } else {
+        expect(said?.security, name).toContainEqual({ apiKey: [] })
+        expect(said?.description, name).toContain(`\`${operation.permission}\``)
       }
-    })
-  )
+    }
+  })
 
   /** Paths that answer no JSON. */
   const namesOfPages = /\/event-stream$|^\/identity\/(?:sign-in|invitation|account\/.*)$/
 
-  it.effect("say each operation's parameters and body", () =>
-    Effect.gen(function* () {
-      for (const { name, operation, said } of yield* documented) {
-        const { headersSchema, pathSchema, payloadSchema, urlParamsSchema } = operation.endpoint
-        const parameters = (place: string) => said?.parameters.filter((p) => p.in === place).map((p) => p.name)
-        expect(parameters("path"), name).toEqual(namesOf(pathSchema))
-        expect(
-          said?.parameters.filter((p) => p.in === "path").every((p) => p.required),
-          name
-        ).toBe(true)
-        expect(parameters("query"), name).toEqual(namesOf(urlParamsSchema))
-        // A page and a stream of events are not asked for again
-        const isTagged = /^GET \/(?:v2|identity)\//.test(name) && !namesOfPages.test(operation.path)
-        expect(parameters("header"), name).toEqual([...namesOf(headersSchema), ...(isTagged ? ["If-None-Match"] : [])])
-        expect(said?.responses["304"] !== undefined, name).toBe(isTagged)
-        const types = Object.keys(said?.requestBody?.content ?? {})
-        if (operation.path.endsWith("/product-images")) {
-          expect(types, name).toEqual(["image/jpeg", "image/png", "image/webp", "multipart/form-data"])
-        } else if (operation.group === "payPages" && operation.method === "POST") {
-          expect(types, name).toEqual(["application/x-www-form-urlencoded"])
-        } else {
-          expect(types, name).toEqual(Option.isSome(payloadSchema) ? ["application/json"] : [])
-        }
-        const limit = said?.parameters.find((parameter) => parameter.name === "limit")
-        if (limit !== undefined) {
-          expect(limit.schema).toMatchObject({ type: "integer", minimum: 1, maximum: 100 })
+  it.effect("say each operation's parameters and body", function* () {
+    for (const { name, operation, said } of yield* documented) {
+      const { headersSchema, pathSchema, payloadSchema, urlParamsSchema } = operation.endpoint
+      const parameters = (place: string) => said?.parameters.filter((p) => p.in === place).map((p) => p.name)
+      expect(parameters("path"), name).toEqual(namesOf(pathSchema))
+      expect(
+        said?.parameters.filter((p) => p.in === "path").every((p) => p.required),
+        name
+      ).toBe(true)
+      expect(parameters("query"), name).toEqual(namesOf(urlParamsSchema))
+      // A page and a stream of events are not asked for again
+      const isTagged = /^GET \/(?:v2|identity)\//.test(name) && !namesOfPages.test(operation.path)
+      expect(parameters("header"), name).toEqual([...namesOf(headersSchema), ...(isTagged ? ["If-None-Match"] : [])])
+      expect(said?.responses["304"] !== undefined, name).toBe(isTagged)
+      const types = Object.keys(said?.requestBody?.content ?? {})
+      if (operation.path.endsWith("/product-images")) {
+        expect(types, name).toEqual(["image/jpeg", "image/png", "image/webp", "multipart/form-data"])
+      } else if (operation.group === "payPages" && operation.method === "POST") {
+        expect(types, name).toEqual(["application/x-www-form-urlencoded"])
+      } else {
+        expect(types, name).toEqual(Option.isSome(payloadSchema) ? ["application/json"] : [])
+      }
+      const limit = said?.parameters.find((parameter) => parameter.name === "limit")
+      if (limit !== undefined) {
+        expect(limit.schema).toMatchObject({ type: "integer", minimum: 1, maximum: 100 })
+      }
+    }
+  })
+
+  it.effect("say every status of every operation, with the error's code and body", function* () {
+    for (const { name, operation, said } of yield* documented) {
+      expect(
+        Object.keys(said?.responses ?? {}).some((status) => status.startsWith("2")),
+        name
+      ).toBe(true)
+      const expected = errorsOf(operation)
+      for (const errorClass of documentedErrors) {
+        const { code, status } = errorClass.documentation
+        if (expected.includes(errorClass.tag)) {
+          expect(bodiesOf(said, status), `${name} ${errorClass.tag}`).toContain(errorClass.tag)
+          expect(said?.responses[status]?.description, name).toContain(`\`${code}\``)
         }
       }
-    })
-  )
-
-  it.effect("say every status of every operation, with the error's code and body", () =>
-    Effect.gen(function* () {
-      for (const { name, operation, said } of yield* documented) {
-        expect(
-          Object.keys(said?.responses ?? {}).some((status) => status.startsWith("2")),
-          name
-        ).toBe(true)
-        const expected = errorsOf(operation)
-        for (const errorClass of documentedErrors) {
-          const { code, status } = errorClass.documentation
-          if (expected.includes(errorClass.tag)) {
-            expect(bodiesOf(said, status), `${name} ${errorClass.tag}`).toContain(errorClass.tag)
-            expect(said?.responses[status]?.description, name).toContain(`\`${code}\``)
-          }
-        }
-        for (const [status, response] of Object.entries(said?.responses ?? {})) {
-          expect(Object.keys(response.headers), `${name} ${status}`).toContain("request-id")
-        }
+      for (const [status, response] of Object.entries(said?.responses ?? {})) {
+        expect(Object.keys(response.headers), `${name} ${status}`).toContain("request-id")
       }
-    })
-  )
+    }
+  })
 
-  it.effect("say the four keys of an error's body, all required", () =>
-    Effect.gen(function* () {
-      const { json } = yield* document
-      for (const { documentation, tag } of documentedErrors) {
-        const schema = json.components.schemas[tag]
-        if (schema !== undefined) {
-          expect(schema["required"], tag).toEqual(["error", "code", "fields", "requestId"])
-          expect(Object.keys(Object(schema["properties"])).toSorted(), tag).toEqual([
-            "code",
-            "error",
-            "fields",
-            "requestId"
-          ])
-          expect(JSON.stringify(schema), tag).toContain(documentation.code)
-        }
+  it.effect("say the four keys of an error's body, all required", function* () {
+    const { json } = yield* document
+    for (const { documentation, tag } of documentedErrors) {
+      const schema = json.components.schemas[tag]
+      if (schema !== undefined) {
+        expect(schema["required"], tag).toEqual(["error", "code", "fields", "requestId"])
+        expect(Object.keys(Object(schema["properties"])).toSorted(), tag).toEqual([
+          "code",
+          "error",
+          "fields",
+          "requestId"
+        ])
+        expect(JSON.stringify(schema), tag).toContain(documentation.code)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("say each of the 19 events that an endpoint may receive, with the headers and what to answer", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "say each of the 19 events that an endpoint may receive, with the headers and what to answer",
+    function* () {
       const { json } = yield* document
       expect(Object.keys(json.webhooks).toSorted()).toEqual(EventType.literals.toSorted())
       for (const { post } of Object.values(json.webhooks)) {
@@ -301,124 +290,116 @@ onSharedService("the documents", (it) => {
         expect(post.responses["4XX"]?.headers?.["Service-Refused"]?.schema["enum"]).toEqual([...refusedReasons])
       }
       expect(json.tags.map(({ name }) => name)).toContain("webhooks")
-    })
+    }
   )
 
-  it.effect("say of each event a body that its envelope fits, and no other type's", () =>
-    Effect.gen(function* () {
-      const { json } = yield* document
-      const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
-      ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
-      const bodyOf = (type: EventType) =>
-        ajv.compile({ $ref: `openapi${json.webhooks[type]?.post.requestBody.content["application/json"].schema.$ref}` })
-      const fits = bodyOf("payment.succeeded")
-      const envelope = JSON.parse(encodeEnvelope(paymentSucceeded))
-      expect(fits(envelope), JSON.stringify(fits.errors)).toBe(true)
-      expect(fits(JSON.parse(encodeEnvelope(testPayment))), JSON.stringify(fits.errors)).toBe(true)
-      for (const type of EventType.literals) {
-        const { example } = json.webhooks[type]?.post.requestBody.content["application/json"] ?? {}
-        expect(bodyOf(type)(example), type).toBe(true)
-      }
-      for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
-        expect(bodyOf(type)(envelope), type).toBe(false)
-      }
-    })
-  )
+  it.effect("say of each event a body that its envelope fits, and no other type's", function* () {
+    const { json } = yield* document
+    const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
+    ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
+    const bodyOf = (type: EventType) =>
+      ajv.compile({ $ref: `openapi${json.webhooks[type]?.post.requestBody.content["application/json"].schema.$ref}` })
+    const fits = bodyOf("payment.succeeded")
+    const envelope = JSON.parse(encodeEnvelope(paymentSucceeded))
+    expect(fits(envelope), JSON.stringify(fits.errors)).toBe(true)
+    expect(fits(JSON.parse(encodeEnvelope(testPayment))), JSON.stringify(fits.errors)).toBe(true)
+    for (const type of EventType.literals) {
+      const { example } = json.webhooks[type]?.post.requestBody.content["application/json"] ?? {}
+      expect(bodyOf(type)(example), type).toBe(true)
+    }
+    for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
+      expect(bodyOf(type)(envelope), type).toBe(false)
+    }
+  })
 
-  it.effect("are compressed once for whoever takes that, and 304 for whoever has them", () =>
-    Effect.gen(function* () {
-      const { baseUrl } = yield* TestService
-      const get = (path: string, headers: Record<string, string>) =>
-        Effect.async<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }>(
-          (resume) => {
-            httpGet(`${baseUrl}${path}`, { headers }, (response) => {
-              const parts: Array<Buffer> = []
-              response.on("data", (part: Buffer) => parts.push(part))
-              response.on("end", () =>
-                resume(
-                  Effect.succeed({
-                    status: response.statusCode ?? 0,
-                    headers: response.headers,
-                    bytes: Buffer.concat(parts)
-                  })
-                )
+  it.effect("are compressed once for whoever takes that, and 304 for whoever has them", function* () {
+    const { baseUrl } = yield* TestService
+    const get = (path: string, headers: Record<string, string>) =>
+      Effect.async<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }>(
+        (resume) => {
+          httpGet(`${baseUrl}${path}`, { headers }, (response) => {
+            const parts: Array<Buffer> = []
+            response.on("data", (part: Buffer) => parts.push(part))
+            response.on("end", () =>
+              resume(
+                Effect.succeed({
+                  status: response.statusCode ?? 0,
+                  headers: response.headers,
+                  bytes: Buffer.concat(parts)
+                })
               )
-            }).on("error", (error) => resume(Effect.die(error)))
-          }
-        )
-      for (const path of [
-        "/docs",
-        "/docs/api",
-        "/docs/reference",
-        "/docs/reference.js",
-        "/openapi.json",
-        "/docs/errors",
-        "/schemas/events.json"
-      ]) {
-        const plain = yield* get(path, {})
-        expect([path, plain.status, plain.headers["content-encoding"]]).toEqual([path, 200, undefined])
-        const tags = new Set([plain.headers.etag])
-        for (const [accepted, coding, decode] of [
-          ["gzip, deflate, br;q=0.5", "br", brotliDecompressSync],
-          ["GZIP ;q=0.1, br;q=0", "gzip", gunzipSync],
-          ["gzip;q=0.0, identity, *;q=1", undefined, (bytes: Buffer) => bytes]
-        ] as const) {
-          const answer = yield* get(path, { "accept-encoding": accepted })
-          expect([path, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
-            path,
-            coding,
-            "accept-encoding"
-          ])
-          expect(decode(answer.bytes).equals(plain.bytes), path).toBe(true)
-          if (coding !== undefined && path !== "/docs/reference") {
-            expect(answer.bytes.length, path).toBeLessThan(plain.bytes.length / 2)
-          }
-          tags.add(answer.headers.etag)
-          const again = yield* get(path, {
-            "accept-encoding": accepted,
-            "if-none-match": String(answer.headers.etag)
-          })
-          expect([path, again.status, again.bytes.length]).toEqual([path, 304, 0])
+            )
+          }).on("error", (error) => resume(Effect.die(error)))
         }
-        expect(tags.size, path).toBe(3)
-      }
-    })
-  )
-
-  it.effect("are closed for what the service takes, and open for what it sends", () =>
-    Effect.gen(function* () {
-      const { json } = yield* document
-      const component = (reference: string) => json.components.schemas[reference.replace("#/components/schemas/", "")]
-      /** All objects with fields in a schema, those that it refers to included. */
-      const objectsOf = (
-        value: unknown,
-        seen = new Set<string>()
-      ): ReadonlyArray<Readonly<Record<string, unknown>>> => {
-        if (Array.isArray(value)) return value.flatMap((part) => objectsOf(part, seen))
-        if (!Predicate.isRecord(value)) return []
-        const { $ref } = value
-        if (Predicate.isString($ref)) {
-          if (seen.has($ref)) return []
-          seen.add($ref)
-          return objectsOf(component($ref), seen)
+      )
+    for (const path of [
+      "/docs",
+      "/docs/api",
+      "/docs/reference",
+      "/docs/reference.js",
+      "/openapi.json",
+      "/docs/errors",
+      "/schemas/events.json"
+    ]) {
+      const plain = yield* get(path, {})
+      expect([path, plain.status, plain.headers["content-encoding"]]).toEqual([path, 200, undefined])
+      const tags = new Set([plain.headers.etag])
+      for (const [accepted, coding, decode] of [
+        ["gzip, deflate, br;q=0.5", "br", brotliDecompressSync],
+        ["GZIP ;q=0.1, br;q=0", "gzip", gunzipSync],
+        ["gzip;q=0.0, identity, *;q=1", undefined, (bytes: Buffer) => bytes]
+      ] as const) {
+        const answer = yield* get(path, { "accept-encoding": accepted })
+        expect([path, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
+          path,
+          coding,
+          "accept-encoding"
+        ])
+        expect(decode(answer.bytes).equals(plain.bytes), path).toBe(true)
+        if (coding !== undefined && path !== "/docs/reference") {
+          expect(answer.bytes.length, path).toBeLessThan(plain.bytes.length / 2)
         }
-        const fields = Predicate.isRecord(value["properties"]) ? Object.keys(value["properties"]) : []
-        return [...(fields.length > 0 ? [value] : []), ...Object.values(value).flatMap((part) => objectsOf(part, seen))]
+        tags.add(answer.headers.etag)
+        const again = yield* get(path, {
+          "accept-encoding": accepted,
+          "if-none-match": String(answer.headers.etag)
+        })
+        expect([path, again.status, again.bytes.length]).toEqual([path, 304, 0])
       }
-      const all = Object.values(json.paths).flatMap((path) => Object.values(path))
-      const sent = objectsOf([all.map(({ responses }) => responses), json.webhooks])
-      expect(sent.length).toBeGreaterThan(100)
-      expect(sent.filter((object) => object["additionalProperties"] === false)).toEqual([])
-      const taken = all
-        .filter(({ tags }) => !tags.includes("inbound"))
-        .flatMap(({ requestBody }) => objectsOf(requestBody))
-      expect(taken.length).toBeGreaterThan(20)
-      expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
-    })
-  )
+      expect(tags.size, path).toBe(3)
+    }
+  })
 
-  it.effect("can be read by other languages' tools: portable patterns, no ids and no names of the library's own", () =>
-    Effect.gen(function* () {
+  it.effect("are closed for what the service takes, and open for what it sends", function* () {
+    const { json } = yield* document
+    const component = (reference: string) => json.components.schemas[reference.replace("#/components/schemas/", "")]
+    /** All objects with fields in a schema, those that it refers to included. */
+    const objectsOf = (value: unknown, seen = new Set<string>()): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+      if (Array.isArray(value)) return value.flatMap((part) => objectsOf(part, seen))
+      if (!Predicate.isRecord(value)) return []
+      const { $ref } = value
+      if (Predicate.isString($ref)) {
+        if (seen.has($ref)) return []
+        seen.add($ref)
+        return objectsOf(component($ref), seen)
+      }
+      const fields = Predicate.isRecord(value["properties"]) ? Object.keys(value["properties"]) : []
+      return [...(fields.length > 0 ? [value] : []), ...Object.values(value).flatMap((part) => objectsOf(part, seen))]
+    }
+    const all = Object.values(json.paths).flatMap((path) => Object.values(path))
+    const sent = objectsOf([all.map(({ responses }) => responses), json.webhooks])
+    expect(sent.length).toBeGreaterThan(100)
+    expect(sent.filter((object) => object["additionalProperties"] === false)).toEqual([])
+    const taken = all
+      .filter(({ tags }) => !tags.includes("inbound"))
+      .flatMap(({ requestBody }) => objectsOf(requestBody))
+    expect(taken.length).toBeGreaterThan(20)
+    expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
+  })
+
+  it.effect(
+    "can be read by other languages' tools: portable patterns, no ids and no names of the library's own",
+    function* () {
       const { json, text } = yield* document
       const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
         String(JSON.parse(quoted ?? '""'))
@@ -432,119 +413,110 @@ onSharedService("the documents", (it) => {
       expect(text).not.toContain('"patternProperties"')
       expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)
       expect(JSON.stringify(json.components.schemas)).not.toMatch(/"description":"an? (?:string|array|finite)/)
-    })
+    }
   )
 
-  it.effect("say nothing of the platform's own errors, and no signing secret beyond creation and rotation", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "say nothing of the platform's own errors, and no signing secret beyond creation and rotation",
+    function* () {
       const { json, text } = yield* document
       expect(text).not.toMatch(/HttpApiDecodeError|"Issue"|PropertyKey|_tag/)
       const withSecret = Object.entries(json.components.schemas).filter(([, schema]) =>
         Object.keys(Object(schema["properties"])).some((name) => /secret$/i.test(name))
       )
       expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint", "RotatedEndpoint"])
-    })
+    }
   )
 
-  it.effect("are shown on a page of HTML that takes nothing from elsewhere", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const { headers, status, text } = yield* request("GET", "/docs/reference")
-      expect(status).toBe(200)
-      expect(headers.get("content-type")).toMatch(/^text\/html/)
-      expect(text).toMatch(/^<!doctype html>/i)
-      expect(text).toContain('src="/docs/reference.js"')
-      expect(
-        text.match(/<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?\/\/[^>]*>/gi)
-      ).toBeNull()
-      const policy = new Map(
-        (headers.get("content-security-policy") ?? "").split(";").map((directive) => {
-          const [name = "", ...sources] = directive.trim().split(/\s+/)
-          return [name, sources]
-        })
-      )
-      expect(policy.get("default-src")).toEqual(["'none'"])
-      expect(policy.get("script-src")).toEqual(["'self'", "'wasm-unsafe-eval'"])
-      expect(policy.get("connect-src")).toEqual(["'self'"])
-      expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
-    })
-  )
+  it.effect("are shown on a page of HTML that takes nothing from elsewhere", function* () {
+    const { request } = yield* TestService
+    const { headers, status, text } = yield* request("GET", "/docs/reference")
+    expect(status).toBe(200)
+    expect(headers.get("content-type")).toMatch(/^text\/html/)
+    expect(text).toMatch(/^<!doctype html>/i)
+    expect(text).toContain('src="/docs/reference.js"')
+    expect(
+      text.match(/<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?\/\/[^>]*>/gi)
+    ).toBeNull()
+    const policy = new Map(
+      (headers.get("content-security-policy") ?? "").split(";").map((directive) => {
+        const [name = "", ...sources] = directive.trim().split(/\s+/)
+        return [name, sources]
+      })
+    )
+    expect(policy.get("default-src")).toEqual(["'none'"])
+    expect(policy.get("script-src")).toEqual(["'self'", "'wasm-unsafe-eval'"])
+    expect(policy.get("connect-src")).toEqual(["'self'"])
+    expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
+  })
 })
 
 onSharedService("the schemas of events", (it) => {
   const paths = ["/schemas/events.json", ...EventType.literals.map((type) => `/schemas/events/${type}.json`)]
 
-  it.effect("are served to everybody at their ids, and hold together for a validator", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const ajv = addFormats.default(new Ajv2020({ allErrors: true }))
-      for (const path of paths) {
-        const { headers, json, status } = yield* request("GET", path)
-        expect([path, status, headers.get("content-type")]).toEqual([path, 200, "application/schema+json"])
-        expect(json).toMatchObject({ $id: path, $schema: "https://json-schema.org/draft/2020-12/schema" })
-        expect(headers.get("request-id")).toMatch(/^req_/)
-        ajv.addSchema(json)
-      }
-      for (const path of [paths[0] ?? "", "/schemas/events/payment.succeeded.json"]) {
-        const validate = ajv.getSchema(path)
-        expect(validate?.(JSON.parse(encodeEnvelope(paymentSucceeded))), JSON.stringify(validate?.errors)).toBe(true)
-        expect(validate?.({ ...paymentSucceeded, version: 2 })).toBe(false)
-      }
-    })
-  )
+  it.effect("are served to everybody at their ids, and hold together for a validator", function* () {
+    const { request } = yield* TestService
+    const ajv = addFormats.default(new Ajv2020({ allErrors: true }))
+    for (const path of paths) {
+      const { headers, json, status } = yield* request("GET", path)
+      expect([path, status, headers.get("content-type")]).toEqual([path, 200, "application/schema+json"])
+      expect(json).toMatchObject({ $id: path, $schema: "https://json-schema.org/draft/2020-12/schema" })
+      expect(headers.get("request-id")).toMatch(/^req_/)
+      ajv.addSchema(json)
+    }
+    for (const path of [paths[0] ?? "", "/schemas/events/payment.succeeded.json"]) {
+      const validate = ajv.getSchema(path)
+      expect(validate?.(JSON.parse(encodeEnvelope(paymentSucceeded))), JSON.stringify(validate?.errors)).toBe(true)
+      expect(validate?.({ ...paymentSucceeded, version: 2 })).toBe(false)
+    }
+  })
 
-  it.effect("may be kept: a client that has the present one is told so without a body", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const tags = new Set<string>()
-      for (const path of paths) {
-        const first = yield* request("GET", path)
-        const tag = first.headers.get("etag") ?? ""
-        tags.add(tag)
-        expect(first.headers.get("cache-control")).toMatch(/^public, max-age=\d+/)
-        const again = yield* request("GET", path, { headers: { "if-none-match": `"other", W/${tag}` } })
-        expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", tag])
-        const other = yield* request("GET", path, { headers: { "if-none-match": '"other"' } })
-        expect([other.status, other.text]).toEqual([200, first.text])
-        const head = yield* request("HEAD", path)
-        expect([head.status, head.text, head.headers.get("etag")]).toEqual([200, "", tag])
-      }
-      expect(tags.size).toBe(paths.length)
-    })
-  )
+  it.effect("may be kept: a client that has the present one is told so without a body", function* () {
+    const { request } = yield* TestService
+    const tags = new Set<string>()
+    for (const path of paths) {
+      const first = yield* request("GET", path)
+      const tag = first.headers.get("etag") ?? ""
+      tags.add(tag)
+      expect(first.headers.get("cache-control")).toMatch(/^public, max-age=\d+/)
+      const again = yield* request("GET", path, { headers: { "if-none-match": `"other", W/${tag}` } })
+      expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", tag])
+      const other = yield* request("GET", path, { headers: { "if-none-match": '"other"' } })
+      expect([other.status, other.text]).toEqual([200, first.text])
+      const head = yield* request("HEAD", path)
+      expect([head.status, head.text, head.headers.get("etag")]).toEqual([200, "", tag])
+    }
+    expect(tags.size).toBe(paths.length)
+  })
 
-  it.effect("of unknown types are 404, and other methods 405", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      for (const path of [
-        "/schemas",
-        "/schemas/events",
-        "/schemas/events/payment.created.json",
-        "/schemas/events/payment.succeeded",
-        "/schemas/events/PAYMENT.SUCCEEDED.json",
-        "/schemas/events/constructor.json",
-        "/schemas/events/%E0%A4.json",
-        "/schemas/events/..%2fpayment.succeeded.json"
-      ]) {
-        expectFailure(yield* request("GET", path), { status: 404, code: "resource_not_found", fields: [] }, path)
-      }
-      for (const path of paths) {
-        const answer = yield* request("POST", path, { body: {} })
-        expectFailure(answer, { status: 405, code: "method_not_allowed", fields: [] }, path)
-        expect(answer.headers.get("allow")).toBe("GET, HEAD")
-      }
-    })
-  )
+  it.effect("of unknown types are 404, and other methods 405", function* () {
+    const { request } = yield* TestService
+    for (const path of [
+      "/schemas",
+      "/schemas/events",
+      "/schemas/events/payment.created.json",
+      "/schemas/events/payment.succeeded",
+      "/schemas/events/PAYMENT.SUCCEEDED.json",
+      "/schemas/events/constructor.json",
+      "/schemas/events/%E0%A4.json",
+      "/schemas/events/..%2fpayment.succeeded.json"
+    ]) {
+      expectFailure(yield* request("GET", path), { status: 404, code: "resource_not_found", fields: [] }, path)
+    }
+    for (const path of paths) {
+      const answer = yield* request("POST", path, { body: {} })
+      expectFailure(answer, { status: 405, code: "method_not_allowed", fields: [] }, path)
+      expect(answer.headers.get("allow")).toBe("GET, HEAD")
+    }
+  })
 })
 
 onSharedService("health", (it) => {
-  it.effect("says that the process lives and that it can serve, to everybody", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      for (const status of ["live", "ready"]) {
-        const answer = yield* request("GET", `/health/${status}`)
-        expect([answer.status, answer.json]).toEqual([200, { status }])
-      }
-    })
-  )
+  it.effect("says that the process lives and that it can serve, to everybody", function* () {
+    const { request } = yield* TestService
+    for (const status of ["live", "ready"]) {
+      const answer = yield* request("GET", `/health/${status}`)
+      expect([answer.status, answer.json]).toEqual([200, { status }])
+    }
+  })
 })

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import {
   documentedErrors,
@@ -10,6 +10,7 @@ import {
 import { anchorOf, errorReferencePath } from "../../../src/platform/kit/ErrorLink.ts"
 import { errorReference } from "../../../src/surface/docs/ErrorReference.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { it } from "../../harness/Tests.ts"
 
 describe("the reference of errors", () => {
   it("has every documented error once, with its own status and code", () => {
@@ -39,64 +40,58 @@ describe("the reference of errors", () => {
 })
 
 onSharedService("the page of errors", (it) => {
-  it.effect("is served without a credential, has a place for each code, and runs no script", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const page = yield* request("GET", errorReferencePath)
-      expect(page.status).toBe(200)
-      expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
-      expect(page.headers.get("content-security-policy")).toContain("default-src 'none'")
-      const anchors = [...page.text.matchAll(/<section id="([^"]+)"/g)].map(([, anchor]) => anchor)
-      expect(anchors).toEqual(errorReference.map(({ anchor }) => anchor))
-      expect(new Set(anchors).size).toBe(errorReference.length)
-      for (const anchor of anchors) expect(anchor).toMatch(/^[a-z_]+$/)
-      expect(page.text).not.toMatch(/<script|<provider code/)
-      // The example of an answer has backquotes of its own
-      expect(page.text.replaceAll(/<pre\b.*?<\/pre>/gs, "")).not.toContain("`")
-      const posted = yield* request("POST", errorReferencePath, { body: {} })
-      expect([posted.status, posted.json["code"]]).toEqual([405, "method_not_allowed"])
-    })
-  )
+  it.effect("is served without a credential, has a place for each code, and runs no script", function* () {
+    const { request } = yield* TestService
+    const page = yield* request("GET", errorReferencePath)
+    expect(page.status).toBe(200)
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'")
+    const anchors = [...page.text.matchAll(/<section id="([^"]+)"/g)].map(([, anchor]) => anchor)
+    expect(anchors).toEqual(errorReference.map(({ anchor }) => anchor))
+    expect(new Set(anchors).size).toBe(errorReference.length)
+    for (const anchor of anchors) expect(anchor).toMatch(/^[a-z_]+$/)
+    expect(page.text).not.toMatch(/<script|<provider code/)
+    // The example of an answer has backquotes of its own
+    expect(page.text.replaceAll(/<pre\b.*?<\/pre>/gs, "")).not.toContain("`")
+    const posted = yield* request("POST", errorReferencePath, { body: {} })
+    expect([posted.status, posted.json["code"]]).toEqual([405, "method_not_allowed"])
+  })
 
-  it.effect("is where the link of every failure leads, to the place of its code", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const page = yield* request("GET", errorReferencePath)
-      const key = organization.testKey
-      const failures = [
-        yield* request("GET", "/v2/organizations/x/provider/products"),
-        yield* request("GET", "/v2/organizations/x/provider/products", { key }),
-        yield* request("GET", `/v2/organizations/${organization.id}/provider/products/prod_nothing`, { key }),
-        yield* request("GET", "/nothing"),
-        yield* request("POST", errorReferencePath, { body: {} }),
-        yield* request("POST", "/mcp", { body: [] }),
-        yield* request("GET", "/v2/organizations/%zz/provider/products", { key })
-      ]
-      for (const { headers, text } of failures) {
-        const [, path, anchor] = /^<([^#>]+)#([^>]+)>; rel="help"$/.exec(headers.get("link") ?? "") ?? []
-        expect(path, text).toBe(errorReferencePath)
-        expect(page.text, text).toContain(`<section id="${anchor}">`)
-        expect(text).toContain(`"code":"${anchor}"`)
-      }
-    })
-  )
+  it.effect("is where the link of every failure leads, to the place of its code", function* () {
+    const { organization, request } = yield* TestService
+    const page = yield* request("GET", errorReferencePath)
+    const key = organization.testKey
+    const failures = [
+      yield* request("GET", "/v2/organizations/x/provider/products"),
+      yield* request("GET", "/v2/organizations/x/provider/products", { key }),
+      yield* request("GET", `/v2/organizations/${organization.id}/provider/products/prod_nothing`, { key }),
+      yield* request("GET", "/nothing"),
+      yield* request("POST", errorReferencePath, { body: {} }),
+      yield* request("POST", "/mcp", { body: [] }),
+      yield* request("GET", "/v2/organizations/%zz/provider/products", { key })
+    ]
+    for (const { headers, text } of failures) {
+      const [, path, anchor] = /^<([^#>]+)#([^>]+)>; rel="help"$/.exec(headers.get("link") ?? "") ?? []
+      expect(path, text).toBe(errorReferencePath)
+      expect(page.text, text).toContain(`<section id="${anchor}">`)
+      expect(text).toContain(`"code":"${anchor}"`)
+    }
+  })
 
-  it.effect("is said in the guide with an answer that the service gives", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const { json, status } = yield* request("POST", `/v2/organizations/${organization.id}/provider/prices`, {
-        key: organization.testKey,
-        body: { product: "prod_1", currency: "brl", unit_amount: "1500", nickame: "Small" }
-      })
-      const guide = yield* Effect.promise(() =>
-        readFile(new URL("../../../src/docs/guides/errors.md", import.meta.url), "utf8")
-      )
-      expect(status).toBe(422)
-      const example = /```json\n(\{\s+"error".+?)```/s.exec(guide)?.[1] ?? "{}"
-      const { error, fields } = json
-      expect(JSON.parse(example)).toMatchObject({ error, fields })
+  it.effect("is said in the guide with an answer that the service gives", function* () {
+    const { organization, request } = yield* TestService
+    const { json, status } = yield* request("POST", `/v2/organizations/${organization.id}/provider/prices`, {
+      key: organization.testKey,
+      body: { product: "prod_1", currency: "brl", unit_amount: "1500", nickame: "Small" }
     })
-  )
+    const guide = yield* Effect.promise(() =>
+      readFile(new URL("../../../src/docs/guides/errors.md", import.meta.url), "utf8")
+    )
+    expect(status).toBe(422)
+    const example = /```json\n(\{\s+"error".+?)```/s.exec(guide)?.[1] ?? "{}"
+    const { error, fields } = json
+    expect(JSON.parse(example)).toMatchObject({ error, fields })
+  })
 
   it("has a place for the provider's own codes too, apart for refused requests and refused payments", () => {
     expect(anchorOf(new ProviderRequestRefused({ code: "provider_amount_too_small" }))).toBe("provider_request_refused")

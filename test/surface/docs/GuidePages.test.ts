@@ -1,10 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
 import { indexOf, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
 import { onService, onSharedService, TestService } from "../../harness/TestService.ts"
+import { it } from "../../harness/Tests.ts"
 
 describe("a guide's Markdown", () => {
   const render = (markdown: string) =>
@@ -82,87 +83,79 @@ describe("the search", () => {
 })
 
 onSharedService("the guides", (it) => {
-  it.effect("are served without a credential or a script, and every link of theirs leads somewhere", () =>
-    Effect.gen(function* () {
-      const { baseUrl, request } = yield* TestService
-      const pages = new Map<string, string>()
-      const read = Effect.fnUntraced(function* (path: string) {
-        const known = pages.get(path)
-        if (known !== undefined) return known
-        const { headers, status, text } = yield* request("GET", path)
-        expect([path, status]).toEqual([path, 200])
-        if (guidePaths.includes(path) && !path.endsWith(".css")) {
-          expect(headers.get("content-type"), path).toBe("text/html; charset=utf-8")
-          expect(headers.get("content-security-policy"), path).toMatch(/^default-src 'none'; style-src 'self'/)
-          expect(text, path).not.toMatch(/<script|\son\w+=|style=/i)
-        }
-        pages.set(path, text)
-        return text
-      })
-      for (const path of guidePaths) {
-        const text = yield* read(path)
-        for (const [, href = ""] of text.matchAll(/<a [^>]*href="([^"]+)"/g)) {
-          const { hash, origin, pathname } = new URL(href, `${baseUrl}${path}`)
-          if (origin !== baseUrl) continue
-          const target = yield* read(pathname)
-          if (hash !== "") expect(target, `${path}: ${href}`).toContain(`id="${decodeURIComponent(hash.slice(1))}"`)
-        }
+  it.effect("are served without a credential or a script, and every link of theirs leads somewhere", function* () {
+    const { baseUrl, request } = yield* TestService
+    const pages = new Map<string, string>()
+    const read = Effect.fnUntraced(function* (path: string) {
+      const known = pages.get(path)
+      if (known !== undefined) return known
+      const { headers, status, text } = yield* request("GET", path)
+      expect([path, status]).toEqual([path, 200])
+      if (guidePaths.includes(path) && !path.endsWith(".css")) {
+        expect(headers.get("content-type"), path).toBe("text/html; charset=utf-8")
+        expect(headers.get("content-security-policy"), path).toMatch(/^default-src 'none'; style-src 'self'/)
+        expect(text, path).not.toMatch(/<script|\son\w+=|style=/i)
       }
-      expect(pages.size).toBeGreaterThan(guideNames.length)
+      pages.set(path, text)
+      return text
     })
-  )
+    for (const path of guidePaths) {
+      const text = yield* read(path)
+      for (const [, href = ""] of text.matchAll(/<a [^>]*href="([^"]+)"/g)) {
+        const { hash, origin, pathname } = new URL(href, `${baseUrl}${path}`)
+        if (origin !== baseUrl) continue
+        const target = yield* read(pathname)
+        if (hash !== "") expect(target, `${path}: ${href}`).toContain(`id="${decodeURIComponent(hash.slice(1))}"`)
+      }
+    }
+    expect(pages.size).toBeGreaterThan(guideNames.length)
+  })
 
-  it.effect("are not found under other names", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      for (const path of [
-        "/docs/nothing",
-        "/docs/errors/x",
-        "/docs/%2e%2e/package.json",
-        "/docs/Guides.ts",
-        "/docs/api.md"
-      ]) {
-        const { json, status } = yield* request("GET", path)
-        expect([path, status, json["code"]]).toEqual([path, 404, "resource_not_found"])
-      }
-    })
-  )
+  it.effect("are not found under other names", function* () {
+    const { request } = yield* TestService
+    for (const path of [
+      "/docs/nothing",
+      "/docs/errors/x",
+      "/docs/%2e%2e/package.json",
+      "/docs/Guides.ts",
+      "/docs/api.md"
+    ]) {
+      const { json, status } = yield* request("GET", path)
+      expect([path, status, json["code"]]).toEqual([path, 404, "resource_not_found"])
+    }
+  })
 
-  it.effect("are searched, whatever is asked", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const ask = (query: string) => request("GET", `/docs/search${query}`)
-      const good = yield* ask("?q=rotate+the+secret")
-      expect(good.text).toContain('href="/docs/endpoints#rotate-the-secret"')
-      expect((yield* ask("?q=validation_failed")).text).toContain('href="/docs/errors#validation_failed"')
-      expect((yield* ask("?q=zzzzzz")).text).toContain("Nothing was found")
-      const hostile = ['<script>alert("x")</script>', "' onfocus='x", "\0\u2028%", "ab ".repeat(1500), ".*+?^{}()|[]\\"]
-      for (const query of hostile) {
-        const { status, text } = yield* ask(`?q=${encodeURIComponent(query)}`)
-        expect([query.slice(0, 20), status]).toEqual([query.slice(0, 20), 200])
-        expect(text).not.toMatch(/<script|alert\("| onfocus='/)
-        expect(text.length).toBeLessThan(60_000)
-      }
-      for (const query of ["", "?", "?q", "?q=", "?other=1", "?q=a&q=b", "?q=%zz", "?q=%FF"]) {
-        expect([query, (yield* ask(query)).status]).toEqual([query, 200])
-      }
-    })
-  )
+  it.effect("are searched, whatever is asked", function* () {
+    const { request } = yield* TestService
+    const ask = (query: string) => request("GET", `/docs/search${query}`)
+    const good = yield* ask("?q=rotate+the+secret")
+    expect(good.text).toContain('href="/docs/endpoints#rotate-the-secret"')
+    expect((yield* ask("?q=validation_failed")).text).toContain('href="/docs/errors#validation_failed"')
+    expect((yield* ask("?q=zzzzzz")).text).toContain("Nothing was found")
+    const hostile = ['<script>alert("x")</script>', "' onfocus='x", "\0\u2028%", "ab ".repeat(1500), ".*+?^{}()|[]\\"]
+    for (const query of hostile) {
+      const { status, text } = yield* ask(`?q=${encodeURIComponent(query)}`)
+      expect([query.slice(0, 20), status]).toEqual([query.slice(0, 20), 200])
+      expect(text).not.toMatch(/<script|alert\("| onfocus='/)
+      expect(text.length).toBeLessThan(60_000)
+    }
+    for (const query of ["", "?", "?q", "?q=", "?other=1", "?q=a&q=b", "?q=%zz", "?q=%FF"]) {
+      expect([query, (yield* ask(query)).status]).toEqual([query, 200])
+    }
+  })
 })
 
 onService({ roles: { api: true, worker: false } })("the first search of the guides", (it) => {
-  it.effect("holds up other requests for as long as one guide takes, not all of them", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      yield* request("GET", "/health/live")
-      const answered: Array<string> = []
-      const ask = (path: string) =>
-        Effect.map(request("GET", path), ({ status }) => {
-          expect(status).toBe(200)
-          answered.push(path)
-        })
-      yield* Effect.all([ask("/docs/search?q=webhook"), ask("/health/live")], { concurrency: 2 })
-      expect(answered).toEqual(["/health/live", "/docs/search?q=webhook"])
-    })
-  )
+  it.effect("holds up other requests for as long as one guide takes, not all of them", function* () {
+    const { request } = yield* TestService
+    yield* request("GET", "/health/live")
+    const answered: Array<string> = []
+    const ask = (path: string) =>
+      Effect.map(request("GET", path), ({ status }) => {
+        expect(status).toBe(200)
+        answered.push(path)
+      })
+    yield* Effect.all([ask("/docs/search?q=webhook"), ask("/health/live")], { concurrency: 2 })
+    expect(answered).toEqual(["/health/live", "/docs/search?q=webhook"])
+  })
 })

@@ -91,8 +91,9 @@ const withoutRecords = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audit log", (it) => {
-  it.effect("has exactly one record of each write: who did what to which object, when, under which request", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "has exactly one record of each write: who did what to which object, when, under which request",
+    function* () {
       const { organization, services, sql } = yield* TestService
       const keys = Context.get(services, Keys)
       const [key] = yield* keys.list({ organizationId: organization.id, environment: "sandbox" })
@@ -117,64 +118,59 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
         expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
         expect(Math.abs(Date.parse(at) - before)).toBeLessThan(30_000)
       }
-    })
+    }
   )
 
-  it.effect("has none of a repeat", () =>
-    Effect.gen(function* () {
-      const calls = [
-        ["/integrations/endpoints", endpointBody],
-        ["/provider/products", { name: "Coffee" }]
-      ] as const
-      for (const [path, body] of calls) {
-        const headers = { "idempotency-key": randomUUID() }
-        yield* create(path, body, { headers })
-        const { answer, left } = yield* leftBy(create(path, body, { headers }))
-        expect(answer.headers.get("idempotent-replayed")).toBe("true")
-        expect(left).toEqual([])
-      }
-    })
-  )
+  it.effect("has none of a repeat", function* () {
+    const calls = [
+      ["/integrations/endpoints", endpointBody],
+      ["/provider/products", { name: "Coffee" }]
+    ] as const
+    for (const [path, body] of calls) {
+      const headers = { "idempotency-key": randomUUID() }
+      yield* create(path, body, { headers })
+      const { answer, left } = yield* leftBy(create(path, body, { headers }))
+      expect(answer.headers.get("idempotent-replayed")).toBe("true")
+      expect(left).toEqual([])
+    }
+  })
 
-  it.effect("has none of what was refused or only read", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization } = yield* TestService
-      const poor = yield* makeKey(organization.id, ["products:read"])
-      const attempts = [
-        create("/integrations/endpoints", { ...endpointBody, url: "http://shop.example/" }),
-        create("/integrations/endpoints", {}),
-        create("/integrations/endpoints", endpointBody, { key: poor }),
-        create("/provider/prices", { product: "prod_missing1", currency: "brl", unit_amount: 1 }),
-        call("PATCH", `/integrations/endpoints/${randomUUID()}`, { body: { active: false } }),
-        call("GET", "/integrations/endpoints"),
-        log()
-      ]
-      for (const attempt of attempts) expect((yield* leftBy(attempt)).left).toEqual([])
-    })
-  )
+  it.effect("has none of what was refused or only read", function* () {
+    const { makeKey, organization } = yield* TestService
+    const poor = yield* makeKey(organization.id, ["products:read"])
+    const attempts = [
+      create("/integrations/endpoints", { ...endpointBody, url: "http://shop.example/" }),
+      create("/integrations/endpoints", {}),
+      create("/integrations/endpoints", endpointBody, { key: poor }),
+      create("/provider/prices", { product: "prod_missing1", currency: "brl", unit_amount: 1 }),
+      call("PATCH", `/integrations/endpoints/${randomUUID()}`, { body: { active: false } }),
+      call("GET", "/integrations/endpoints"),
+      log()
+    ]
+    for (const attempt of attempts) expect((yield* leftBy(attempt)).left).toEqual([])
+  })
 
-  it.effect("and the change stand or fall together", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
-      const state = sql`
+  it.effect("and the change stand or fall together", function* () {
+    const { organization, sql } = yield* TestService
+    const state = sql`
         SELECT e.id, e.active, e.updated_at, (SELECT count(*) FROM payments.endpoint_secrets) AS secrets
         FROM payments.endpoints e WHERE organization_id = ${organization.id} ORDER BY id`
-      const all = yield* writes
-      const before = yield* state
-      yield* withoutRecords(
-        Effect.forEach(all, ([, , write]) =>
-          Effect.map(write, (answer) => {
-            expectFailure(answer, { status: 503, code: "service_unavailable" })
-            expect(answer.text).not.toContain("space")
-          })
-        )
+    const all = yield* writes
+    const before = yield* state
+    yield* withoutRecords(
+      Effect.forEach(all, ([, , write]) =>
+        Effect.map(write, (answer) => {
+          expectFailure(answer, { status: 503, code: "service_unavailable" })
+          expect(answer.text).not.toContain("space")
+        })
       )
-      expect(yield* state).toEqual(before)
-    })
-  )
+    )
+    expect(yield* state).toEqual(before)
+  })
 
-  it.effect("gets its record when a write that could not be recorded is repeated, and nothing is made twice", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "gets its record when a write that could not be recorded is repeated, and nothing is made twice",
+    function* () {
       const products = Effect.map(
         call("GET", "/provider/products?limit=100"),
         ({ json }) => Object(json["data"]).length
@@ -187,180 +183,162 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
       expect(answer.status, answer.text).toBe(200)
       expect(left.map(({ action }) => action)).toEqual(["product.created"])
       expect(yield* products).toBe(before + 1)
-    })
+    }
   )
 
-  it.effect("is read in pages, newest first, each record once", () =>
-    Effect.gen(function* () {
-      for (let n = 0; n < 6; n++) yield* create("/integrations/endpoints", endpointBody)
-      const expected = (yield* stored).map(({ id }) => id)
-      const seen: Array<string> = []
-      let cursor = ""
-      for (;;) {
-        const page = yield* log(`?limit=4${cursor}`)
-        const ids = recordsIn(page).map(({ id }) => id)
-        seen.push(...ids)
-        expect(Object.keys(page.json).toSorted()).toEqual(["data", "has_more"])
-        if (page.json["has_more"] !== true) break
-        expect(ids).toHaveLength(4)
-        cursor = `&starting_after=${ids.at(-1)}`
-      }
-      const visible = yield* sandboxRecords
-      expect(seen).toEqual(expected.filter((id) => visible.has(id)))
-      expect(recordsIn(yield* log())).toHaveLength(Math.min(10, seen.length))
-    })
-  )
+  it.effect("is read in pages, newest first, each record once", function* () {
+    for (let n = 0; n < 6; n++) yield* create("/integrations/endpoints", endpointBody)
+    const expected = (yield* stored).map(({ id }) => id)
+    const seen: Array<string> = []
+    let cursor = ""
+    for (;;) {
+      const page = yield* log(`?limit=4${cursor}`)
+      const ids = recordsIn(page).map(({ id }) => id)
+      seen.push(...ids)
+      expect(Object.keys(page.json).toSorted()).toEqual(["data", "has_more"])
+      if (page.json["has_more"] !== true) break
+      expect(ids).toHaveLength(4)
+      cursor = `&starting_after=${ids.at(-1)}`
+    }
+    const visible = yield* sandboxRecords
+    expect(seen).toEqual(expected.filter((id) => visible.has(id)))
+    expect(recordsIn(yield* log())).toHaveLength(Math.min(10, seen.length))
+  })
 
-  it.effect("shows an environment's own records and those of the organization, and no other tenant's", () =>
-    Effect.gen(function* () {
-      const { organization, request, sql, stranger } = yield* TestService
-      const live = { key: organization.liveKey }
-      const made = yield* create(
-        "/integrations/endpoints",
-        { ...endpointBody, url: "https://93.184.215.14/hook" },
-        live
-      )
-      expect(made.status, made.text).toBe(200)
-      const whole = randomUUID()
-      yield* sql`
+  it.effect("shows an environment's own records and those of the organization, and no other tenant's", function* () {
+    const { organization, request, sql, stranger } = yield* TestService
+    const live = { key: organization.liveKey }
+    const made = yield* create("/integrations/endpoints", { ...endpointBody, url: "https://93.184.215.14/hook" }, live)
+    expect(made.status, made.text).toBe(200)
+    const whole = randomUUID()
+    yield* sql`
         INSERT INTO payments.audit_log
           (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
         VALUES (${organization.id}, ${"ffffffff-0000-7000-8000-000000000000"}, NULL, 'person', 'p', 'member.updated',
           'member', ${whole}, 'req_0')`
-      const ofProduction = recordsIn(yield* log("?limit=100", { key: organization.liveKey }))
-      const ofSandbox = recordsIn(yield* log("?limit=100"))
-      const ofStranger = recordsIn(
-        yield* request("GET", `/v2/organizations/${stranger.id}/integrations/audit-log?limit=100`, {
-          key: stranger.testKey
-        })
-      )
-      expect(new Set(ofProduction.map(({ environment }) => environment))).toEqual(new Set(["production", null]))
-      expect(new Set(ofSandbox.map(({ environment }) => environment))).toEqual(new Set(["sandbox", null]))
-      expect(ofProduction.map(({ target }) => target.id)).toContain(idOf(made))
-      expect(ofSandbox.map(({ target }) => target.id)).toContain(whole)
-      const mine = new Set((yield* stored).map(({ id }) => id))
-      expect(ofStranger.filter(({ id }) => mine.has(id))).toEqual([])
-    })
-  )
+    const ofProduction = recordsIn(yield* log("?limit=100", { key: organization.liveKey }))
+    const ofSandbox = recordsIn(yield* log("?limit=100"))
+    const ofStranger = recordsIn(
+      yield* request("GET", `/v2/organizations/${stranger.id}/integrations/audit-log?limit=100`, {
+        key: stranger.testKey
+      })
+    )
+    expect(new Set(ofProduction.map(({ environment }) => environment))).toEqual(new Set(["production", null]))
+    expect(new Set(ofSandbox.map(({ environment }) => environment))).toEqual(new Set(["sandbox", null]))
+    expect(ofProduction.map(({ target }) => target.id)).toContain(idOf(made))
+    expect(ofSandbox.map(({ target }) => target.id)).toContain(whole)
+    const mine = new Set((yield* stored).map(({ id }) => id))
+    expect(ofStranger.filter(({ id }) => mine.has(id))).toEqual([])
+  })
 
-  it.effect("shows a record whose author is of a kind that a later version has added", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
-      // The newest
-      const id = "ffffffff-1000-7000-8000-000000000000"
-      yield* sql`ALTER TABLE payments.audit_log DROP CONSTRAINT audit_log_author_kind_check`
-      yield* insertRecords(sql`
+  it.effect("shows a record whose author is of a kind that a later version has added", function* () {
+    const { organization, sql } = yield* TestService
+    // The newest
+    const id = "ffffffff-1000-7000-8000-000000000000"
+    yield* sql`ALTER TABLE payments.audit_log DROP CONSTRAINT audit_log_author_kind_check`
+    yield* insertRecords(sql`
         SELECT ${organization.id}::uuid, ${id}::uuid, 'sandbox', 'later_kind', 'one', 'endpoint.created', 'endpoint', 'e', 'r'`)
-      const [shown] = recordsIn(yield* log("?limit=1"))
-      expect(shown).toMatchObject({ id, author: { kind: "later_kind", id: "one" } })
-    })
-  )
+    const [shown] = recordsIn(yield* log("?limit=1"))
+    expect(shown).toMatchObject({ id, author: { kind: "later_kind", id: "one" } })
+  })
 
-  it.effect("is read without reading the other environment's records", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
-      // Newer than all that the sandbox has
-      yield* insertRecords(sql`
+  it.effect("is read without reading the other environment's records", function* () {
+    const { organization, sql } = yield* TestService
+    // Newer than all that the sandbox has
+    yield* insertRecords(sql`
         SELECT ${organization.id}::uuid, ('ffffffff-ffff-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'production', 'operator',
           'root', 'endpoint.created', 'endpoint', 'e', 'r' FROM generate_series(1, 5000) AS n`)
-      yield* sql`ANALYZE payments.audit_log`
-      const statements: Array<{ readonly text: string; readonly values: ReadonlyArray<unknown> }> = []
-      const query = pg.Client.prototype.query
-      const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
-        this: pg.Client,
-        ...args: ReadonlyArray<unknown>
-      ) {
-        const [first] = args
-        if (Predicate.hasProperty(first, "text") && Predicate.hasProperty(first, "values")) {
-          if (String(first.text).includes("FROM payments.audit_log") && Array.isArray(first.values))
-            statements.push({ text: String(first.text), values: first.values })
-        }
-        // The many overloads of `query` come down to its arguments as they are
-        return Reflect.apply(query, this, args)
-      } as pg.Client["query"])
-      const page = recordsIn(yield* log("?limit=3"))
-      const next = recordsIn(yield* log(`?limit=3&starting_after=${page[2]?.id}`))
-      spy.mockRestore()
-      expect([page.length, next.length]).toEqual([3, 3])
-      // Two pages, and the look at the cursor
-      expect(statements).toHaveLength(3)
-      for (const { text, values } of statements) {
-        const [plan] = yield* sql.unsafe<{ "QUERY PLAN": unknown }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
-        expect(rowsRead(plan?.["QUERY PLAN"])).toBeLessThan(30)
+    yield* sql`ANALYZE payments.audit_log`
+    const statements: Array<{ readonly text: string; readonly values: ReadonlyArray<unknown> }> = []
+    const query = pg.Client.prototype.query
+    const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
+      this: pg.Client,
+      ...args: ReadonlyArray<unknown>
+    ) {
+      const [first] = args
+      if (Predicate.hasProperty(first, "text") && Predicate.hasProperty(first, "values")) {
+        if (String(first.text).includes("FROM payments.audit_log") && Array.isArray(first.values))
+          statements.push({ text: String(first.text), values: first.values })
       }
-    })
-  )
+      // The many overloads of `query` come down to its arguments as they are
+      return Reflect.apply(query, this, args)
+    } as pg.Client["query"])
+    const page = recordsIn(yield* log("?limit=3"))
+    const next = recordsIn(yield* log(`?limit=3&starting_after=${page[2]?.id}`))
+    spy.mockRestore()
+    expect([page.length, next.length]).toEqual([3, 3])
+    // Two pages, and the look at the cursor
+    expect(statements).toHaveLength(3)
+    for (const { text, values } of statements) {
+      const [plan] = yield* sql.unsafe<{ "QUERY PLAN": unknown }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+      expect(rowsRead(plan?.["QUERY PLAN"])).toBeLessThan(30)
+    }
+  })
 
-  it.effect("is searched by action, author, object and time, and by all of them together", () =>
-    Effect.gen(function* () {
-      const { organization, services } = yield* TestService
-      const { key, record } = yield* Context.get(services, Keys).create({
-        organizationId: organization.id,
-        name: "Clerk",
-        permissions: ["*", "webhook-endpoints:*", "audit-log:read"],
-        author: { kind: "operator", id: "root" }
-      })
-      const clerk = { key: Redacted.value(key) }
-      const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
-      yield* call("PATCH", `/integrations/endpoints/${endpointId}`, { ...clerk, body: { active: false } })
-      yield* create("/provider/products", { name: "Coffee" }, clerk)
-      yield* create("/integrations/endpoints", endpointBody)
-      const now = Math.floor(Date.now() / 1000)
-      const mine = `author_id=${record.id}`
-      const actions = (query: string) =>
-        Effect.map(log(`?${query}&limit=100`), (answer) => recordsIn(answer).map(({ action }) => action))
-      expect(yield* actions(mine)).toEqual(["product.created", "endpoint.updated", "endpoint.created"])
-      expect(yield* actions(`author_id=${record.id.toUpperCase()}`)).toEqual(yield* actions(mine))
-      expect(yield* actions(`${mine}&action=endpoint.updated`)).toEqual(["endpoint.updated"])
-      expect(yield* actions(`${mine}&target_type=endpoint`)).toEqual(["endpoint.updated", "endpoint.created"])
-      expect(yield* actions(`target_id=${endpointId}`)).toEqual(["endpoint.updated", "endpoint.created"])
-      expect(yield* actions(`${mine}&created_gte=${now - 3600}&created_lte=${now + 3600}`)).toHaveLength(3)
-      expect(yield* actions(`${mine}&created_gte=${now + 7200}`)).toEqual([])
-      expect(yield* actions(`${mine}&created_lte=${now - 7200}`)).toEqual([])
-      expect(yield* actions(`${mine}&action=endpoint.created&target_id=${organization.id}`)).toEqual([])
-      // In pages
-      const [first] = recordsIn(yield* log(`?${mine}&limit=1`))
-      const next = yield* log(`?${mine}&limit=1&starting_after=${first?.id}`)
-      expect(recordsIn(next).map(({ action }) => action)).toEqual(["endpoint.updated"])
-      expect(next.json["has_more"]).toBe(true)
+  it.effect("is searched by action, author, object and time, and by all of them together", function* () {
+    const { organization, services } = yield* TestService
+    const { key, record } = yield* Context.get(services, Keys).create({
+      organizationId: organization.id,
+      name: "Clerk",
+      permissions: ["*", "webhook-endpoints:*", "audit-log:read"],
+      author: { kind: "operator", id: "root" }
     })
-  )
+    const clerk = { key: Redacted.value(key) }
+    const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
+    yield* call("PATCH", `/integrations/endpoints/${endpointId}`, { ...clerk, body: { active: false } })
+    yield* create("/provider/products", { name: "Coffee" }, clerk)
+    yield* create("/integrations/endpoints", endpointBody)
+    const now = Math.floor(Date.now() / 1000)
+    const mine = `author_id=${record.id}`
+    const actions = (query: string) =>
+      Effect.map(log(`?${query}&limit=100`), (answer) => recordsIn(answer).map(({ action }) => action))
+    expect(yield* actions(mine)).toEqual(["product.created", "endpoint.updated", "endpoint.created"])
+    expect(yield* actions(`author_id=${record.id.toUpperCase()}`)).toEqual(yield* actions(mine))
+    expect(yield* actions(`${mine}&action=endpoint.updated`)).toEqual(["endpoint.updated"])
+    expect(yield* actions(`${mine}&target_type=endpoint`)).toEqual(["endpoint.updated", "endpoint.created"])
+    expect(yield* actions(`target_id=${endpointId}`)).toEqual(["endpoint.updated", "endpoint.created"])
+    expect(yield* actions(`${mine}&created_gte=${now - 3600}&created_lte=${now + 3600}`)).toHaveLength(3)
+    expect(yield* actions(`${mine}&created_gte=${now + 7200}`)).toEqual([])
+    expect(yield* actions(`${mine}&created_lte=${now - 7200}`)).toEqual([])
+    expect(yield* actions(`${mine}&action=endpoint.created&target_id=${organization.id}`)).toEqual([])
+    // In pages
+    const [first] = recordsIn(yield* log(`?${mine}&limit=1`))
+    const next = yield* log(`?${mine}&limit=1&starting_after=${first?.id}`)
+    expect(recordsIn(next).map(({ action }) => action)).toEqual(["endpoint.updated"])
+    expect(next.json["has_more"]).toBe(true)
+  })
 
-  it.effect("finds all records of an object, whatever the case of its id in the paths of the requests", () =>
-    Effect.gen(function* () {
-      const { organization, services } = yield* TestService
-      const { key } = yield* Context.get(services, Keys).create({
-        organizationId: organization.id,
-        name: "Clerk",
-        permissions: ["webhook-endpoints:*", "audit-log:read"],
-        author: { kind: "operator", id: "root" }
-      })
-      const clerk = { key: Redacted.value(key) }
-      const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
-      const path = `/integrations/endpoints/${endpointId.toUpperCase()}`
-      expect((yield* call("PATCH", path, { ...clerk, body: { active: false } })).status).toBe(200)
-      expect((yield* call("DELETE", path, clerk)).status).toBe(204)
-      for (const id of [endpointId, endpointId.toUpperCase()]) {
-        const found = recordsIn(yield* log(`?target_id=${id}`, clerk))
-        expect(found.map(({ action, target }) => [action, target.id])).toEqual([
-          ["endpoint.deleted", endpointId],
-          ["endpoint.updated", endpointId],
-          ["endpoint.created", endpointId]
-        ])
-      }
+  it.effect("finds all records of an object, whatever the case of its id in the paths of the requests", function* () {
+    const { organization, services } = yield* TestService
+    const { key } = yield* Context.get(services, Keys).create({
+      organizationId: organization.id,
+      name: "Clerk",
+      permissions: ["webhook-endpoints:*", "audit-log:read"],
+      author: { kind: "operator", id: "root" }
     })
-  )
+    const clerk = { key: Redacted.value(key) }
+    const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
+    const path = `/integrations/endpoints/${endpointId.toUpperCase()}`
+    expect((yield* call("PATCH", path, { ...clerk, body: { active: false } })).status).toBe(200)
+    expect((yield* call("DELETE", path, clerk)).status).toBe(204)
+    for (const id of [endpointId, endpointId.toUpperCase()]) {
+      const found = recordsIn(yield* log(`?target_id=${id}`, clerk))
+      expect(found.map(({ action, target }) => [action, target.id])).toEqual([
+        ["endpoint.deleted", endpointId],
+        ["endpoint.updated", endpointId],
+        ["endpoint.created", endpointId]
+      ])
+    }
+  })
 
-  it.effect("holds no secret and no key", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
-      const created = yield* create("/integrations/endpoints", endpointBody)
-      const [dump] = yield* sql<{ text: string }>`SELECT string_agg(t::text, ' ') AS text FROM payments.audit_log t`
-      expect(dump?.text).not.toContain("whsec_")
-      expect(dump?.text).not.toContain(String(created.json["signingSecret"]).slice(6))
-      expect(dump?.text).not.toContain(organization.testKey)
-    })
-  )
+  it.effect("holds no secret and no key", function* () {
+    const { organization, sql } = yield* TestService
+    const created = yield* create("/integrations/endpoints", endpointBody)
+    const [dump] = yield* sql<{ text: string }>`SELECT string_agg(t::text, ' ') AS text FROM payments.audit_log t`
+    expect(dump?.text).not.toContain("whsec_")
+    expect(dump?.text).not.toContain(String(created.json["signingSecret"]).slice(6))
+    expect(dump?.text).not.toContain(organization.testKey)
+  })
 })
 
 const insertRecords = (rows: Statement.Fragment) =>

@@ -525,46 +525,42 @@ onSharedService("bad input", (it) => {
       }
 
       for (const parameter of ["organizationId", "id"].filter((name) => operation.path.includes(`:${name}/`))) {
-        it.effect(`${name} refuses an empty ${parameter}`, () =>
-          Effect.gen(function* () {
-            const { organization, request } = yield* TestService
-            const { things } = yield* Fixture
-            const { headers, ...rest } = optionsOf(operation, things)
-            const empty = operation.path.replace(`:${parameter}/`, "/")
-            const path = pathOf({ ...operation, path: operation.path }, organization.id, things)
-            const filled = empty
-              .replace(":organizationId", organization.id)
-              .replace(":id", path.split("/").at(operation.path.split("/").indexOf(":id")) ?? "")
-              .replace(":recoveryId", things.recoveryId)
-              .replace(":replayId", things.replayId)
-            const answer = yield* request(operation.method, filled, { ...rest, headers, key: organization.testKey })
-            expectFailure(answer, refused([parameter]), filled)
-          })
-        )
+        it.effect(`${name} refuses an empty ${parameter}`, function* () {
+          const { organization, request } = yield* TestService
+          const { things } = yield* Fixture
+          const { headers, ...rest } = optionsOf(operation, things)
+          const empty = operation.path.replace(`:${parameter}/`, "/")
+          const path = pathOf({ ...operation, path: operation.path }, organization.id, things)
+          const filled = empty
+            .replace(":organizationId", organization.id)
+            .replace(":id", path.split("/").at(operation.path.split("/").indexOf(":id")) ?? "")
+            .replace(":recoveryId", things.recoveryId)
+            .replace(":replayId", things.replayId)
+          const answer = yield* request(operation.method, filled, { ...rest, headers, key: organization.testKey })
+          expectFailure(answer, refused([parameter]), filled)
+        })
       }
 
       if (queryFields(operation).length > 0) {
-        it.effect(`${name} refuses each query parameter where it is wrong, and all of them together`, () =>
-          Effect.gen(function* () {
-            const { organization } = yield* TestService
-            const { things } = yield* Fixture
-            const path = pathOf(operation, organization.id, things)
-              .replace(`/v2/organizations/${organization.id}`, "")
-              .replace(/\?.*/, "")
-            const first = new URLSearchParams()
-            for (const field of queryFields(operation)) {
-              const values = badQueryOf[`${name} ${field}`] ?? badQuery[field]
-              expect(values, `no bad values for the query parameter ${field}: add them`).toBeDefined()
-              yield* eachOf(values ?? [], (value) =>
-                Effect.map(get(`${path}?${new URLSearchParams({ [field]: value })}`), (answer) =>
-                  expectFailure(answer, refused([field]), `${field}=${value}`)
-                )
+        it.effect(`${name} refuses each query parameter where it is wrong, and all of them together`, function* () {
+          const { organization } = yield* TestService
+          const { things } = yield* Fixture
+          const path = pathOf(operation, organization.id, things)
+            .replace(`/v2/organizations/${organization.id}`, "")
+            .replace(/\?.*/, "")
+          const first = new URLSearchParams()
+          for (const field of queryFields(operation)) {
+            const values = badQueryOf[`${name} ${field}`] ?? badQuery[field]
+            expect(values, `no bad values for the query parameter ${field}: add them`).toBeDefined()
+            yield* eachOf(values ?? [], (value) =>
+              Effect.map(get(`${path}?${new URLSearchParams({ [field]: value })}`), (answer) =>
+                expectFailure(answer, refused([field]), `${field}=${value}`)
               )
-              first.set(field, values?.[1] ?? "")
-            }
-            expectFailure(yield* get(`${path}?${first}`), refused(queryFields(operation)), "together")
-          })
-        )
+            )
+            first.set(field, values?.[1] ?? "")
+          }
+          expectFailure(yield* get(`${path}?${first}`), refused(queryFields(operation)), "together")
+        })
       }
 
       if (sampleOf(operation).id !== undefined) {
@@ -598,32 +594,28 @@ onSharedService("bad input", (it) => {
       }
     }
 
-    it.effect("takes what is just within the bounds", () =>
-      Effect.gen(function* () {
-        const product = authenticatedOperations.find(
-          ({ method, path }) => method === "POST" && path.endsWith("/products")
-        )
-        if (product === undefined) throw new Error("No operation makes products")
-        const answer = yield* sendBody(product, {
-          name: "😀".repeat(250),
-          images: Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}.png`),
-          statement_descriptor: "A".repeat(22),
-          metadata: Object.fromEntries(
-            Array.from({ length: 50 }, (_, n) => [`${n}`.padStart(40, "k"), "v".repeat(500)])
-          )
-        })
-        expect(answer.status, answer.text).toBe(200)
-        for (const limit of [1, 100]) {
-          expect((yield* get(`/provider/products?limit=${limit}`)).status).toBe(200)
-        }
-        const { things } = yield* Fixture
-        const bounds = "limit=100&created_gte=0&created_lte=4102444800"
-        expect((yield* get(`/integrations/endpoints/${things.endpointId}/deliveries?${bounds}`)).status).toBe(200)
-        for (const id of ["abc", "a".repeat(255)]) {
-          expectFailure(yield* get(`/provider/products/${id}`), { status: 404, code: "provider_resource_missing" })
-        }
+    it.effect("takes what is just within the bounds", function* () {
+      const product = authenticatedOperations.find(
+        ({ method, path }) => method === "POST" && path.endsWith("/products")
+      )
+      if (product === undefined) throw new Error("No operation makes products")
+      const answer = yield* sendBody(product, {
+        name: "😀".repeat(250),
+        images: Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}.png`),
+        statement_descriptor: "A".repeat(22),
+        metadata: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`${n}`.padStart(40, "k"), "v".repeat(500)]))
       })
-    )
+      expect(answer.status, answer.text).toBe(200)
+      for (const limit of [1, 100]) {
+        expect((yield* get(`/provider/products?limit=${limit}`)).status).toBe(200)
+      }
+      const { things } = yield* Fixture
+      const bounds = "limit=100&created_gte=0&created_lte=4102444800"
+      expect((yield* get(`/integrations/endpoints/${things.endpointId}/deliveries?${bounds}`)).status).toBe(200)
+      for (const id of ["abc", "a".repeat(255)]) {
+        expectFailure(yield* get(`/provider/products/${id}`), { status: 404, code: "provider_resource_missing" })
+      }
+    })
 
     it.effect("names each unknown filter, whatever its value", () =>
       changesNothing(

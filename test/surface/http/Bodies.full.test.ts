@@ -40,61 +40,56 @@ const ofAddress = bodyLimits.strangers / 2 / MiB
 const ofAll = bodyLimits.strangers / MiB
 
 onService(api)("unfinished bodies", (it) => {
-  it.scoped("of one address hold half of the room; the oldest are refused, and nobody else notices", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const wires = yield* openMany(ofAddress + 24)
-      yield* eventuallyTrue("the refusals", () => refusedAmong(wires).length >= 24)
-      const elsewhere = yield* open(`${head(2)}{}`, "127.0.0.2")
-      yield* eventuallyTrue("another address' answer", () => statusesIn(elsewhere.received()).length > 0)
-      expect(statusesIn(elsewhere.received())).toEqual(["400"])
-      // A caller with a key has room of its own, at the same address
-      const product = yield* request("POST", `/v2/organizations/${organization.id}/provider/products`, {
-        key: organization.testKey,
-        body: { name: "" },
-        headers: { "idempotency-key": randomUUID() }
-      })
-      expect(product.status).toBe(422)
-      expect(yield* finish(wires)).toBe(ofAddress)
-      for (const wire of refusedAmong(wires)) {
-        yield* eventuallyTrue("the end", wire.closed)
-        expect(wire.received()).toMatch(/^retry-after: 1\r$/im)
-        expect(wire.received()).toMatch(/^connection: close\r$/im)
-        expect(lastBody(wire)["code"]).toBe("service_unavailable")
-      }
+  it.scoped("of one address hold half of the room; the oldest are refused, and nobody else notices", function* () {
+    const { organization, request } = yield* TestService
+    const wires = yield* openMany(ofAddress + 24)
+    yield* eventuallyTrue("the refusals", () => refusedAmong(wires).length >= 24)
+    const elsewhere = yield* open(`${head(2)}{}`, "127.0.0.2")
+    yield* eventuallyTrue("another address' answer", () => statusesIn(elsewhere.received()).length > 0)
+    expect(statusesIn(elsewhere.received())).toEqual(["400"])
+    // A caller with a key has room of its own, at the same address
+    const product = yield* request("POST", `/v2/organizations/${organization.id}/provider/products`, {
+      key: organization.testKey,
+      body: { name: "" },
+      headers: { "idempotency-key": randomUUID() }
     })
-  )
+    expect(product.status).toBe(422)
+    expect(yield* finish(wires)).toBe(ofAddress)
+    for (const wire of refusedAmong(wires)) {
+      yield* eventuallyTrue("the end", wire.closed)
+      expect(wire.received()).toMatch(/^retry-after: 1\r$/im)
+      expect(wire.received()).toMatch(/^connection: close\r$/im)
+      expect(lastBody(wire)["code"]).toBe("service_unavailable")
+    }
+  })
 
-  it.scoped("of many addresses hold all of the room, and a burst of the provider still gets through", () =>
-    Effect.gen(function* () {
-      const addresses = Array.from({ length: 5 }, (_, n) => `127.0.0.${n + 10}`)
-      const slow = (yield* Effect.forEach(addresses, (address) => openMany(12, address))).flat()
-      yield* eventuallyTrue("the refusals", () => refusedAmong(slow).length >= slow.length - ofAll)
-      const body = notification("acct_nobody", { object: { ...paymentIntent, description: "x".repeat(64 * 1024) } })
-      const bytes = `${head(body.length, [`stripe-signature: ${signature(body)}`])}${body}`
-      const burst = yield* Effect.all(Array.from({ length: 200 }, () => open(bytes, "127.0.0.3")))
-      yield* eventuallyTrue("its answers", () => burst.every(({ received }) => statusesIn(received()).length > 0))
-      expect(new Set(burst.flatMap(({ received }) => statusesIn(received())))).toEqual(new Set(["200"]))
-      expect(yield* finish(slow)).toBeLessThanOrEqual(ofAll)
-    })
-  )
+  it.scoped("of many addresses hold all of the room, and a burst of the provider still gets through", function* () {
+    const addresses = Array.from({ length: 5 }, (_, n) => `127.0.0.${n + 10}`)
+    const slow = (yield* Effect.forEach(addresses, (address) => openMany(12, address))).flat()
+    yield* eventuallyTrue("the refusals", () => refusedAmong(slow).length >= slow.length - ofAll)
+    const body = notification("acct_nobody", { object: { ...paymentIntent, description: "x".repeat(64 * 1024) } })
+    const bytes = `${head(body.length, [`stripe-signature: ${signature(body)}`])}${body}`
+    const burst = yield* Effect.all(Array.from({ length: 200 }, () => open(bytes, "127.0.0.3")))
+    yield* eventuallyTrue("its answers", () => burst.every(({ received }) => statusesIn(received()).length > 0))
+    expect(new Set(burst.flatMap(({ received }) => statusesIn(received())))).toEqual(new Set(["200"]))
+    expect(yield* finish(slow)).toBeLessThanOrEqual(ofAll)
+  })
 })
 
 onService(api)("a body's room", (it) => {
-  it.scoped("is given back when the body ends, or is cut", () =>
-    Effect.gen(function* () {
-      const ended = yield* openMany(ofAddress)
-      expect(yield* finish(ended)).toBe(ofAddress)
-      const cut = yield* openMany(ofAddress)
-      expect(refusedAmong(cut)).toEqual([])
-      for (const { socket } of cut) socket.destroy()
-      const last = yield* openMany(ofAddress)
-      expect(yield* finish(last)).toBe(ofAddress)
-    })
-  )
+  it.scoped("is given back when the body ends, or is cut", function* () {
+    const ended = yield* openMany(ofAddress)
+    expect(yield* finish(ended)).toBe(ofAddress)
+    const cut = yield* openMany(ofAddress)
+    expect(refusedAmong(cut)).toEqual([])
+    for (const { socket } of cut) socket.destroy()
+    const last = yield* openMany(ofAddress)
+    expect(yield* finish(last)).toBe(ofAddress)
+  })
 
-  it.scoped("is not needed for what its head shows to be unsigned: that is refused before its body comes", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is not needed for what its head shows to be unsigned: that is refused before its body comes",
+    function* () {
       const now = Math.floor(Date.now() / 1000)
       const v1 = "0".repeat(64)
       const odd = ["x", `v1=${v1}`, `t=${now}`, `t=${now},v1=`, `t=${now},v0=${v1}`, `t=${now - 400},v1=${v1}`]
@@ -107,18 +102,16 @@ onService(api)("a body's room", (it) => {
           expect(lastBody(wire)["code"]).toBe("signature_invalid")
         }
       }
-    })
+    }
   )
 })
 
 onService({ ...api, http: { ...testSettings.http, requestTimeout: Duration.seconds(2) } })("a body's room", (it) => {
-  it.scoped("is given back when the body takes too long", () =>
-    Effect.gen(function* () {
-      for (let round = 0; round < 2; round += 1) {
-        const late = yield* openMany(ofAddress)
-        yield* eventuallyTrue("the end of the late ones", () => late.every(({ closed }) => closed()))
-        expect(late.map(({ received }) => statusesIn(received()))).toEqual(late.map(() => ["408"]))
-      }
-    })
-  )
+  it.scoped("is given back when the body takes too long", function* () {
+    for (let round = 0; round < 2; round += 1) {
+      const late = yield* openMany(ofAddress)
+      yield* eventuallyTrue("the end of the late ones", () => late.every(({ closed }) => closed()))
+      expect(late.map(({ received }) => statusesIn(received()))).toEqual(late.map(() => ["408"]))
+    }
+  })
 })

@@ -50,78 +50,71 @@ const listed = (json: Record<string, unknown>): ReadonlyArray<Record<string, unk
   Array.isArray(json["data"]) ? json["data"] : []
 
 onSharedService("endpoints", (it) => {
-  it.effect("are shown as the documented record, with the secret on creation alone", () =>
-    Effect.gen(function* () {
-      const { create, send } = yield* newCaller
-      const created = yield* create({ name: "  Orders  ", events: ["payment.failed", "payment.succeeded"] })
-      expect(created.status, created.text).toBe(200)
-      const { signingSecret, standardWebhooksSecret, ...record } = created.json
-      expect(Object.keys(record).toSorted()).toEqual(recordKeys)
-      expect(record).toMatchObject({
-        name: "Orders",
-        url: "http://localhost:1/hook",
-        environment: "sandbox",
-        events: ["payment.failed", "payment.succeeded"],
-        filters: {},
-        active: true,
-        previousSecretExpiresAt: null
-      })
-      expect(record["id"]).toMatch(uuid7)
-      expect(record["createdAt"]).toMatch(isoMillis)
-      expect(record["updatedAt"]).toBe(record["createdAt"])
-      expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
-      expect(standardWebhooksSecret).toBe(`whsec_${Buffer.from(String(signingSecret)).toString("base64")}`)
-      expect((yield* send("GET", `/${record["id"]}`)).json).toEqual(record)
-      const list = yield* send("GET")
-      expect(listed(list.json)).toEqual([{ ...record, recentFailures: 0 }])
-      const patched = yield* send("PATCH", `/${record["id"]}`, { body: { name: "Other" } })
-      expect(Object.keys(patched.json).toSorted()).toEqual(recordKeys)
-      for (const { text } of [list, patched]) expect(text).not.toContain("whsec_")
+  it.effect("are shown as the documented record, with the secret on creation alone", function* () {
+    const { create, send } = yield* newCaller
+    const created = yield* create({ name: "  Orders  ", events: ["payment.failed", "payment.succeeded"] })
+    expect(created.status, created.text).toBe(200)
+    const { signingSecret, standardWebhooksSecret, ...record } = created.json
+    expect(Object.keys(record).toSorted()).toEqual(recordKeys)
+    expect(record).toMatchObject({
+      name: "Orders",
+      url: "http://localhost:1/hook",
+      environment: "sandbox",
+      events: ["payment.failed", "payment.succeeded"],
+      filters: {},
+      active: true,
+      previousSecretExpiresAt: null
     })
-  )
+    expect(record["id"]).toMatch(uuid7)
+    expect(record["createdAt"]).toMatch(isoMillis)
+    expect(record["updatedAt"]).toBe(record["createdAt"])
+    expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
+    expect(standardWebhooksSecret).toBe(`whsec_${Buffer.from(String(signingSecret)).toString("base64")}`)
+    expect((yield* send("GET", `/${record["id"]}`)).json).toEqual(record)
+    const list = yield* send("GET")
+    expect(listed(list.json)).toEqual([{ ...record, recentFailures: 0 }])
+    const patched = yield* send("PATCH", `/${record["id"]}`, { body: { name: "Other" } })
+    expect(Object.keys(patched.json).toSorted()).toEqual(recordKeys)
+    for (const { text } of [list, patched]) expect(text).not.toContain("whsec_")
+  })
 
-  it.effect("have secrets of their own, kept encrypted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { create, id } = yield* newCaller
-      const secrets = [(yield* create()).json["signingSecret"], (yield* create()).json["signingSecret"]].map(String)
-      expect(new Set(secrets).size).toBe(2)
-      const [dump] = yield* sql<{ text: string }>`
+  it.effect("have secrets of their own, kept encrypted", function* () {
+    const { sql } = yield* TestService
+    const { create, id } = yield* newCaller
+    const secrets = [(yield* create()).json["signingSecret"], (yield* create()).json["signingSecret"]].map(String)
+    expect(new Set(secrets).size).toBe(2)
+    const [dump] = yield* sql<{ text: string }>`
         SELECT string_agg(t::text, ' ') AS text
         FROM payments.endpoint_secrets t WHERE organization_id = ${id}`
-      for (const secret of secrets) {
-        expect(dump?.text).not.toContain(secret)
-        expect(dump?.text).not.toContain(Buffer.from(secret).toString("hex"))
-        expect(dump?.text).not.toContain(secret.slice(6))
-      }
-      const rows = yield* sql<{ bytes: number; key: string }>`
+    for (const secret of secrets) {
+      expect(dump?.text).not.toContain(secret)
+      expect(dump?.text).not.toContain(Buffer.from(secret).toString("hex"))
+      expect(dump?.text).not.toContain(secret.slice(6))
+    }
+    const rows = yield* sql<{ bytes: number; key: string }>`
         SELECT length(ciphertext) AS bytes, master_key_id AS key FROM payments.endpoint_secrets
         WHERE organization_id = ${id}`
-      expect(rows).toEqual([
-        { bytes: 12 + 16 + 49, key: "test" },
-        { bytes: 12 + 16 + 49, key: "test" }
-      ])
-    })
-  )
+    expect(rows).toEqual([
+      { bytes: 12 + 16 + 49, key: "test" },
+      { bytes: 12 + 16 + 49, key: "test" }
+    ])
+  })
 
-  it.effect("are listed newest first, with the whole catalog of 19 types", () =>
-    Effect.gen(function* () {
-      const { create, send } = yield* newCaller
-      const ids = [idOf(yield* create()), idOf(yield* create()), idOf(yield* create())]
-      const { json } = yield* send("GET")
-      expect(Object.keys(json).toSorted()).toEqual(["data", "eventTypes"])
-      expect(listed(json).map(({ id }) => id)).toEqual(ids.toReversed())
-      expect(json["eventTypes"]).toEqual(eventTypes.map(({ type, description }) => ({ type, description })))
-      expect(json["eventTypes"]).toHaveLength(19)
-    })
-  )
+  it.effect("are listed newest first, with the whole catalog of 19 types", function* () {
+    const { create, send } = yield* newCaller
+    const ids = [idOf(yield* create()), idOf(yield* create()), idOf(yield* create())]
+    const { json } = yield* send("GET")
+    expect(Object.keys(json).toSorted()).toEqual(["data", "eventTypes"])
+    expect(listed(json).map(({ id }) => id)).toEqual(ids.toReversed())
+    expect(json["eventTypes"]).toEqual(eventTypes.map(({ type, description }) => ({ type, description })))
+    expect(json["eventTypes"]).toHaveLength(19)
+  })
 
-  it.effect("count deliveries that failed in the last 24 hours, without tests, per endpoint", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { create, id, send } = yield* newCaller
-      const [failing, quiet] = [idOf(yield* create()), idOf(yield* create())]
-      const insert = (n: number, state: string, age: string, test: boolean) => sql`
+  it.effect("count deliveries that failed in the last 24 hours, without tests, per endpoint", function* () {
+    const { sql } = yield* TestService
+    const { create, id, send } = yield* newCaller
+    const [failing, quiet] = [idOf(yield* create()), idOf(yield* create())]
+    const insert = (n: number, state: string, age: string, test: boolean) => sql`
         WITH event AS (
           INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
           VALUES (${id}, 'sandbox', uuidv7(), ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
@@ -130,119 +123,108 @@ onSharedService("endpoints", (it) => {
         SELECT s.organization_id, s.environment, uuidv7(), s.endpoint_id, event.id, ARRAY[s.id], ${state},
           '{}', CASE WHEN ${state} <> 'queued' THEN now() - ${age}::interval END, ${test}
         FROM payments.endpoint_secrets s, event WHERE s.endpoint_id = ${failing}`
-      yield* insert(1, "failed", "1 minute", false)
-      yield* insert(2, "failed", "23 hours 59 minutes", false)
-      yield* insert(3, "failed", "24 hours 1 minute", false)
-      yield* insert(4, "failed", "1 minute", true)
-      yield* insert(5, "delivered", "1 minute", false)
-      yield* insert(6, "queued", "0 seconds", false)
-      const counts = listed((yield* send("GET")).json).map(({ id, recentFailures }) => [id, recentFailures])
-      expect(Object.fromEntries(counts)).toEqual({ [failing]: 2, [quiet]: 0 })
-    })
-  )
+    yield* insert(1, "failed", "1 minute", false)
+    yield* insert(2, "failed", "23 hours 59 minutes", false)
+    yield* insert(3, "failed", "24 hours 1 minute", false)
+    yield* insert(4, "failed", "1 minute", true)
+    yield* insert(5, "delivered", "1 minute", false)
+    yield* insert(6, "queued", "0 seconds", false)
+    const counts = listed((yield* send("GET")).json).map(({ id, recentFailures }) => [id, recentFailures])
+    expect(Object.fromEntries(counts)).toEqual({ [failing]: 2, [quiet]: 0 })
+  })
 
-  it.effect("change what PATCH names and keep the rest", () =>
-    Effect.gen(function* () {
-      const { create, send } = yield* newCaller
-      const { signingSecret: _, standardWebhooksSecret: __, ...record } = (yield* create()).json
-      const patch = (body: unknown) => send("PATCH", `/${record["id"]}`, { body })
-      const paused = yield* patch({ active: false })
-      expect(paused.json).toEqual({ ...record, active: false, updatedAt: paused.json["updatedAt"] })
-      expect(String(paused.json["updatedAt"]) > String(record["updatedAt"])).toBe(true)
-      const events = ["checkout.completed", "account.updated"]
-      const renamed = yield* patch({ name: " Shop ", events })
-      expect(renamed.json).toMatchObject({ active: false, name: "Shop", events, url: record["url"] })
-      const active = yield* patch({ active: true })
-      expect(active.json).toMatchObject({ active: true, name: "Shop", events })
-      expect((yield* send("GET", `/${record["id"]}`)).json).toEqual(active.json)
-    })
-  )
+  it.effect("change what PATCH names and keep the rest", function* () {
+    const { create, send } = yield* newCaller
+    const { signingSecret: _, standardWebhooksSecret: __, ...record } = (yield* create()).json
+    const patch = (body: unknown) => send("PATCH", `/${record["id"]}`, { body })
+    const paused = yield* patch({ active: false })
+    expect(paused.json).toEqual({ ...record, active: false, updatedAt: paused.json["updatedAt"] })
+    expect(String(paused.json["updatedAt"]) > String(record["updatedAt"])).toBe(true)
+    const events = ["checkout.completed", "account.updated"]
+    const renamed = yield* patch({ name: " Shop ", events })
+    expect(renamed.json).toMatchObject({ active: false, name: "Shop", events, url: record["url"] })
+    const active = yield* patch({ active: true })
+    expect(active.json).toMatchObject({ active: true, name: "Shop", events })
+    expect((yield* send("GET", `/${record["id"]}`)).json).toEqual(active.json)
+  })
 
-  it.effect("from before subscriptions existed count as subscribed to payment.succeeded", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { create, send } = yield* newCaller
-      const id = idOf(yield* create({ events: ["payment.failed"] }))
-      yield* sql`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
-      expect((yield* send("GET", `/${id}`)).json["events"]).toEqual(["payment.succeeded"])
-    })
-  )
+  it.effect("from before subscriptions existed count as subscribed to payment.succeeded", function* () {
+    const { sql } = yield* TestService
+    const { create, send } = yield* newCaller
+    const id = idOf(yield* create({ events: ["payment.failed"] }))
+    yield* sql`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
+    expect((yield* send("GET", `/${id}`)).json["events"]).toEqual(["payment.succeeded"])
+  })
 
-  it.effect("are listed however long it takes to count somebody's failures, and however often they ask", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { create, send } = yield* newCaller
-      const id = idOf(yield* create())
-      const other = yield* newCaller
-      const theirs = idOf(yield* other.create())
-      const { answers, waiting } = yield* sql.withTransaction(
-        Effect.gen(function* () {
-          // As if there were millions of them
-          yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
-          const answers = yield* Effect.fork(
-            Effect.all(
-              // Again if a busy machine holds the table for longer than a list waits for its turn
-              Array.from({ length: 20 }, () => Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 })),
-              { concurrency: "unbounded" }
-            )
+  it.effect("are listed however long it takes to count somebody's failures, and however often they ask", function* () {
+    const { sql } = yield* TestService
+    const { create, send } = yield* newCaller
+    const id = idOf(yield* create())
+    const other = yield* newCaller
+    const theirs = idOf(yield* other.create())
+    const { answers, waiting } = yield* sql.withTransaction(
+      Effect.gen(function* () {
+        // As if there were millions of them
+        yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
+        const answers = yield* Effect.fork(
+          Effect.all(
+            // Again if a busy machine holds the table for longer than a list waits for its turn
+            Array.from({ length: 20 }, () => Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 })),
+            { concurrency: "unbounded" }
           )
-          const waits = Effect.map(
-            sql<{ count: number }>`
+        )
+        const waits = Effect.map(
+          sql<{ count: number }>`
               SELECT count(*)::int AS count FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
               WHERE NOT l.granted AND a.datname = current_database() AND a.query LIKE '%d.failed_at > now() - interval%'`,
-            ([row]) => row?.count ?? 0
-          )
-          yield* eventuallyIs("a count that waits", waits, (count) => count > 0)
-          // Others are answered meanwhile
-          expect((yield* other.send("GET", `/${theirs}`)).status).toBe(200)
-          return { answers, waiting: yield* waits }
-        })
-      )
-      expect(waiting).toBe(1)
-      for (const { json, status } of yield* Fiber.join(answers)) {
-        expect(status).toBe(200)
-        expect(json["data"]).toMatchObject([{ id, recentFailures: 0 }])
-      }
-    })
-  )
-
-  it.effect("are at most 16 per organization and environment, also when 20 are made at once", () =>
-    Effect.gen(function* () {
-      const { makeKey, request } = yield* TestService
-      const { create, id, send } = yield* newCaller
-      const answers = yield* Effect.all(
-        Array.from({ length: 20 }, (_, n) => create({ name: `Endpoint ${n}` })),
-        { concurrency: 20 }
-      )
-      expect(answers.filter(({ status }) => status === 200)).toHaveLength(16)
-      for (const answer of answers.filter(({ status }) => status !== 200)) {
-        expectFailure(answer, { status: 409, code: "endpoint_limit_reached", fields: [] })
-      }
-      expect(listed((yield* send("GET")).json)).toHaveLength(16)
-      const key = yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" })
-      const live = yield* request("POST", `/v2/organizations/${id}/integrations/endpoints`, {
-        key,
-        headers: { "idempotency-key": randomUUID() },
-        body: { name: "Live", url: "https://93.184.215.14/hook", events: ["payment.failed"] }
+          ([row]) => row?.count ?? 0
+        )
+        yield* eventuallyIs("a count that waits", waits, (count) => count > 0)
+        // Others are answered meanwhile
+        expect((yield* other.send("GET", `/${theirs}`)).status).toBe(200)
+        return { answers, waiting: yield* waits }
       })
-      expect(live.status, live.text).toBe(200)
-      expect(live.json["environment"]).toBe("production")
-    })
-  )
+    )
+    expect(waiting).toBe(1)
+    for (const { json, status } of yield* Fiber.join(answers)) {
+      expect(status).toBe(200)
+      expect(json["data"]).toMatchObject([{ id, recentFailures: 0 }])
+    }
+  })
 
-  it.effect("have no local destinations in production, whatever the setting says", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      for (const url of ["http://localhost:1/hook", "https://localhost/hook", "https://127.0.0.1/hook"]) {
-        const answer = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-          key: organization.liveKey,
-          headers: { "idempotency-key": randomUUID() },
-          body: { name: "Live", url, events: ["payment.failed"] }
-        })
-        expectFailure(answer, { status: 422, code: "destination_rejected", fields: ["url"] }, url)
-      }
+  it.effect("are at most 16 per organization and environment, also when 20 are made at once", function* () {
+    const { makeKey, request } = yield* TestService
+    const { create, id, send } = yield* newCaller
+    const answers = yield* Effect.all(
+      Array.from({ length: 20 }, (_, n) => create({ name: `Endpoint ${n}` })),
+      { concurrency: 20 }
+    )
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(16)
+    for (const answer of answers.filter(({ status }) => status !== 200)) {
+      expectFailure(answer, { status: 409, code: "endpoint_limit_reached", fields: [] })
+    }
+    expect(listed((yield* send("GET")).json)).toHaveLength(16)
+    const key = yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" })
+    const live = yield* request("POST", `/v2/organizations/${id}/integrations/endpoints`, {
+      key,
+      headers: { "idempotency-key": randomUUID() },
+      body: { name: "Live", url: "https://93.184.215.14/hook", events: ["payment.failed"] }
     })
-  )
+    expect(live.status, live.text).toBe(200)
+    expect(live.json["environment"]).toBe("production")
+  })
+
+  it.effect("have no local destinations in production, whatever the setting says", function* () {
+    const { organization, request } = yield* TestService
+    for (const url of ["http://localhost:1/hook", "https://localhost/hook", "https://127.0.0.1/hook"]) {
+      const answer = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+        key: organization.liveKey,
+        headers: { "idempotency-key": randomUUID() },
+        body: { name: "Live", url, events: ["payment.failed"] }
+      })
+      expectFailure(answer, { status: 422, code: "destination_rejected", fields: ["url"] }, url)
+    }
+  })
 })
 
 const rejected = [
@@ -279,64 +261,61 @@ const rejected = [
 ]
 
 onService({ roles: { api: true, worker: false }, allowLocalDestinations: false })("destinations", (it) => {
-  it.effect("are public HTTPS URLs on port 443, without credentials, query or fragment", () =>
-    Effect.gen(function* () {
-      const service = yield* TestService
-      const { create } = yield* newCaller
-      const before = yield* tenantData(service)
-      for (const url of rejected) {
-        const answer = yield* create({ url })
-        expectFailure(answer, { status: 422, code: "destination_rejected", fields: ["url"] }, url)
-        expect(answer.text).not.toContain("pa55word")
-      }
-      expect(yield* tenantData(service)).toEqual(before)
-      const good = yield* create({ url: "HTTPS://93.184.215.14:443/hook/" })
-      expect(good.json).toMatchObject({ url: "https://93.184.215.14/hook/" })
-    })
-  )
+  it.effect("are public HTTPS URLs on port 443, without credentials, query or fragment", function* () {
+    const service = yield* TestService
+    const { create } = yield* newCaller
+    const before = yield* tenantData(service)
+    for (const url of rejected) {
+      const answer = yield* create({ url })
+      expectFailure(answer, { status: 422, code: "destination_rejected", fields: ["url"] }, url)
+      expect(answer.text).not.toContain("pa55word")
+    }
+    expect(yield* tenantData(service)).toEqual(before)
+    const good = yield* create({ url: "HTTPS://93.184.215.14:443/hook/" })
+    expect(good.json).toMatchObject({ url: "https://93.184.215.14/hook/" })
+  })
 
   it.scoped(
     "are resolved when they are made: a name without addresses, or with one that is not public, is refused",
-    () =>
-      Effect.gen(function* () {
-        const { organization, services, sql } = yield* TestService
-        const { address } = yield* nameServer({
-          "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
-          "private.example": ["10.1.2.3"],
-          "mixed.example": ["93.184.215.14", "127.0.0.1"],
-          "empty.example": []
-        })
-        const endpoints = yield* Layer.build(
-          Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
-        ).pipe(
-          Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
-          Effect.provideService(SqlClient.SqlClient, sql),
-          Effect.provide(Context.pick(Cipher, SlowReads)(services)),
-          Effect.map(Context.get(Endpoints))
-        )
-        const principal = {
-          organizationId: organization.id,
-          environment: "production",
-          permissions: new Set<never>(),
-          author: { kind: "api_key", id: randomUUID() }
-        } as const
-        const codeOf = (host: string) =>
-          endpoints.create(principal, { name: "Live", url: `https://${host}/hook`, events: ["payment.failed"] }).pipe(
-            Effect.map(({ url }) => ({ code: url, fields: [] })),
-            Effect.catchAll(({ code, fields }) => Effect.succeed({ code, fields }))
-          )
-        const fields = ["url"]
-        expect(yield* codeOf("public.example")).toEqual({ code: "https://public.example/hook", fields: [] })
-        expect(yield* codeOf("private.example")).toEqual({ code: "destination_rejected", fields })
-        expect(yield* codeOf("mixed.example")).toEqual({ code: "destination_rejected", fields })
-        expect(yield* codeOf("empty.example")).toEqual({ code: "destination_unresolvable", fields })
-        expect(yield* codeOf("unknown.example")).toEqual({ code: "destination_unresolvable", fields })
-        const [stored, ...others] = (yield* endpoints.list(principal)).data
-        expect(others).toEqual([])
-        expect(stored?.url).toBe("https://public.example/hook")
-        expect((yield* Effect.flip(endpoints.get(principal, EndpointId.make(randomUUID())))).code).toBe(
-          "resource_not_found"
-        )
+    function* () {
+      const { organization, services, sql } = yield* TestService
+      const { address } = yield* nameServer({
+        "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
+        "private.example": ["10.1.2.3"],
+        "mixed.example": ["93.184.215.14", "127.0.0.1"],
+        "empty.example": []
       })
+      const endpoints = yield* Layer.build(
+        Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
+      ).pipe(
+        Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
+        Effect.provideService(SqlClient.SqlClient, sql),
+        Effect.provide(Context.pick(Cipher, SlowReads)(services)),
+        Effect.map(Context.get(Endpoints))
+      )
+      const principal = {
+        organizationId: organization.id,
+        environment: "production",
+        permissions: new Set<never>(),
+        author: { kind: "api_key", id: randomUUID() }
+      } as const
+      const codeOf = (host: string) =>
+        endpoints.create(principal, { name: "Live", url: `https://${host}/hook`, events: ["payment.failed"] }).pipe(
+          Effect.map(({ url }) => ({ code: url, fields: [] })),
+          Effect.catchAll(({ code, fields }) => Effect.succeed({ code, fields }))
+        )
+      const fields = ["url"]
+      expect(yield* codeOf("public.example")).toEqual({ code: "https://public.example/hook", fields: [] })
+      expect(yield* codeOf("private.example")).toEqual({ code: "destination_rejected", fields })
+      expect(yield* codeOf("mixed.example")).toEqual({ code: "destination_rejected", fields })
+      expect(yield* codeOf("empty.example")).toEqual({ code: "destination_unresolvable", fields })
+      expect(yield* codeOf("unknown.example")).toEqual({ code: "destination_unresolvable", fields })
+      const [stored, ...others] = (yield* endpoints.list(principal)).data
+      expect(others).toEqual([])
+      expect(stored?.url).toBe("https://public.example/hook")
+      expect((yield* Effect.flip(endpoints.get(principal, EndpointId.make(randomUUID())))).code).toBe(
+        "resource_not_found"
+      )
+    }
   )
 })

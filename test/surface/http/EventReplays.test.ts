@@ -90,8 +90,9 @@ const untilEnded = (tenant: Tenant, started: Answer) =>
   )
 
 onSharedService("events", (it) => {
-  it.effect("are listed newest first in pages, by type, payment and time, and read with their deliveries", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are listed newest first in pages, by type, payment and time, and read with their deliveries",
+    function* () {
       const tenant = yield* makeTenant
       const stranger = yield* makeTenant
       const { id: endpointId } = yield* subscribe(tenant)
@@ -139,75 +140,71 @@ onSharedService("events", (it) => {
         expectFailure(one, { status: 404, code: "resource_not_found" })
       }
       expect(rowsOf((yield* call(stranger, "GET", "/events")).json)).toEqual([])
-    })
+    }
   )
 })
 
 onSharedService("a replay", (it) => {
-  it.scoped("sends an endpoint the events from before it existed, once each, under their own ids", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      const before = yield* subscribe(tenant)
-      yield* pay(tenant, "pi_one")
-      yield* pay(tenant, "pi_two")
-      yield* pay(tenant, "pi_failed", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
-      yield* atEndpoints(tenant, "POST", `/${before.id}/test`, { type: "payment.succeeded" })
-      const consumer = yield* makeConsumer
-      const { id: endpointId } = yield* subscribe(tenant, ["payment.succeeded", "payout.paid"], consumer.url)
-      const since = minutesAgo(10)
-      const started = yield* replay(tenant, endpointId, { since })
-      expect(started.status, started.text).toBe(202)
-      expect(started.json).toEqual({
-        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        endpointId,
-        since,
-        until: expect.any(String),
-        types: null,
-        state: "finished",
-        queued: 2,
-        skipped: 1,
-        reachedAt: started.json["until"],
-        createdAt: expect.any(String),
-        finishedAt: expect.any(String)
-      })
-      yield* withWorker(received(consumer, 2))
-      const bodies = consumer.received.map(({ body }) => JSON.parse(body.toString()))
-      expect(bodies.map(({ data }) => data.payment_id).toSorted()).toEqual(["pi_one", "pi_two"])
-      const events = rowsOf((yield* call(tenant, "GET", "/events?type=payment.succeeded&payment_id=pi_one")).json)
-      const { json: detail } = yield* call(tenant, "GET", `/events/${events[0]?.["id"]}`)
-      const deliveries = detail["deliveries"] as ReadonlyArray<Record<string, unknown>> // asserted below
-      expect(deliveries.map((one) => one["endpointId"])).toEqual([endpointId, before.id])
-      const sent = consumer.received.find(({ body }) => body.toString().includes("pi_one"))
-      expect(sent?.headers["service-delivery-id"]).toBe(deliveries[0]?.["id"])
-      expect(JSON.parse(String(sent?.body)).id).toBe(detail["id"])
-      expect((yield* queuedFor(endpointId)).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted())
-      const { sql } = yield* TestService
-      expect(
-        yield* sql`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
-      ).toEqual([{ action: "event_replay.started", request_id: started.headers.get("request-id") }])
+  it.scoped("sends an endpoint the events from before it existed, once each, under their own ids", function* () {
+    const tenant = yield* makeTenant
+    const before = yield* subscribe(tenant)
+    yield* pay(tenant, "pi_one")
+    yield* pay(tenant, "pi_two")
+    yield* pay(tenant, "pi_failed", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
+    yield* atEndpoints(tenant, "POST", `/${before.id}/test`, { type: "payment.succeeded" })
+    const consumer = yield* makeConsumer
+    const { id: endpointId } = yield* subscribe(tenant, ["payment.succeeded", "payout.paid"], consumer.url)
+    const since = minutesAgo(10)
+    const started = yield* replay(tenant, endpointId, { since })
+    expect(started.status, started.text).toBe(202)
+    expect(started.json).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      endpointId,
+      since,
+      until: expect.any(String),
+      types: null,
+      state: "finished",
+      queued: 2,
+      skipped: 1,
+      reachedAt: started.json["until"],
+      createdAt: expect.any(String),
+      finishedAt: expect.any(String)
     })
-  )
+    yield* withWorker(received(consumer, 2))
+    const bodies = consumer.received.map(({ body }) => JSON.parse(body.toString()))
+    expect(bodies.map(({ data }) => data.payment_id).toSorted()).toEqual(["pi_one", "pi_two"])
+    const events = rowsOf((yield* call(tenant, "GET", "/events?type=payment.succeeded&payment_id=pi_one")).json)
+    const { json: detail } = yield* call(tenant, "GET", `/events/${events[0]?.["id"]}`)
+    const deliveries = detail["deliveries"] as ReadonlyArray<Record<string, unknown>> // asserted below
+    expect(deliveries.map((one) => one["endpointId"])).toEqual([endpointId, before.id])
+    const sent = consumer.received.find(({ body }) => body.toString().includes("pi_one"))
+    expect(sent?.headers["service-delivery-id"]).toBe(deliveries[0]?.["id"])
+    expect(JSON.parse(String(sent?.body)).id).toBe(detail["id"])
+    expect((yield* queuedFor(endpointId)).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted())
+    const { sql } = yield* TestService
+    expect(
+      yield* sql`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
+    ).toEqual([{ action: "event_replay.started", request_id: started.headers.get("request-id") }])
+  })
 
-  it.effect("lets through what the endpoint's filters let through as it was received", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* pay(tenant, "pi_shop", { metadata: { shop: "north", note: "a" } })
-      yield* pay(tenant, "pi_other", { metadata: { shop: "south" } })
-      yield* pay(tenant, "pi_none")
-      yield* pay(tenant, "pi_small", { amount: 5, amount_received: 5, metadata: { shop: "north" } })
-      const filters = { metadata: { shop: "north" }, amountMin: 100 }
-      const { id } = yield* subscribe(tenant, ["payment.succeeded"], "http://127.0.0.1:9/hook", filters)
-      const { json } = yield* replay(tenant, id)
-      expect(json).toMatchObject({ state: "finished", queued: 1, skipped: 3 })
-      const [event] = rowsOf((yield* call(tenant, "GET", "/events?payment_id=pi_shop")).json)
-      expect(yield* queuedFor(id)).toEqual([event?.["id"]])
-      // Of metadata nothing is stored that can be read
-      const { sql } = yield* TestService
-      const stored = yield* sql`
+  it.effect("lets through what the endpoint's filters let through as it was received", function* () {
+    const tenant = yield* makeTenant
+    yield* pay(tenant, "pi_shop", { metadata: { shop: "north", note: "a" } })
+    yield* pay(tenant, "pi_other", { metadata: { shop: "south" } })
+    yield* pay(tenant, "pi_none")
+    yield* pay(tenant, "pi_small", { amount: 5, amount_received: 5, metadata: { shop: "north" } })
+    const filters = { metadata: { shop: "north" }, amountMin: 100 }
+    const { id } = yield* subscribe(tenant, ["payment.succeeded"], "http://127.0.0.1:9/hook", filters)
+    const { json } = yield* replay(tenant, id)
+    expect(json).toMatchObject({ state: "finished", queued: 1, skipped: 3 })
+    const [event] = rowsOf((yield* call(tenant, "GET", "/events?payment_id=pi_shop")).json)
+    expect(yield* queuedFor(id)).toEqual([event?.["id"]])
+    // Of metadata nothing is stored that can be read
+    const { sql } = yield* TestService
+    const stored = yield* sql`
         SELECT e::text FROM payments.events e WHERE organization_id = ${tenant.id} AND e::text ~ 'north|south|note'`
-      expect(stored).toEqual([])
-    })
-  )
+    expect(stored).toEqual([])
+  })
 
   it.effect(
     "of many waits while the endpoint has deliveries due, so that new events go first, and says how far it is",
@@ -261,44 +258,42 @@ onSharedService("a replay", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is one at a time per endpoint, the same with the same key, and can be canceled", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      const { id: other } = yield* subscribe(tenant)
-      yield* storeEvents(tenant, 150)
-      const key = randomUUID()
-      const since = minutesAgo(5)
-      const started = yield* replay(tenant, id, { since }, key)
-      const again = yield* replay(tenant, id, { since }, key)
-      expect([again.status, again.text, again.headers.get("idempotent-replayed")]).toEqual([202, started.text, "true"])
-      expectFailure(yield* replay(tenant, id, { since: minutesAgo(6) }, key), {
-        status: 409,
-        code: "idempotency_key_reused"
-      })
-      expectFailure(yield* replay(tenant, id), { status: 409, code: "replay_in_progress" })
-      expect((yield* replay(tenant, other)).status).toBe(202)
-      const canceled = yield* call(tenant, "POST", `/endpoints/${id}/replays/${started.json["id"]}/cancel`)
-      expect(canceled.json).toMatchObject({ id: started.json["id"], state: "canceled", queued: 100 })
-      const twice = yield* call(tenant, "POST", `/endpoints/${id}/replays/${started.json["id"]}/cancel`)
-      expect([twice.status, twice.text]).toEqual([200, canceled.text])
-      const recorded = yield* sql`
-        SELECT action FROM payments.audit_log WHERE target_id = ${String(started.json["id"])} ORDER BY id`
-      expect(recorded.map(({ action }) => action)).toEqual(["event_replay.started", "event_replay.canceled"])
-      // What was created is sent, and another replay creates all of them again
-      expect(yield* statesOf(id)).toEqual({ queued: 100 })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const next = yield* replay(tenant, id)
-      expect(next.json).toMatchObject({ state: "running", queued: 100 })
-      expect(yield* statesOf(id)).toEqual({ delivered: 100, queued: 100 })
-      const { json } = yield* call(tenant, "GET", `/endpoints/${id}/replays`)
-      expect(rowsOf(json).map((row) => [row["id"], row["state"]])).toEqual([
-        [next.json["id"], "running"],
-        [started.json["id"], "canceled"]
-      ])
+  it.effect("is one at a time per endpoint, the same with the same key, and can be canceled", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    const { id: other } = yield* subscribe(tenant)
+    yield* storeEvents(tenant, 150)
+    const key = randomUUID()
+    const since = minutesAgo(5)
+    const started = yield* replay(tenant, id, { since }, key)
+    const again = yield* replay(tenant, id, { since }, key)
+    expect([again.status, again.text, again.headers.get("idempotent-replayed")]).toEqual([202, started.text, "true"])
+    expectFailure(yield* replay(tenant, id, { since: minutesAgo(6) }, key), {
+      status: 409,
+      code: "idempotency_key_reused"
     })
-  )
+    expectFailure(yield* replay(tenant, id), { status: 409, code: "replay_in_progress" })
+    expect((yield* replay(tenant, other)).status).toBe(202)
+    const canceled = yield* call(tenant, "POST", `/endpoints/${id}/replays/${started.json["id"]}/cancel`)
+    expect(canceled.json).toMatchObject({ id: started.json["id"], state: "canceled", queued: 100 })
+    const twice = yield* call(tenant, "POST", `/endpoints/${id}/replays/${started.json["id"]}/cancel`)
+    expect([twice.status, twice.text]).toEqual([200, canceled.text])
+    const recorded = yield* sql`
+        SELECT action FROM payments.audit_log WHERE target_id = ${String(started.json["id"])} ORDER BY id`
+    expect(recorded.map(({ action }) => action)).toEqual(["event_replay.started", "event_replay.canceled"])
+    // What was created is sent, and another replay creates all of them again
+    expect(yield* statesOf(id)).toEqual({ queued: 100 })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const next = yield* replay(tenant, id)
+    expect(next.json).toMatchObject({ state: "running", queued: 100 })
+    expect(yield* statesOf(id)).toEqual({ delivered: 100, queued: 100 })
+    const { json } = yield* call(tenant, "GET", `/endpoints/${id}/replays`)
+    expect(rowsOf(json).map((row) => [row["id"], row["state"]])).toEqual([
+      [next.json["id"], "running"],
+      [started.json["id"], "canceled"]
+    ])
+  })
 
   it.effect("waits while its endpoint is paused, and ends if that is deleted", () =>
     Effect.gen(function* () {
@@ -321,8 +316,9 @@ onSharedService("a replay", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on once it has a new one", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "to an endpoint whose secret was deleted holds up no other, and goes on once it has a new one",
+    function* () {
       const { sql } = yield* TestService
       const tenant = yield* makeTenant
       const { id } = yield* subscribe(tenant)
@@ -339,23 +335,22 @@ onSharedService("a replay", (it) => {
       expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
       yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
       expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
-    })
+    }
   )
 
-  it.effect("of an event that was replayed very often is in its history, however many came after it", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* pay(tenant, "pi_often")
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const [event] = rowsOf((yield* call(tenant, "GET", "/events")).json)
-      const since = minutesAgo(5)
-      const first = yield* replay(tenant, id, { since })
-      expect(first.json).toMatchObject({ state: "finished", queued: 1 })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      // Later ones that the filters kept from it
-      yield* sql`
+  it.effect("of an event that was replayed very often is in its history, however many came after it", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* pay(tenant, "pi_often")
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const [event] = rowsOf((yield* call(tenant, "GET", "/events")).json)
+    const since = minutesAgo(5)
+    const first = yield* replay(tenant, id, { since })
+    expect(first.json).toMatchObject({ state: "finished", queued: 1 })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    // Later ones that the filters kept from it
+    yield* sql`
         INSERT INTO payments.event_replays
           (organization_id, environment, id, endpoint_id, since, until, types, reached, state, finished_at)
         SELECT organization_id, environment,
@@ -363,63 +358,61 @@ onSharedService("a replay", (it) => {
           overlay(overlay(id::text PLACING lpad(to_hex(n), 4, '0') FROM 25) PLACING to_hex(65000 + n / 3) FROM 10)::uuid, endpoint_id,
           since, until, types, reached, 'finished', now()
         FROM payments.event_replays, generate_series(1, 450) AS n WHERE id = ${String(first.json["id"])}`
-      const second = yield* replay(tenant, id, { since })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const list = (query: string) =>
-        Effect.map(call(tenant, "GET", `/deliveries?event_id=${event?.["id"]}${query}`), ({ json }) => ({
-          ids: rowsOf(json).map((row) => String(row["id"])),
-          more: json["has_more"]
-        }))
-      const all = yield* list("")
-      expect(second.json).toMatchObject({ state: "finished", queued: 1 })
-      expect(all.ids).toHaveLength(3)
-      expect(all.ids).toEqual(all.ids.toSorted().toReversed())
-      const pages = [yield* list("&limit=1"), yield* list(`&limit=1&starting_after=${all.ids[0]}`)]
-      expect(pages).toEqual(all.ids.slice(0, 2).map((one) => ({ ids: [one], more: true })))
-      expect(yield* list(`&starting_after=${all.ids[1]}`)).toEqual({ ids: all.ids.slice(2), more: false })
-      const { json } = yield* call(tenant, "GET", `/events/${event?.["id"]}`)
-      expect(json["deliveries"]).toHaveLength(3)
-    })
-  )
+    const second = yield* replay(tenant, id, { since })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const list = (query: string) =>
+      Effect.map(call(tenant, "GET", `/deliveries?event_id=${event?.["id"]}${query}`), ({ json }) => ({
+        ids: rowsOf(json).map((row) => String(row["id"])),
+        more: json["has_more"]
+      }))
+    const all = yield* list("")
+    expect(second.json).toMatchObject({ state: "finished", queued: 1 })
+    expect(all.ids).toHaveLength(3)
+    expect(all.ids).toEqual(all.ids.toSorted().toReversed())
+    const pages = [yield* list("&limit=1"), yield* list(`&limit=1&starting_after=${all.ids[0]}`)]
+    expect(pages).toEqual(all.ids.slice(0, 2).map((one) => ({ ids: [one], more: true })))
+    expect(yield* list(`&starting_after=${all.ids[1]}`)).toEqual({ ids: all.ids.slice(2), more: false })
+    const { json } = yield* call(tenant, "GET", `/events/${event?.["id"]}`)
+    expect(json["deliveries"]).toHaveLength(3)
+  })
 
-  it.scoped("waits for what is being stored, which did not go to the endpoint and is seen only later", () =>
-    Effect.gen(function* () {
-      const { options, sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* pay(tenant, "pi_stored")
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const stored = yield* Deferred.make<void>()
-      const commit = yield* Deferred.make<void>()
-      const other = yield* Layer.build(databaseLayer({ url: options.databaseUrl, poolSize: 1 }))
-      const late = yield* Effect.fork(
-        SqlClient.SqlClient.pipe(
-          Effect.flatMap((client) =>
-            client.withTransaction(
-              Effect.zipRight(
-                storeEvents(tenant, 1, client),
-                Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(commit))
-              )
+  it.scoped("waits for what is being stored, which did not go to the endpoint and is seen only later", function* () {
+    const { options, sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* pay(tenant, "pi_stored")
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const stored = yield* Deferred.make<void>()
+    const commit = yield* Deferred.make<void>()
+    const other = yield* Layer.build(databaseLayer({ url: options.databaseUrl, poolSize: 1 }))
+    const late = yield* Effect.fork(
+      SqlClient.SqlClient.pipe(
+        Effect.flatMap((client) =>
+          client.withTransaction(
+            Effect.zipRight(
+              storeEvents(tenant, 1, client),
+              Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(commit))
             )
-          ),
-          Effect.provide(other)
-        )
+          )
+        ),
+        Effect.provide(other)
       )
-      yield* Deferred.await(stored)
-      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
-      const started = yield* replay(tenant, id)
-      expect(started.json).toMatchObject({ state: "running", queued: 0 })
-      const process = yield* otherProcess
-      yield* process.step
-      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 0 })
-      yield* Deferred.succeed(commit, undefined)
-      yield* Fiber.join(late)
-      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 2 })
-    })
-  )
+    )
+    yield* Deferred.await(stored)
+    yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
+    const started = yield* replay(tenant, id)
+    expect(started.json).toMatchObject({ state: "running", queued: 0 })
+    const process = yield* otherProcess
+    yield* process.step
+    expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 0 })
+    yield* Deferred.succeed(commit, undefined)
+    yield* Fiber.join(late)
+    expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 2 })
+  })
 
-  it.effect("is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone",
+    function* () {
       const tenant = yield* makeTenant
       const stranger = yield* makeTenant
       const { id } = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
@@ -444,6 +437,6 @@ onSharedService("a replay", (it) => {
       // Nothing of a stranger's is sent
       const { id: theirs } = yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
       expect((yield* replay(stranger, theirs)).json).toMatchObject({ state: "finished", queued: 0, skipped: 0 })
-    })
+    }
   )
 })

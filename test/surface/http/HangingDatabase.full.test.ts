@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
 import { cuttableLine } from "../../harness/CuttableLine.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../../harness/TestService.ts"
+import { it } from "../../harness/Tests.ts"
 import { expectFailure } from "./Refusals.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
@@ -67,28 +68,26 @@ describe("while the database hangs", () => {
 })
 
 onService({ roles: { api: true, worker: false } })("a flood of made-up keys", (it) => {
-  it.effect("is refused, and a real one that the process has not seen yet is served", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization, request } = yield* TestService
-      const real = yield* makeKey(organization.id, [...permissions])
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints`
-      const count = 400
-      const begun = yield* Deferred.make<void>()
-      const madeUp = Effect.suspend(() =>
-        request("GET", path, { key: `pk_test_${randomBytes(32).toString("base64url")}` })
-      ).pipe(
-        Effect.map(({ status }) => status),
-        Effect.zipLeft(Deferred.succeed(begun, undefined))
+  it.effect("is refused, and a real one that the process has not seen yet is served", function* () {
+    const { makeKey, organization, request } = yield* TestService
+    const real = yield* makeKey(organization.id, [...permissions])
+    const path = `/v2/organizations/${organization.id}/integrations/endpoints`
+    const count = 400
+    const begun = yield* Deferred.make<void>()
+    const madeUp = Effect.suspend(() =>
+      request("GET", path, { key: `pk_test_${randomBytes(32).toString("base64url")}` })
+    ).pipe(
+      Effect.map(({ status }) => status),
+      Effect.zipLeft(Deferred.succeed(begun, undefined))
+    )
+    const flood = yield* Effect.fork(
+      Effect.all(
+        Array.from({ length: count }, () => madeUp),
+        { concurrency: count }
       )
-      const flood = yield* Effect.fork(
-        Effect.all(
-          Array.from({ length: count }, () => madeUp),
-          { concurrency: count }
-        )
-      )
-      yield* Deferred.await(begun)
-      expect((yield* request("GET", path, { key: real })).status).toBe(200)
-      expect(new Set(yield* Fiber.join(flood))).toEqual(new Set([401]))
-    })
-  )
+    )
+    yield* Deferred.await(begun)
+    expect((yield* request("GET", path, { key: real })).status).toBe(200)
+    expect(new Set(yield* Fiber.join(flood))).toEqual(new Set([401]))
+  })
 })

@@ -107,8 +107,9 @@ const countOf = (path: string) =>
   )
 
 onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeated request", (it) => {
-  it.effect("gets the first answer, byte for byte, whatever the order of its names; nothing is made twice", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "gets the first answer, byte for byte, whatever the order of its names; nothing is made twice",
+    function* () {
       for (const { body, path, reordered } of yield* mutations) {
         const idempotencyKey = randomUUID()
         const first = yield* send(path, { idempotencyKey, body })
@@ -125,231 +126,207 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeate
         }
         expect(yield* countOf(path), path).toBe(before)
       }
-    })
+    }
   )
 
-  it.effect("with other parameters or of another operation is refused, and the first answer stays", () =>
-    Effect.gen(function* () {
-      const all = yield* mutations
-      for (const { body, other, path } of all) {
-        const idempotencyKey = randomUUID()
-        const first = yield* send(path, { idempotencyKey, body })
-        expectFailure(yield* send(path, { idempotencyKey, body: other }), reused, path)
-        for (const another of all.filter((mutation) => mutation.path !== path)) {
-          expectFailure(yield* send(another.path, { idempotencyKey, body: another.body }), reused, another.path)
-        }
-        expect((yield* send(path, { idempotencyKey, body })).text).toBe(first.text)
+  it.effect("with other parameters or of another operation is refused, and the first answer stays", function* () {
+    const all = yield* mutations
+    for (const { body, other, path } of all) {
+      const idempotencyKey = randomUUID()
+      const first = yield* send(path, { idempotencyKey, body })
+      expectFailure(yield* send(path, { idempotencyKey, body: other }), reused, path)
+      for (const another of all.filter((mutation) => mutation.path !== path)) {
+        expectFailure(yield* send(another.path, { idempotencyKey, body: another.body }), reused, another.path)
       }
-    })
-  )
+      expect((yield* send(path, { idempotencyKey, body })).text).toBe(first.text)
+    }
+  })
 
-  it.effect("is another effect in another organization or environment", () =>
-    Effect.gen(function* () {
-      const { organization } = yield* TestService
+  it.effect("is another effect in another organization or environment", function* () {
+    const { organization } = yield* TestService
+    const idempotencyKey = randomUUID()
+    const body = endpointBody
+    const mine = yield* send(endpoints, { idempotencyKey, body })
+    const theirs = yield* send(endpoints, { idempotencyKey, body, of: "stranger" })
+    const live = yield* send(endpoints, {
+      idempotencyKey,
+      key: organization.liveKey,
+      body: { ...body, url: "https://93.184.215.14/hook" }
+    })
+    expect([mine, theirs, live].map(isReplay)).toEqual([false, false, false])
+    expect(new Set([mine, theirs, live].map(idOf)).size).toBe(3)
+    const product = { name: "Coffee" }
+    const productKey = randomUUID()
+    const products = [
+      yield* send(`${P}/products`, { idempotencyKey: productKey, body: product }),
+      yield* send(`${P}/products`, { idempotencyKey: productKey, body: product, of: "stranger" })
+    ]
+    expect(products.map(isReplay)).toEqual([false, false])
+    expect(new Set(products.map(idOf)).size).toBe(2)
+  })
+
+  it.effect("by another key of the organization is the same request", function* () {
+    const { makeKey, organization } = yield* TestService
+    const idempotencyKey = randomUUID()
+    const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    const key = yield* makeKey(organization.id, ["webhook-endpoints:write"])
+    const second = yield* send(endpoints, { idempotencyKey, body: endpointBody, key })
+    expect(second.text).toBe(first.text)
+    expect(isReplay(second)).toBe(true)
+  })
+
+  it.effect("is no way around authentication and permissions", function* () {
+    const { makeKey, organization } = yield* TestService
+    const idempotencyKey = randomUUID()
+    const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    const key = yield* makeKey(organization.id, ["*"])
+    const denied = yield* send(endpoints, { idempotencyKey, body: endpointBody, key })
+    expectFailure(denied, { status: 403, code: "endpoint_management_forbidden" })
+    const unknown = yield* send(endpoints, { idempotencyKey, body: endpointBody, key: "pk_test_unknown" })
+    expectFailure(unknown, { status: 401, code: "api_key_invalid" })
+    for (const { text } of [denied, unknown]) expect(text).not.toContain(String(first.json["signingSecret"]))
+  })
+
+  it.effect("is the first one where the first was refused before it began", function* () {
+    const { makeKey, organization } = yield* TestService
+    const key = yield* makeKey(organization.id, ["products:read"])
+    for (const { body, path } of yield* mutations) {
       const idempotencyKey = randomUUID()
-      const body = endpointBody
-      const mine = yield* send(endpoints, { idempotencyKey, body })
-      const theirs = yield* send(endpoints, { idempotencyKey, body, of: "stranger" })
-      const live = yield* send(endpoints, {
-        idempotencyKey,
-        key: organization.liveKey,
-        body: { ...body, url: "https://93.184.215.14/hook" }
-      })
-      expect([mine, theirs, live].map(isReplay)).toEqual([false, false, false])
-      expect(new Set([mine, theirs, live].map(idOf)).size).toBe(3)
-      const product = { name: "Coffee" }
-      const productKey = randomUUID()
-      const products = [
-        yield* send(`${P}/products`, { idempotencyKey: productKey, body: product }),
-        yield* send(`${P}/products`, { idempotencyKey: productKey, body: product, of: "stranger" })
-      ]
-      expect(products.map(isReplay)).toEqual([false, false])
-      expect(new Set(products.map(idOf)).size).toBe(2)
-    })
-  )
+      const refusals = [
+        [401, yield* send(path, { idempotencyKey, body, key: "pk_test_unknown" })],
+        [403, yield* send(path, { idempotencyKey, body, key })],
+        [422, yield* send(path, { idempotencyKey, body: { unknown: 1 } })]
+      ] as const
+      for (const [status, answer] of refusals) expect(answer.status, answer.text).toBe(status)
+      expect(yield* storedKeys(idempotencyKey)).toEqual([])
+      const first = yield* send(path, { idempotencyKey, body })
+      expect(first.status, first.text).toBe(200)
+      expect(isReplay(first)).toBe(false)
+    }
+  })
 
-  it.effect("by another key of the organization is the same request", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization } = yield* TestService
-      const idempotencyKey = randomUUID()
-      const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      const key = yield* makeKey(organization.id, ["webhook-endpoints:write"])
-      const second = yield* send(endpoints, { idempotencyKey, body: endpointBody, key })
-      expect(second.text).toBe(first.text)
-      expect(isReplay(second)).toBe(true)
-    })
-  )
+  it.effect("is the first one where the first one's destination was refused", function* () {
+    const idempotencyKey = randomUUID()
+    const refused = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, url: "http://shop.example/" } })
+    expectFailure(refused, { status: 422, code: "destination_rejected", fields: ["url"] })
+    expect((yield* send(endpoints, { idempotencyKey, body: endpointBody })).status).toBe(200)
+  })
 
-  it.effect("is no way around authentication and permissions", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization } = yield* TestService
-      const idempotencyKey = randomUUID()
-      const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      const key = yield* makeKey(organization.id, ["*"])
-      const denied = yield* send(endpoints, { idempotencyKey, body: endpointBody, key })
-      expectFailure(denied, { status: 403, code: "endpoint_management_forbidden" })
-      const unknown = yield* send(endpoints, { idempotencyKey, body: endpointBody, key: "pk_test_unknown" })
-      expectFailure(unknown, { status: 401, code: "api_key_invalid" })
-      for (const { text } of [denied, unknown]) expect(text).not.toContain(String(first.json["signingSecret"]))
-    })
-  )
+  it.effect("finds nothing of the answer readable in the database", function* () {
+    const idempotencyKey = randomUUID()
+    const { json, text } = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    const secret = String(json["signingSecret"])
+    expect(secret).toMatch(/^whsec_/)
+    const [row, ...others] = yield* storedKeys(idempotencyKey)
+    expect(others).toEqual([])
+    for (const readable of ["whsec_", secret.slice(6), text.slice(0, 20)]) {
+      expect(row?.dump).not.toContain(readable)
+      expect(row?.dump).not.toContain(Buffer.from(readable).toString("hex"))
+    }
+  })
 
-  it.effect("is the first one where the first was refused before it began", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization } = yield* TestService
-      const key = yield* makeKey(organization.id, ["products:read"])
-      for (const { body, path } of yield* mutations) {
-        const idempotencyKey = randomUUID()
-        const refusals = [
-          [401, yield* send(path, { idempotencyKey, body, key: "pk_test_unknown" })],
-          [403, yield* send(path, { idempotencyKey, body, key })],
-          [422, yield* send(path, { idempotencyKey, body: { unknown: 1 } })]
-        ] as const
-        for (const [status, answer] of refusals) expect(answer.status, answer.text).toBe(status)
-        expect(yield* storedKeys(idempotencyKey)).toEqual([])
-        const first = yield* send(path, { idempotencyKey, body })
-        expect(first.status, first.text).toBe(200)
-        expect(isReplay(first)).toBe(false)
-      }
-    })
-  )
-
-  it.effect("is the first one where the first one's destination was refused", () =>
-    Effect.gen(function* () {
-      const idempotencyKey = randomUUID()
-      const refused = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, url: "http://shop.example/" } })
-      expectFailure(refused, { status: 422, code: "destination_rejected", fields: ["url"] })
-      expect((yield* send(endpoints, { idempotencyKey, body: endpointBody })).status).toBe(200)
-    })
-  )
-
-  it.effect("finds nothing of the answer readable in the database", () =>
-    Effect.gen(function* () {
-      const idempotencyKey = randomUUID()
-      const { json, text } = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      const secret = String(json["signingSecret"])
-      expect(secret).toMatch(/^whsec_/)
-      const [row, ...others] = yield* storedKeys(idempotencyKey)
-      expect(others).toEqual([])
-      for (const readable of ["whsec_", secret.slice(6), text.slice(0, 20)]) {
-        expect(row?.dump).not.toContain(readable)
-        expect(row?.dump).not.toContain(Buffer.from(readable).toString("hex"))
-      }
-    })
-  )
-
-  it.effect("is a new one 24 hours later", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const idempotencyKey = randomUUID()
-      const shift = (interval: string) => sql`
+  it.effect("is a new one 24 hours later", function* () {
+    const { sql } = yield* TestService
+    const idempotencyKey = randomUUID()
+    const shift = (interval: string) => sql`
         UPDATE payments.idempotency_keys SET created_at = now() - ${interval}::interval WHERE key = ${idempotencyKey}`
-      const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      yield* shift("23 hours 59 minutes")
-      expect(isReplay(yield* send(endpoints, { idempotencyKey, body: endpointBody }))).toBe(true)
-      yield* shift("24 hours 1 second")
-      const later = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, name: "Other" } })
-      expect(later.status, later.text).toBe(200)
-      expect(isReplay(later)).toBe(false)
-      expect(idOf(later)).not.toBe(idOf(first))
-    })
-  )
+    const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    yield* shift("23 hours 59 minutes")
+    expect(isReplay(yield* send(endpoints, { idempotencyKey, body: endpointBody }))).toBe(true)
+    yield* shift("24 hours 1 second")
+    const later = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, name: "Other" } })
+    expect(later.status, later.text).toBe(200)
+    expect(isReplay(later)).toBe(false)
+    expect(idOf(later)).not.toBe(idOf(first))
+  })
 
-  it.effect("waits its turn while the first one is under way, and then gets its answer", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
+  it.effect("waits its turn while the first one is under way, and then gets its answer", function* () {
+    const { organization, sql } = yield* TestService
+    const idempotencyKey = randomUUID()
+    const release = yield* Deferred.make<void>()
+    const locked = yield* Deferred.make<void>()
+    // Creations of one organization go one by one: as long as another one is under way, this one hangs
+    const holder = yield* Effect.fork(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organization.id} FOR NO KEY UPDATE`
+          yield* Deferred.succeed(locked, undefined)
+          yield* Deferred.await(release)
+        })
+      )
+    )
+    yield* Deferred.await(locked)
+    const first = yield* Effect.fork(send(endpoints, { idempotencyKey, body: endpointBody }))
+    yield* eventually(
+      "the first request has begun",
+      Effect.map(storedKeys(idempotencyKey), ([row]) => Option.fromNullable(row))
+    )
+    const early = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    expectFailure(early, inProgress)
+    expect(early.headers.get("retry-after")).toBe("1")
+    const other = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, name: "Other" } })
+    expectFailure(other, reused)
+    yield* Deferred.succeed(release, undefined)
+    yield* Fiber.join(holder)
+    const answer = yield* Fiber.join(first)
+    expect(answer.status, answer.text).toBe(200)
+    const late = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    expect(late.text).toBe(answer.text)
+    expect(isReplay(late)).toBe(true)
+  })
+
+  it.effect("makes nothing twice where the first one's process died before it stored its answer", function* () {
+    const { sql } = yield* TestService
+    for (const { body, path } of yield* mutations) {
+      if (path === endpoints) continue
       const idempotencyKey = randomUUID()
-      const release = yield* Deferred.make<void>()
-      const locked = yield* Deferred.make<void>()
-      // Creations of one organization go one by one: as long as another one is under way, this one hangs
-      const holder = yield* Effect.fork(
-        sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organization.id} FOR NO KEY UPDATE`
-            yield* Deferred.succeed(locked, undefined)
-            yield* Deferred.await(release)
-          })
-        )
-      )
-      yield* Deferred.await(locked)
-      const first = yield* Effect.fork(send(endpoints, { idempotencyKey, body: endpointBody }))
-      yield* eventually(
-        "the first request has begun",
-        Effect.map(storedKeys(idempotencyKey), ([row]) => Option.fromNullable(row))
-      )
-      const early = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      expectFailure(early, inProgress)
-      expect(early.headers.get("retry-after")).toBe("1")
-      const other = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, name: "Other" } })
-      expectFailure(other, reused)
-      yield* Deferred.succeed(release, undefined)
-      yield* Fiber.join(holder)
-      const answer = yield* Fiber.join(first)
-      expect(answer.status, answer.text).toBe(200)
-      const late = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      expect(late.text).toBe(answer.text)
-      expect(isReplay(late)).toBe(true)
-    })
-  )
-
-  it.effect("makes nothing twice where the first one's process died before it stored its answer", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      for (const { body, path } of yield* mutations) {
-        if (path === endpoints) continue
-        const idempotencyKey = randomUUID()
-        const first = yield* send(path, { idempotencyKey, body })
-        const before = yield* countOf(path)
-        // What a process leaves that died between the provider's answer and its own: a running request
-        yield* sql`
+      const first = yield* send(path, { idempotencyKey, body })
+      const before = yield* countOf(path)
+      // What a process leaves that died between the provider's answer and its own: a running request
+      yield* sql`
           UPDATE payments.idempotency_keys
           SET status = NULL, answer = NULL, master_key_id = NULL, locked_until = now() + interval '1 minute'
           WHERE key = ${idempotencyKey}`
-        expectFailure(yield* send(path, { idempotencyKey, body }), inProgress, path)
-        yield* sql`
+      expectFailure(yield* send(path, { idempotencyKey, body }), inProgress, path)
+      yield* sql`
           UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second' WHERE key = ${idempotencyKey}`
-        const again = yield* send(path, { idempotencyKey, body })
-        expect(again.status, again.text).toBe(200)
-        expect(idOf(again), path).toBe(idOf(first))
-        expect(yield* countOf(path), path).toBe(before)
-        expect((yield* send(path, { idempotencyKey, body })).text).toBe(again.text)
-      }
-    })
-  )
+      const again = yield* send(path, { idempotencyKey, body })
+      expect(again.status, again.text).toBe(200)
+      expect(idOf(again), path).toBe(idOf(first))
+      expect(yield* countOf(path), path).toBe(before)
+      expect((yield* send(path, { idempotencyKey, body })).text).toBe(again.text)
+    }
+  })
 
-  it.effect("of many at once under one key makes one thing", () =>
-    Effect.gen(function* () {
-      for (const { body, path } of yield* mutations) {
-        const idempotencyKey = randomUUID()
-        const before = yield* countOf(path)
-        const answers = yield* Effect.all(
-          Array.from({ length: 40 }, () => send(path, { idempotencyKey, body })),
-          { concurrency: "unbounded" }
-        )
-        expect(yield* countOf(path), path).toBe(before + 1)
-        const made = answers.filter(({ status }) => status === 200)
-        expect(made.filter((answer) => !isReplay(answer))).toHaveLength(1)
-        expect(new Set(made.map(({ text }) => text)).size).toBe(1)
-        for (const answer of answers) if (answer.status !== 200) expectFailure(answer, inProgress, path)
-      }
-    })
-  )
+  it.effect("of many at once under one key makes one thing", function* () {
+    for (const { body, path } of yield* mutations) {
+      const idempotencyKey = randomUUID()
+      const before = yield* countOf(path)
+      const answers = yield* Effect.all(
+        Array.from({ length: 40 }, () => send(path, { idempotencyKey, body })),
+        { concurrency: "unbounded" }
+      )
+      expect(yield* countOf(path), path).toBe(before + 1)
+      const made = answers.filter(({ status }) => status === 200)
+      expect(made.filter((answer) => !isReplay(answer))).toHaveLength(1)
+      expect(new Set(made.map(({ text }) => text)).size).toBe(1)
+      for (const answer of answers) if (answer.status !== 200) expectFailure(answer, inProgress, path)
+    }
+  })
 })
 
 onService({ roles: { api: true, worker: false }, endpointLimit: 1 })("a request beyond the endpoint limit", (it) => {
-  it.effect("is made under its key once there is room again", () =>
-    Effect.gen(function* () {
-      const { organization, sql } = yield* TestService
-      yield* send(endpoints, { body: endpointBody })
-      const idempotencyKey = randomUUID()
-      const refused = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      expectFailure(refused, { status: 409, code: "endpoint_limit_reached" })
-      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE organization_id = ${organization.id}`
-      const again = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-      expect(again.status, again.text).toBe(200)
-      expect(isReplay(again)).toBe(false)
-    })
-  )
+  it.effect("is made under its key once there is room again", function* () {
+    const { organization, sql } = yield* TestService
+    yield* send(endpoints, { body: endpointBody })
+    const idempotencyKey = randomUUID()
+    const refused = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    expectFailure(refused, { status: 409, code: "endpoint_limit_reached" })
+    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE organization_id = ${organization.id}`
+    const again = yield* send(endpoints, { idempotencyKey, body: endpointBody })
+    expect(again.status, again.text).toBe(200)
+    expect(isReplay(again)).toBe(false)
+  })
 })
 
 /** The service on a provider that does what the test says. */

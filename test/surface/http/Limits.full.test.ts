@@ -98,68 +98,60 @@ const api = { roles: { api: true, worker: false }, failedAuthenticationsPerMinut
 const onLimited = onOneService({ ...api, rateLimitPerMinute: 600 })
 
 onLimited("the request rate of a credential", (it) => {
-  it.effect("is 600 per minute: what is left of them passes at once, and ten a second after it", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      expect(limitsOf(yield* listEndpoints(options))).toEqual({ limit: "600", remaining: "599", reset: "1" })
-      yield* leave(100)
-      const startedAt = Date.now()
-      const answers = yield* many(200, options)
-      const seconds = (Date.now() - startedAt) / 1000
-      const passed = withStatus(answers, 200).length
-      expect(passed).toBeGreaterThanOrEqual(100)
-      expect(passed).toBeLessThanOrEqual(100 + Math.ceil(10 * seconds))
-      expect(passed + withStatus(answers, 429).length).toBe(200)
-      yield* leave(0)
-      yield* passSeconds(3)
-      const laterAt = Date.now()
-      const later = withStatus(yield* many(50, options), 200).length
-      expect(later).toBeGreaterThanOrEqual(30)
-      expect(later).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - laterAt) / 100) + 10)
-    })
-  )
+  it.effect("is 600 per minute: what is left of them passes at once, and ten a second after it", function* () {
+    const options = { key: yield* newKey() }
+    expect(limitsOf(yield* listEndpoints(options))).toEqual({ limit: "600", remaining: "599", reset: "1" })
+    yield* leave(100)
+    const startedAt = Date.now()
+    const answers = yield* many(200, options)
+    const seconds = (Date.now() - startedAt) / 1000
+    const passed = withStatus(answers, 200).length
+    expect(passed).toBeGreaterThanOrEqual(100)
+    expect(passed).toBeLessThanOrEqual(100 + Math.ceil(10 * seconds))
+    expect(passed + withStatus(answers, 429).length).toBe(200)
+    yield* leave(0)
+    yield* passSeconds(3)
+    const laterAt = Date.now()
+    const later = withStatus(yield* many(50, options), 200).length
+    expect(later).toBeGreaterThanOrEqual(30)
+    expect(later).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - laterAt) / 100) + 10)
+  })
 
-  it.effect("is refused above it with rate_limit_exceeded and after how many seconds to come again", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* listEndpoints(options)
-      yield* leave(-5)
-      const refused = yield* listEndpoints(options)
-      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
-      expect(refused.headers.get("retry-after")).toBe("1")
-      expect(limitsOf(refused)).toEqual({ limit: "600", remaining: "0", reset: "61" })
-      yield* passSeconds(1)
-      expect((yield* listEndpoints(options)).status).toBe(200)
-    })
-  )
+  it.effect("is refused above it with rate_limit_exceeded and after how many seconds to come again", function* () {
+    const options = { key: yield* newKey() }
+    yield* listEndpoints(options)
+    yield* leave(-5)
+    const refused = yield* listEndpoints(options)
+    expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+    expect(refused.headers.get("retry-after")).toBe("1")
+    expect(limitsOf(refused)).toEqual({ limit: "600", remaining: "0", reset: "61" })
+    yield* passSeconds(1)
+    expect((yield* listEndpoints(options)).status).toBe(200)
+  })
 
-  it.effect("is not lowered by what is refused", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* listEndpoints(options)
-      yield* leave(-600)
-      expect(withStatus(yield* many(50, options), 429)).toHaveLength(50)
-      yield* leave(-600)
-      yield* passSeconds(60.5)
-      expect((yield* listEndpoints(options)).status).toBe(200)
-    })
-  )
+  it.effect("is not lowered by what is refused", function* () {
+    const options = { key: yield* newKey() }
+    yield* listEndpoints(options)
+    yield* leave(-600)
+    expect(withStatus(yield* many(50, options), 429)).toHaveLength(50)
+    yield* leave(-600)
+    yield* passSeconds(60.5)
+    expect((yield* listEndpoints(options)).status).toBe(200)
+  })
 
-  it.effect("is one key's own: another key of the organization does not share it, nor does a session", () =>
-    Effect.gen(function* () {
-      const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
-      const [here, there] = [{ headers: { cookie: yield* newSession } }, { headers: { cookie: yield* newSession } }]
-      yield* listEndpoints(one)
-      yield* leave(-100)
-      expect((yield* listEndpoints(one)).status).toBe(429)
-      const full = { limit: "600", remaining: "599", reset: "1" }
-      expect(limitsOf(yield* listEndpoints(other))).toEqual(full)
-      expect(limitsOf(yield* listEndpoints(here))).toEqual(full)
-      yield* leave(-100)
-      expectFailure(yield* listEndpoints(here), { status: 429, code: "rate_limit_exceeded" })
-      expect(limitsOf(yield* listEndpoints(there))).toEqual(full)
-    })
-  )
+  it.effect("is one key's own: another key of the organization does not share it, nor does a session", function* () {
+    const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
+    const [here, there] = [{ headers: { cookie: yield* newSession } }, { headers: { cookie: yield* newSession } }]
+    yield* listEndpoints(one)
+    yield* leave(-100)
+    expect((yield* listEndpoints(one)).status).toBe(429)
+    const full = { limit: "600", remaining: "599", reset: "1" }
+    expect(limitsOf(yield* listEndpoints(other))).toEqual(full)
+    expect(limitsOf(yield* listEndpoints(here))).toEqual(full)
+    yield* leave(-100)
+    expectFailure(yield* listEndpoints(here), { status: 429, code: "rate_limit_exceeded" })
+    expect(limitsOf(yield* listEndpoints(there))).toEqual(full)
+  })
 
   it.effect("is told with every answer of an authenticated request, whatever it is", () =>
     Effect.gen(function* () {
@@ -219,29 +211,25 @@ onLimited("the request rate of a credential", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is counted for what is refused after the key was known, too", () =>
-    Effect.gen(function* () {
-      const { organization, request, stranger } = yield* TestService
-      const key = yield* newKey()
-      yield* listEndpoints({ key })
-      yield* leave(3)
-      const denied = yield* request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key })
-      expect(denied.status).toBe(403)
-      expect(denied.headers.get("ratelimit-remaining")).toBe("2")
-      const invalid = yield* request("GET", `/v2/organizations/${organization.id}/integrations/endpoints?x=1`, { key })
-      expect(invalid.status).toBe(422)
-      expect(invalid.headers.get("ratelimit-remaining")).toBe("1")
-    })
-  )
+  it.effect("is counted for what is refused after the key was known, too", function* () {
+    const { organization, request, stranger } = yield* TestService
+    const key = yield* newKey()
+    yield* listEndpoints({ key })
+    yield* leave(3)
+    const denied = yield* request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key })
+    expect(denied.status).toBe(403)
+    expect(denied.headers.get("ratelimit-remaining")).toBe("2")
+    const invalid = yield* request("GET", `/v2/organizations/${organization.id}/integrations/endpoints?x=1`, { key })
+    expect(invalid.status).toBe(422)
+    expect(invalid.headers.get("ratelimit-remaining")).toBe("1")
+  })
 
-  it.effect("is none of what needs no credential", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      for (const path of ["/health/live", "/openapi.json", "/nowhere"]) {
-        expect(limitsOf(yield* request("GET", path))).toEqual({ limit: null, remaining: null, reset: null })
-      }
-    })
-  )
+  it.effect("is none of what needs no credential", function* () {
+    const { request } = yield* TestService
+    for (const path of ["/health/live", "/openapi.json", "/nowhere"]) {
+      expect(limitsOf(yield* request("GET", path))).toEqual({ limit: null, remaining: null, reset: null })
+    }
+  })
 })
 
 const guess = (headers: Readonly<Record<string, string>> = {}) =>
@@ -254,68 +242,61 @@ const invalid = { status: 401, code: "api_key_invalid" }
 const slowedDown = { status: 429, code: "rate_limit_exceeded" }
 
 onService(api)("failed authentications", (it) => {
-  it.effect("are limited per address, while a good key from there still passes", () =>
-    Effect.gen(function* () {
-      const { organization } = yield* TestService
-      yield* forgetFailures
-      for (let n = 0; n < 5; n++) expectFailure(yield* guess(), invalid)
-      const refused = yield* guess()
-      expectFailure(refused, slowedDown)
-      const retryAfter = Number(refused.headers.get("retry-after"))
-      expect(retryAfter).toBeGreaterThan(0)
-      expect(retryAfter).toBeLessThanOrEqual(12)
-      expect((yield* listEndpoints({ key: organization.testKey })).status).toBe(200)
-      yield* passSeconds(retryAfter)
-      expectFailure(yield* guess(), invalid)
-    })
-  )
+  it.effect("are limited per address, while a good key from there still passes", function* () {
+    const { organization } = yield* TestService
+    yield* forgetFailures
+    for (let n = 0; n < 5; n++) expectFailure(yield* guess(), invalid)
+    const refused = yield* guess()
+    expectFailure(refused, slowedDown)
+    const retryAfter = Number(refused.headers.get("retry-after"))
+    expect(retryAfter).toBeGreaterThan(0)
+    expect(retryAfter).toBeLessThanOrEqual(12)
+    expect((yield* listEndpoints({ key: organization.testKey })).status).toBe(200)
+    yield* passSeconds(retryAfter)
+    expectFailure(yield* guess(), invalid)
+  })
 
-  it.effect("of sessions count with those of keys", () =>
-    Effect.gen(function* () {
-      yield* forgetFailures
-      for (let n = 0; n < 5; n++) {
-        const cookie = `__Host-svc_session=${"A".repeat(42)}${n}`
-        expectFailure(yield* listEndpoints({ headers: { cookie } }), { status: 401, code: "session_invalid" })
-      }
-      expectFailure(yield* guess(), slowedDown)
-    })
-  )
+  it.effect("of sessions count with those of keys", function* () {
+    yield* forgetFailures
+    for (let n = 0; n < 5; n++) {
+      const cookie = `__Host-svc_session=${"A".repeat(42)}${n}`
+      expectFailure(yield* listEndpoints({ headers: { cookie } }), { status: 401, code: "session_invalid" })
+    }
+    expectFailure(yield* guess(), slowedDown)
+  })
 
-  it.effect("are not those without a credential, or with one that may not do this", () =>
-    Effect.gen(function* () {
-      const key = yield* newKey(["products:read"])
-      yield* forgetFailures
-      for (let n = 0; n < 8; n++) {
-        expectFailure(yield* listEndpoints({}), { status: 401, code: "authentication_required" })
-        expect((yield* listEndpoints({ key })).status).toBe(403)
-      }
-      expectFailure(yield* guess(), invalid)
-    })
-  )
+  it.effect("are not those without a credential, or with one that may not do this", function* () {
+    const key = yield* newKey(["products:read"])
+    yield* forgetFailures
+    for (let n = 0; n < 8; n++) {
+      expectFailure(yield* listEndpoints({}), { status: 401, code: "authentication_required" })
+      expect((yield* listEndpoints({ key })).status).toBe(403)
+    }
+    expectFailure(yield* guess(), invalid)
+  })
 
-  it.effect("are not hidden by a header that says another address", () =>
-    Effect.gen(function* () {
-      yield* forgetFailures
-      for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": `203.0.113.${n}` })
-      for (const headers of [
-        { "x-forwarded-for": "203.0.113.77" },
-        { "x-forwarded-for": "127.0.0.1" },
-        { "x-real-ip": "203.0.113.77" },
-        { forwarded: "for=203.0.113.77" },
-        { "true-client-ip": "203.0.113.77", "cf-connecting-ip": "203.0.113.77" }
-      ]) {
-        expectFailure(yield* guess(headers), slowedDown)
-      }
-    })
-  )
+  it.effect("are not hidden by a header that says another address", function* () {
+    yield* forgetFailures
+    for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": `203.0.113.${n}` })
+    for (const headers of [
+      { "x-forwarded-for": "203.0.113.77" },
+      { "x-forwarded-for": "127.0.0.1" },
+      { "x-real-ip": "203.0.113.77" },
+      { forwarded: "for=203.0.113.77" },
+      { "true-client-ip": "203.0.113.77", "cf-connecting-ip": "203.0.113.77" }
+    ]) {
+      expectFailure(yield* guess(headers), slowedDown)
+    }
+  })
 })
 
 onLimited("the request rate of an organization", (it) => {
   /** What a process took ahead of need is gone after a second. */
   const empty = Effect.zipRight(passSeconds(2), leave(-2000, "organization"))
 
-  it.effect("is that of ten keys, and refuses whichever of its credentials comes next, saying whose limit it is", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is that of ten keys, and refuses whichever of its credentials comes next, saying whose limit it is",
+    function* () {
       const { stranger } = yield* TestService
       const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
       const passed = yield* listEndpoints(one)
@@ -336,23 +317,21 @@ onLimited("the request rate of an organization", (it) => {
       expect(there.status).toBe(200)
       yield* passSeconds(30)
       expect((yield* listEndpoints(other)).status).toBe(200)
-    })
+    }
   )
 
-  it.effect("is told in place of the credential's own where less of it is left", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* listEndpoints(options)
-      yield* passSeconds(2)
-      yield* leave(100, "organization")
-      const answer = yield* listEndpoints(options)
-      expect(answer.status).toBe(200)
-      expect(answer.headers.get("ratelimit-scope")).toBe("organization")
-      expect(limitsOf(answer)).toMatchObject({ limit: "6000" })
-      // 100 of them come back each second; the credential itself has 599 left
-      expect(Number(answer.headers.get("ratelimit-remaining"))).toBeLessThan(599)
-    })
-  )
+  it.effect("is told in place of the credential's own where less of it is left", function* () {
+    const options = { key: yield* newKey() }
+    yield* listEndpoints(options)
+    yield* passSeconds(2)
+    yield* leave(100, "organization")
+    const answer = yield* listEndpoints(options)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get("ratelimit-scope")).toBe("organization")
+    expect(limitsOf(answer)).toMatchObject({ limit: "6000" })
+    // 100 of them come back each second; the credential itself has 599 left
+    expect(Number(answer.headers.get("ratelimit-remaining"))).toBeLessThan(599)
+  })
 
   it.effect("is not used up by what several processes take ahead of a few requests and do not use", () =>
     Effect.gen(function* () {
@@ -393,17 +372,15 @@ onLimited("the request rate of an organization", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is not used up by what a credential sends beyond its own", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* listEndpoints(options)
-      yield* passSeconds(2)
-      yield* leave(-100)
-      yield* leave(3000, "organization")
-      expect(withStatus(yield* many(100, options), 429)).toHaveLength(100)
-      expect(yield* organizationTokens).toBeGreaterThanOrEqual(3000)
-    })
-  )
+  it.effect("is not used up by what a credential sends beyond its own", function* () {
+    const options = { key: yield* newKey() }
+    yield* listEndpoints(options)
+    yield* passSeconds(2)
+    yield* leave(-100)
+    yield* leave(3000, "organization")
+    expect(withStatus(yield* many(100, options), 429)).toHaveLength(100)
+    expect(yield* organizationTokens).toBeGreaterThanOrEqual(3000)
+  })
 })
 
 /** Statements on credentials and limits that are sent while an effect runs, its clock held. */
@@ -439,8 +416,9 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 onLimited("the tokens of a busy key", (it) => {
-  it.effect("are taken several at a time, so that most of its requests send no statement, and each is counted", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are taken several at a time, so that most of its requests send no statement, and each is counted",
+    function* () {
       const options = { key: yield* newKey() }
       const startedAt = performance.now()
       const { answer, sent } = yield* statementsDuring(
@@ -457,17 +435,15 @@ onLimited("the tokens of a busy key", (it) => {
       // Ten a second come back meanwhile
       expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
       expect(last).toBeGreaterThanOrEqual(500)
-    })
+    }
   )
 
-  it.effect("are put back unless they are used within a second", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* statementsDuring(Effect.forEach(Array.from({ length: 40 }), () => listEndpoints(options)))
-      yield* passSeconds(1.5)
-      expect(Number(limitsOf(yield* listEndpoints(options)).remaining)).toBeGreaterThanOrEqual(600 - 41 + 15)
-    })
-  )
+  it.effect("are put back unless they are used within a second", function* () {
+    const options = { key: yield* newKey() }
+    yield* statementsDuring(Effect.forEach(Array.from({ length: 40 }), () => listEndpoints(options)))
+    yield* passSeconds(1.5)
+    expect(Number(limitsOf(yield* listEndpoints(options)).remaining)).toBeGreaterThanOrEqual(600 - 41 + 15)
+  })
 
   it.effect("are never more than the limit over two processes, and at most a few fewer", () =>
     Effect.gen(function* () {
@@ -492,48 +468,45 @@ onLimited("the tokens of a busy key", (it) => {
 })
 
 onLimited("a refusal", (it) => {
-  it.effect("of a key at its limit asks the database once, and not again before a token can be there", () =>
-    Effect.gen(function* () {
-      const options = { key: yield* newKey() }
-      yield* listEndpoints(options)
-      yield* leave(-600)
-      const { answer: first } = yield* statementsDuring(listEndpoints(options))
-      expect(first.status).toBe(429)
-      const { clock } = yield* TestService
+  it.effect("of a key at its limit asks the database once, and not again before a token can be there", function* () {
+    const options = { key: yield* newKey() }
+    yield* listEndpoints(options)
+    yield* leave(-600)
+    const { answer: first } = yield* statementsDuring(listEndpoints(options))
+    expect(first.status).toBe(429)
+    const { clock } = yield* TestService
+    clock.hold(true)
+    expect((yield* listEndpoints(options)).status).toBe(429)
+    const { answer, sent } = yield* statementsDuring(many(100, options))
+    expect(withStatus(answer, 429)).toHaveLength(100)
+    for (const refused of answer) {
+      expect(limitsOf(refused)).toMatchObject({ limit: "600", remaining: "0" })
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+    }
+    expect(sent).toEqual([])
+    yield* passSeconds(61)
+    expect((yield* listEndpoints(options)).status).toBe(200)
+  })
+
+  it.effect("of a made-up credential asks the database once, however often it is sent", function* () {
+    const { clock } = yield* TestService
+    const key = `pk_test_${randomUUID()}`
+    const cookie = `__Host-svc_session=${"B".repeat(43)}`
+    for (const options of [{ key }, { headers: { cookie } }]) {
+      yield* passSeconds(60)
       clock.hold(true)
-      expect((yield* listEndpoints(options)).status).toBe(429)
+      expect((yield* listEndpoints(options)).status).toBe(401)
       const { answer, sent } = yield* statementsDuring(many(100, options))
-      expect(withStatus(answer, 429)).toHaveLength(100)
-      for (const refused of answer) {
-        expect(limitsOf(refused)).toMatchObject({ limit: "600", remaining: "0" })
-        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
-      }
+      expect(answer.filter(({ status }) => status === 401 || status === 429)).toHaveLength(100)
+      // Counted against the address all the same
+      expect(withStatus(answer, 429).length).toBeGreaterThanOrEqual(95)
       expect(sent).toEqual([])
-      yield* passSeconds(61)
-      expect((yield* listEndpoints(options)).status).toBe(200)
-    })
-  )
+    }
+  })
 
-  it.effect("of a made-up credential asks the database once, however often it is sent", () =>
-    Effect.gen(function* () {
-      const { clock } = yield* TestService
-      const key = `pk_test_${randomUUID()}`
-      const cookie = `__Host-svc_session=${"B".repeat(43)}`
-      for (const options of [{ key }, { headers: { cookie } }]) {
-        yield* passSeconds(60)
-        clock.hold(true)
-        expect((yield* listEndpoints(options)).status).toBe(401)
-        const { answer, sent } = yield* statementsDuring(many(100, options))
-        expect(answer.filter(({ status }) => status === 401 || status === 429)).toHaveLength(100)
-        // Counted against the address all the same
-        expect(withStatus(answer, 429).length).toBeGreaterThanOrEqual(95)
-        expect(sent).toEqual([])
-      }
-    })
-  )
-
-  it.effect("of ever other made-up keys looks them up, and counts none of them beyond the address's limit", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "of ever other made-up keys looks them up, and counts none of them beyond the address's limit",
+    function* () {
       yield* passSeconds(60)
       for (let n = 0; n < 6; n++) yield* guess()
       const { answer, sent } = yield* statementsDuring(
@@ -547,36 +520,34 @@ onLimited("a refusal", (it) => {
       // Several in one statement
       expect(sent.length).toBeGreaterThan(0)
       expect(sent.length).toBeLessThanOrEqual(40)
-    })
+    }
   )
 
-  it.effect("is remembered no longer than a second: revocation and new keys take effect", () =>
-    Effect.gen(function* () {
-      const { organization, services, sql } = yield* TestService
-      const key = yield* newKey()
-      const options = { key }
-      yield* passSeconds(60)
-      expect((yield* listEndpoints(options)).status).toBe(200)
-      const [record] = yield* sql<{ id: string }>`
+  it.effect("is remembered no longer than a second: revocation and new keys take effect", function* () {
+    const { organization, services, sql } = yield* TestService
+    const key = yield* newKey()
+    const options = { key }
+    yield* passSeconds(60)
+    expect((yield* listEndpoints(options)).status).toBe(200)
+    const [record] = yield* sql<{ id: string }>`
         SELECT id FROM payments.api_keys WHERE organization_id = ${organization.id} AND last_four = ${key.slice(-4)}`
-      yield* leave(-600)
-      expect((yield* listEndpoints(options)).status).toBe(429)
-      yield* leave(5)
-      const tenant = { organizationId: organization.id, environment: "sandbox" } as const
-      const author = { kind: "operator", id: "test" } as const
-      yield* Effect.orDie(Context.get(services, Keys).revoke(tenant, record?.id ?? "", author))
-      yield* passSeconds(1)
-      expect((yield* listEndpoints(options)).status).toBe(401)
-      // A key that was brought from elsewhere after somebody had tried it
-      const migrated = `sk_other_${randomUUID()}`
-      expect((yield* listEndpoints({ key: migrated })).status).toBe(401)
-      yield* sql`
+    yield* leave(-600)
+    expect((yield* listEndpoints(options)).status).toBe(429)
+    yield* leave(5)
+    const tenant = { organizationId: organization.id, environment: "sandbox" } as const
+    const author = { kind: "operator", id: "test" } as const
+    yield* Effect.orDie(Context.get(services, Keys).revoke(tenant, record?.id ?? "", author))
+    yield* passSeconds(1)
+    expect((yield* listEndpoints(options)).status).toBe(401)
+    // A key that was brought from elsewhere after somebody had tried it
+    const migrated = `sk_other_${randomUUID()}`
+    expect((yield* listEndpoints({ key: migrated })).status).toBe(401)
+    yield* sql`
         UPDATE payments.api_keys SET revoked_at = NULL, key_hash = sha256(${migrated}::text::bytea), key_prefix = 'sk_other_'
         WHERE organization_id = ${organization.id} AND id = ${record?.id ?? ""}`
-      yield* passSeconds(1)
-      expect((yield* listEndpoints({ key: migrated })).status).toBe(200)
-    })
-  )
+    yield* passSeconds(1)
+    expect((yield* listEndpoints({ key: migrated })).status).toBe(200)
+  })
 })
 
 onService({ ...api, failedAuthenticationsPerMinute: 3 })("an address without a credential", (it) => {
@@ -587,41 +558,37 @@ onService({ ...api, failedAuthenticationsPerMinute: 3 })("an address without a c
     { body: { email: "a".repeat(300_000) } }
   ]
 
-  it.effect("is refused beyond its limit before its body is looked at", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      for (const [path, limit] of [
-        ["/identity/sign-in-links", 3],
-        ["/identity/session", 12],
-        ["/identity/invitation", 12]
-      ] as const) {
-        yield* passSeconds(60)
-        for (let n = 0; n < limit; n++) {
-          expect((yield* request("POST", path, { body: {} })).status, path).toBe(422)
-        }
-        for (const options of bodies) {
-          const refused = yield* request("POST", path, options)
-          expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] }, path)
-          expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
-        }
+  it.effect("is refused beyond its limit before its body is looked at", function* () {
+    const { request } = yield* TestService
+    for (const [path, limit] of [
+      ["/identity/sign-in-links", 3],
+      ["/identity/session", 12],
+      ["/identity/invitation", 12]
+    ] as const) {
+      yield* passSeconds(60)
+      for (let n = 0; n < limit; n++) {
+        expect((yield* request("POST", path, { body: {} })).status, path).toBe(422)
       }
-    })
-  )
+      for (const options of bodies) {
+        const refused = yield* request("POST", path, options)
+        expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] }, path)
+        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+      }
+    }
+  })
 })
 
 onService(api)("readiness", (it) => {
-  it.effect("does not wait behind requests for the pool's connections", () =>
-    Effect.gen(function* () {
-      const { request, sql } = yield* TestService
-      const busy = yield* Effect.forkAll(Array.from({ length: 10 }, () => sql`SELECT pg_sleep(4)`))
-      const answers = yield* Effect.all(
-        Array.from({ length: 20 }, () => request("GET", "/health/ready")),
-        { concurrency: "unbounded" }
-      )
-      expect(withStatus(answers, 200)).toHaveLength(20)
-      yield* Fiber.interrupt(busy)
-    })
-  )
+  it.effect("does not wait behind requests for the pool's connections", function* () {
+    const { request, sql } = yield* TestService
+    const busy = yield* Effect.forkAll(Array.from({ length: 10 }, () => sql`SELECT pg_sleep(4)`))
+    const answers = yield* Effect.all(
+      Array.from({ length: 20 }, () => request("GET", "/health/ready")),
+      { concurrency: "unbounded" }
+    )
+    expect(withStatus(answers, 200)).toHaveLength(20)
+    yield* Fiber.interrupt(busy)
+  })
 })
 
 const loopback = new BlockList()
@@ -629,22 +596,18 @@ loopback.addAddress("127.0.0.1", "ipv4")
 loopback.addSubnet("10.0.0.0", 8, "ipv4")
 
 onService({ ...api, trustedProxies: loopback })("failed authentications behind a trusted proxy", (it) => {
-  it.effect("are each client's own", () =>
-    Effect.gen(function* () {
-      yield* forgetFailures
-      for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": "203.0.113.1" })
-      expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.1" }), slowedDown)
-      expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.2" }), invalid)
-      expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.1, 10.1.2.3" }), slowedDown)
-    })
-  )
+  it.effect("are each client's own", function* () {
+    yield* forgetFailures
+    for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": "203.0.113.1" })
+    expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.1" }), slowedDown)
+    expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.2" }), invalid)
+    expectFailure(yield* guess({ "x-forwarded-for": "203.0.113.1, 10.1.2.3" }), slowedDown)
+  })
 
-  it.effect("are not hidden by what the client itself writes into the header", () =>
-    Effect.gen(function* () {
-      yield* forgetFailures
-      for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": `198.51.100.${n}, 10.0.0.${n}, 203.0.113.1` })
-      expectFailure(yield* guess({ "x-forwarded-for": "127.0.0.1, 203.0.113.1" }), slowedDown)
-      expectFailure(yield* guess({ "x-forwarded-for": ",,, 203.0.113.1" }), slowedDown)
-    })
-  )
+  it.effect("are not hidden by what the client itself writes into the header", function* () {
+    yield* forgetFailures
+    for (let n = 0; n < 5; n++) yield* guess({ "x-forwarded-for": `198.51.100.${n}, 10.0.0.${n}, 203.0.113.1` })
+    expectFailure(yield* guess({ "x-forwarded-for": "127.0.0.1, 203.0.113.1" }), slowedDown)
+    expectFailure(yield* guess({ "x-forwarded-for": ",,, 203.0.113.1" }), slowedDown)
+  })
 })

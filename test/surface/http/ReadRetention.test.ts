@@ -62,64 +62,56 @@ const eventLists = ["/events", "/events?type=payment.succeeded", "/events?create
 
 onSharedService("what has ended longer ago than it is kept", (it) => {
   for (const state of ["delivered", "failed"] as const) {
-    it.effect(`is in no answer if it was ${state}, whatever its day's table still holds`, () =>
-      Effect.gen(function* () {
-        const stored = yield* makeWithEvent(31)
-        const { eventId, id, tenant } = stored
-        yield* end(stored, state, 30.01)
-        for (const path of [...listsOf(stored, state), ...eventLists]) {
-          const { json, status } = yield* asTenant(tenant, "GET", path)
-          expect([path, status, json]).toEqual([path, 200, { data: [], has_more: false }])
-        }
-        for (const [path, method] of [
-          [`/deliveries/${id}`, "GET"],
-          [`/deliveries/${id}/retry`, "POST"],
-          [`/events/${eventId}`, "GET"]
-        ] as const) {
-          const answer = yield* asTenant(tenant, method, path)
-          expect([path, answer.status, answer.json["code"]]).toEqual([path, 404, "resource_not_found"])
-        }
-      })
-    )
+    it.effect(`is in no answer if it was ${state}, whatever its day's table still holds`, function* () {
+      const stored = yield* makeWithEvent(31)
+      const { eventId, id, tenant } = stored
+      yield* end(stored, state, 30.01)
+      for (const path of [...listsOf(stored, state), ...eventLists]) {
+        const { json, status } = yield* asTenant(tenant, "GET", path)
+        expect([path, status, json]).toEqual([path, 200, { data: [], has_more: false }])
+      }
+      for (const [path, method] of [
+        [`/deliveries/${id}`, "GET"],
+        [`/deliveries/${id}/retry`, "POST"],
+        [`/events/${eventId}`, "GET"]
+      ] as const) {
+        const answer = yield* asTenant(tenant, method, path)
+        expect([path, answer.status, answer.json["code"]]).toEqual([path, 404, "resource_not_found"])
+      }
+    })
 
-    it.effect(`is there until then if it was ${state}, with its event, however old that is`, () =>
-      Effect.gen(function* () {
-        const stored = yield* makeWithEvent(33)
-        const { eventId, id, tenant } = stored
-        yield* end(stored, state, 29.99)
-        for (const path of listsOf(stored, state)) {
-          expect((yield* asTenant(tenant, "GET", path)).json, path).toMatchObject({ data: [{ id, state }] })
-        }
-        expect((yield* asTenant(tenant, "GET", `/deliveries/${id}`)).json).toMatchObject({ id, event: { id: eventId } })
-        expect((yield* asTenant(tenant, "GET", `/events/${eventId}`)).json).toMatchObject({
-          id: eventId,
-          deliveries: [{ id }]
-        })
+    it.effect(`is there until then if it was ${state}, with its event, however old that is`, function* () {
+      const stored = yield* makeWithEvent(33)
+      const { eventId, id, tenant } = stored
+      yield* end(stored, state, 29.99)
+      for (const path of listsOf(stored, state)) {
+        expect((yield* asTenant(tenant, "GET", path)).json, path).toMatchObject({ data: [{ id, state }] })
+      }
+      expect((yield* asTenant(tenant, "GET", `/deliveries/${id}`)).json).toMatchObject({ id, event: { id: eventId } })
+      expect((yield* asTenant(tenant, "GET", `/events/${eventId}`)).json).toMatchObject({
+        id: eventId,
+        deliveries: [{ id }]
       })
-    )
+    })
   }
 
-  it.effect("stays as long as it waits", () =>
-    Effect.gen(function* () {
-      const stored = yield* makeWithEvent(40)
-      for (const path of listsOf(stored, "queued")) {
-        expect((yield* asTenant(stored.tenant, "GET", path)).json, path).toMatchObject({ data: [{ id: stored.id }] })
-      }
-      expect((yield* asTenant(stored.tenant, "GET", `/events/${stored.eventId}`)).status).toBe(200)
-    })
-  )
+  it.effect("stays as long as it waits", function* () {
+    const stored = yield* makeWithEvent(40)
+    for (const path of listsOf(stored, "queued")) {
+      expect((yield* asTenant(stored.tenant, "GET", path)).json, path).toMatchObject({ data: [{ id: stored.id }] })
+    }
+    expect((yield* asTenant(stored.tenant, "GET", `/events/${stored.eventId}`)).status).toBe(200)
+  })
 
-  it.effect("is no event that was missed either", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
-      yield* accepted(notify(notification(tenant.accountId)))
-      expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)
-      yield* sql`
+  it.effect("is no event that was missed either", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
+    yield* accepted(notify(notification(tenant.accountId)))
+    expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)
+    yield* sql`
         UPDATE payments.skipped_events SET created_at = now() - interval '30.01 days' WHERE organization_id = ${tenant.id}`
-      expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json).toEqual({ data: [], has_more: false })
-    })
-  )
+    expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json).toEqual({ data: [], has_more: false })
+  })
 })

@@ -81,27 +81,23 @@ onApi("the remembered look-up of a key", (it) => {
     }).pipe(Effect.ensuring(Effect.map(TestService, ({ clock }) => clock.hold(false))))
   )
 
-  it.effect("does not outlive a revocation by the same process", () =>
-    Effect.gen(function* () {
-      const { principal, refusal, revoke } = yield* newKey()
-      yield* principal
-      expect(yield* revoke).toBe(true)
-      expect(yield* refusal).toBe("ApiKeyInvalid")
-    })
-  )
+  it.effect("does not outlive a revocation by the same process", function* () {
+    const { principal, refusal, revoke } = yield* newKey()
+    yield* principal
+    expect(yield* revoke).toBe(true)
+    expect(yield* refusal).toBe("ApiKeyInvalid")
+  })
 
-  it.scoped("is not kept if it was read before a revocation and answered after it", () =>
-    Effect.gen(function* () {
-      const { principal, refusal, revoke } = yield* newKey()
-      const answer = yield* holdingTheNextAnswer
-      const reading = yield* Effect.fork(principal)
-      yield* answer.given
-      yield* revoke
-      yield* answer.letGo
-      yield* Fiber.join(reading)
-      expect(yield* refusal).toBe("ApiKeyInvalid")
-    })
-  )
+  it.scoped("is not kept if it was read before a revocation and answered after it", function* () {
+    const { principal, refusal, revoke } = yield* newKey()
+    const answer = yield* holdingTheNextAnswer
+    const reading = yield* Effect.fork(principal)
+    yield* answer.given
+    yield* revoke
+    yield* answer.letGo
+    yield* Fiber.join(reading)
+    expect(yield* refusal).toBe("ApiKeyInvalid")
+  })
 
   it.effect("lasts no longer than the key", () =>
     Effect.gen(function* () {

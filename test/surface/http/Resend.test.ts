@@ -74,115 +74,106 @@ const rotated = Effect.fnUntraced(function* (endpointId: string, ago: string) {
 })
 
 onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
-  it.effect("queues the failed delivery at once for a manual attempt, and answers it", () =>
-    Effect.gen(function* () {
-      const { endpoint, id, tenant } = yield* failedDelivery()
-      const answer = yield* retry(tenant, id)
-      expect(answer.status, answer.text).toBe(200)
-      expect(answer.json).toEqual({
-        id,
-        endpointId: endpoint.id,
-        eventId: expect.stringMatching(/^svc_evt_/),
-        type: "payment.succeeded",
-        state: "queued",
-        test: false,
-        attemptCount: 6,
-        nextAttemptAt: expect.any(String),
-        createdAt: expect.any(String),
-        finishedAt: null,
-        lastHttpStatus: 503,
-        lastErrorCode: "http_error"
-      })
-      expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
-      const read = yield* asTenant(tenant, "GET", `/deliveries/${id}`)
-      expect(read.json).toMatchObject(answer.json)
+  it.effect("queues the failed delivery at once for a manual attempt, and answers it", function* () {
+    const { endpoint, id, tenant } = yield* failedDelivery()
+    const answer = yield* retry(tenant, id)
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.json).toEqual({
+      id,
+      endpointId: endpoint.id,
+      eventId: expect.stringMatching(/^svc_evt_/),
+      type: "payment.succeeded",
+      state: "queued",
+      test: false,
+      attemptCount: 6,
+      nextAttemptAt: expect.any(String),
+      createdAt: expect.any(String),
+      finishedAt: null,
+      lastHttpStatus: 503,
+      lastErrorCode: "http_error"
     })
-  )
+    expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
+    const read = yield* asTenant(tenant, "GET", `/deliveries/${id}`)
+    expect(read.json).toMatchObject(answer.json)
+  })
 
-  it.effect("is done once under a key, whatever became of the delivery since", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      const first = yield* retry(tenant, id, "send-it-again")
-      expect(first.status, first.text).toBe(200)
+  it.effect("is done once under a key, whatever became of the delivery since", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    const first = yield* retry(tenant, id, "send-it-again")
+    expect(first.status, first.text).toBe(200)
+    yield* endQueued(sql, sql`id = ${id}`, "failed")
+    const repeated = yield* retry(tenant, id, "send-it-again")
+    expect([repeated.status, repeated.text]).toEqual([200, first.text])
+    expect(repeated.headers.get("idempotent-replayed")).toBe("true")
+    expect(yield* stored(id)).toMatchObject({ state: "failed" })
+    expect(yield* recordsOf(id)).toHaveLength(1)
+
+    const other = yield* retry(tenant, randomUUID(), "send-it-again")
+    expectFailure(other, { status: 409, code: "idempotency_key_reused", fields: [] })
+    const short = yield* retry(tenant, id, "short")
+    expectFailure(short, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
+    expect((yield* retry(tenant, id, "and-once-more")).status).toBe(200)
+    expect(yield* recordsOf(id)).toHaveLength(2)
+  })
+
+  it.effect("without a key counts as new each time, and keeps no answer", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    const kept = sql`SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id}`
+    const before = yield* kept
+    for (const _ of [1, 2]) {
+      expect((yield* retry(tenant, id)).status).toBe(200)
       yield* endQueued(sql, sql`id = ${id}`, "failed")
-      const repeated = yield* retry(tenant, id, "send-it-again")
-      expect([repeated.status, repeated.text]).toEqual([200, first.text])
-      expect(repeated.headers.get("idempotent-replayed")).toBe("true")
-      expect(yield* stored(id)).toMatchObject({ state: "failed" })
-      expect(yield* recordsOf(id)).toHaveLength(1)
+    }
+    expect(yield* recordsOf(id)).toHaveLength(2)
+    expect(yield* kept).toEqual(before)
+  })
 
-      const other = yield* retry(tenant, randomUUID(), "send-it-again")
-      expectFailure(other, { status: 409, code: "idempotency_key_reused", fields: [] })
-      const short = yield* retry(tenant, id, "short")
-      expectFailure(short, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
-      expect((yield* retry(tenant, id, "and-once-more")).status).toBe(200)
-      expect(yield* recordsOf(id)).toHaveLength(2)
-    })
-  )
-
-  it.effect("without a key counts as new each time, and keeps no answer", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      const kept = sql`SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id}`
-      const before = yield* kept
-      for (const _ of [1, 2]) {
-        expect((yield* retry(tenant, id)).status).toBe(200)
-        yield* endQueued(sql, sql`id = ${id}`, "failed")
+  it.effect("is recorded with its author and request, and wakes the workers", function* () {
+    const { services } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    const woken = Context.get(services, WakeUp).await
+    // What the notification told them
+    yield* woken.pipe(Effect.timeoutOption("1 second"), Effect.repeat({ while: Option.isSome }))
+    const answer = yield* retry(tenant, id)
+    expect(yield* recordsOf(id)).toEqual([
+      {
+        action: "delivery.resent",
+        author_kind: "api_key",
+        target_type: "delivery",
+        environment: "sandbox",
+        request_id: answer.headers.get("request-id")
       }
-      expect(yield* recordsOf(id)).toHaveLength(2)
-      expect(yield* kept).toEqual(before)
-    })
-  )
+    ])
+    yield* woken
+  })
 
-  it.effect("is recorded with its author and request, and wakes the workers", () =>
-    Effect.gen(function* () {
-      const { services } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      const woken = Context.get(services, WakeUp).await
-      // What the notification told them
-      yield* woken.pipe(Effect.timeoutOption("1 second"), Effect.repeat({ while: Option.isSome }))
-      const answer = yield* retry(tenant, id)
-      expect(yield* recordsOf(id)).toEqual([
-        {
-          action: "delivery.resent",
-          author_kind: "api_key",
-          target_type: "delivery",
-          environment: "sandbox",
-          request_id: answer.headers.get("request-id")
-        }
-      ])
-      yield* woken
-    })
-  )
+  it.effect("that waits for the record of the delivery's attempt is judged by what that says", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    yield* queueAgain(sql, sql`id = ${id}`)
+    const ended = yield* Deferred.make<void>()
+    const [, answer] = yield* Effect.all(
+      [
+        sql.withTransaction(
+          Effect.zipRight(
+            Effect.zipRight(endQueued(sql, sql`id = ${id}`, "failed"), Deferred.succeed(ended, undefined)),
+            // Until the re-send stands in line
+            waitsForLock(sql, "a statement that waits for the row", "%")
+          )
+        ),
+        Effect.zipRight(Deferred.await(ended), retry(tenant, id))
+      ],
+      { concurrency: 2 }
+    )
+    expect(answer.status, answer.text).toBe(200)
+    expect(yield* stored(id)).toMatchObject({ state: "queued", ...waitingFor(6) })
+  })
 
-  it.effect("that waits for the record of the delivery's attempt is judged by what that says", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      yield* queueAgain(sql, sql`id = ${id}`)
-      const ended = yield* Deferred.make<void>()
-      const [, answer] = yield* Effect.all(
-        [
-          sql.withTransaction(
-            Effect.zipRight(
-              Effect.zipRight(endQueued(sql, sql`id = ${id}`, "failed"), Deferred.succeed(ended, undefined)),
-              // Until the re-send stands in line
-              waitsForLock(sql, "a statement that waits for the row", "%")
-            )
-          ),
-          Effect.zipRight(Deferred.await(ended), retry(tenant, id))
-        ],
-        { concurrency: 2 }
-      )
-      expect(answer.status, answer.text).toBe(200)
-      expect(yield* stored(id)).toMatchObject({ state: "queued", ...waitingFor(6) })
-    })
-  )
-
-  it.effect("that comes at the same time as many others, and as records of attempts, is queued or refused", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "that comes at the same time as many others, and as records of attempts, is queued or refused",
+    function* () {
       const { sql } = yield* TestService
       const { id, tenant } = yield* failedDelivery()
       let asking = true
@@ -206,7 +197,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const queued = answers.filter(({ status }) => status === 200).length
       expect(queued).toBeGreaterThan(0)
       expect(yield* recordsOf(id)).toHaveLength(queued)
-    })
+    }
   )
 
   const set = (columns: string) => (sql: SqlClient.SqlClient, id: string) =>
@@ -238,43 +229,38 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     }
   ]
   for (const { change, code, what } of refusals) {
-    it.effect(`is refused of a delivery that ${what}, which stays as it is`, () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const { id, tenant } = yield* failedDelivery()
-        yield* change(sql, id)
-        const before = yield* stored(id)
-        expectFailure(yield* retry(tenant, id), { status: 409, code, fields: [] })
-        expect(yield* stored(id)).toEqual(before)
-        expect(yield* recordsOf(id)).toEqual([])
-      })
-    )
+    it.effect(`is refused of a delivery that ${what}, which stays as it is`, function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      yield* change(sql, id)
+      const before = yield* stored(id)
+      expectFailure(yield* retry(tenant, id), { status: 409, code, fields: [] })
+      expect(yield* stored(id)).toEqual(before)
+      expect(yield* recordsOf(id)).toEqual([])
+    })
   }
 
-  it.effect("passes just within the limits: after 11 attempts, before 72 hours, of a paused endpoint", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpoint, id, tenant } = yield* failedDelivery(11)
-      yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
-      yield* asTenant(tenant, "PATCH", `/endpoints/${endpoint.id}`, { body: { active: false } })
-      expect((yield* retry(tenant, id)).status).toBe(200)
-    })
-  )
+  it.effect("passes just within the limits: after 11 attempts, before 72 hours, of a paused endpoint", function* () {
+    const { sql } = yield* TestService
+    const { endpoint, id, tenant } = yield* failedDelivery(11)
+    yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
+    yield* asTenant(tenant, "PATCH", `/endpoints/${endpoint.id}`, { body: { active: false } })
+    expect((yield* retry(tenant, id)).status).toBe(200)
+  })
 
-  it.effect("is signed by the endpoint's secret of now where none of its own signs any more", () =>
-    Effect.gen(function* () {
-      const { endpoint, id, tenant } = yield* failedDelivery()
-      const bound = yield* secretsOf(endpoint.id)
-      // Bound to a secret that was retired before the delivery was stored: it signs for 24 hours and no longer
-      yield* rotated(endpoint.id, "25 hours")
-      const [current] = (yield* secretsOf(endpoint.id)).filter((secret) => !bound.includes(secret))
-      yield* retry(tenant, id)
-      expect(yield* stored(id)).toMatchObject(boundTo([current]))
-    })
-  )
+  it.effect("is signed by the endpoint's secret of now where none of its own signs any more", function* () {
+    const { endpoint, id, tenant } = yield* failedDelivery()
+    const bound = yield* secretsOf(endpoint.id)
+    // Bound to a secret that was retired before the delivery was stored: it signs for 24 hours and no longer
+    yield* rotated(endpoint.id, "25 hours")
+    const [current] = (yield* secretsOf(endpoint.id)).filter((secret) => !bound.includes(secret))
+    yield* retry(tenant, id)
+    expect(yield* stored(id)).toMatchObject(boundTo([current]))
+  })
 
-  it.effect("is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now",
+    function* () {
       const { services, sql } = yield* TestService
       const { endpoint, id: young } = yield* failedDelivery()
       const bound = yield* secretsOf(endpoint.id)
@@ -294,35 +280,33 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
       yield* rebind
       expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
-    })
+    }
   )
 })
 
 onService()("a re-sent delivery", (it) => {
-  it.scoped("is attempted once for each time it is asked for, and signed anew", () =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(410)
-      const { endpoint, tenant } = yield* send(consumer.url)
-      const { id } = yield* attempted(tenant, endpoint.id)
-      // What may pass is not tried again by itself either: a person asked for this attempt
-      consumer.answer(503)
-      expect((yield* retry(tenant, String(id))).status).toBe(200)
-      const failedAgain = yield* attempted(tenant, endpoint.id, 2)
-      expect(failedAgain).toMatchObject({ state: "failed", attemptCount: 2, nextAttemptAt: null, lastHttpStatus: 503 })
-      consumer.answer(204)
-      expect((yield* retry(tenant, String(id))).status).toBe(200)
-      const delivered = yield* attempted(tenant, endpoint.id, 3)
-      expect(delivered).toMatchObject({ state: "delivered", lastErrorCode: null })
-      expect(attemptsIn(delivered).map(({ trigger }) => trigger)).toEqual(["automatic", "manual", "manual"])
-      expect(consumer.received).toHaveLength(3)
-      for (const { body, headers } of consumer.received) {
-        expect(headers["service-delivery-id"]).toBe(id)
-        expect(body).toEqual(consumer.received[0]?.body)
-        const signature = String(headers["service-signature"])
-        const [, t = "", v1 = ""] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? []
-        expect(v1).toBe(createHmac("sha256", endpoint.secret).update(`${t}.`).update(body).digest("hex"))
-      }
-      expectFailure(yield* retry(tenant, String(id)), { status: 409, code: "delivery_not_failed" })
-    })
-  )
+  it.scoped("is attempted once for each time it is asked for, and signed anew", function* () {
+    const consumer = yield* answering(410)
+    const { endpoint, tenant } = yield* send(consumer.url)
+    const { id } = yield* attempted(tenant, endpoint.id)
+    // What may pass is not tried again by itself either: a person asked for this attempt
+    consumer.answer(503)
+    expect((yield* retry(tenant, String(id))).status).toBe(200)
+    const failedAgain = yield* attempted(tenant, endpoint.id, 2)
+    expect(failedAgain).toMatchObject({ state: "failed", attemptCount: 2, nextAttemptAt: null, lastHttpStatus: 503 })
+    consumer.answer(204)
+    expect((yield* retry(tenant, String(id))).status).toBe(200)
+    const delivered = yield* attempted(tenant, endpoint.id, 3)
+    expect(delivered).toMatchObject({ state: "delivered", lastErrorCode: null })
+    expect(attemptsIn(delivered).map(({ trigger }) => trigger)).toEqual(["automatic", "manual", "manual"])
+    expect(consumer.received).toHaveLength(3)
+    for (const { body, headers } of consumer.received) {
+      expect(headers["service-delivery-id"]).toBe(id)
+      expect(body).toEqual(consumer.received[0]?.body)
+      const signature = String(headers["service-signature"])
+      const [, t = "", v1 = ""] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? []
+      expect(v1).toBe(createHmac("sha256", endpoint.secret).update(`${t}.`).update(body).digest("hex"))
+    }
+    expectFailure(yield* retry(tenant, String(id)), { status: 409, code: "delivery_not_failed" })
+  })
 })

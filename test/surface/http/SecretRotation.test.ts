@@ -57,23 +57,22 @@ const leftAfter = (id: string, interval: string) =>
 const day = 24 * 60 * 60 * 1000
 
 onSharedService("rotating a secret", (it) => {
-  it.scoped("gives an endpoint a new one whose secret was deleted, because its master key was lost", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { consumer, id, rotate, send, tenant } = yield* makeDestination()
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
-      const rotated = yield* rotate()
-      const secret = secretIn(rotated)
-      expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
-      expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
-      yield* payment(tenant)
-      const request = yield* withWorker(received(consumer, 1))
-      expect(signersOf(request, { secret })).toEqual(["secret"])
-    })
-  )
+  it.scoped("gives an endpoint a new one whose secret was deleted, because its master key was lost", function* () {
+    const { sql } = yield* TestService
+    const { consumer, id, rotate, send, tenant } = yield* makeDestination()
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    const rotated = yield* rotate()
+    const secret = secretIn(rotated)
+    expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
+    expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
+    yield* payment(tenant)
+    const request = yield* withWorker(received(consumer, 1))
+    expect(signersOf(request, { secret })).toEqual(["secret"])
+  })
 
-  it.scoped("is the only thing that an endpoint needs whose secret was deleted: nothing else waits for it", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is the only thing that an endpoint needs whose secret was deleted: nothing else waits for it",
+    function* () {
       const { request, sql } = yield* TestService
       const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
       const { id: other } = yield* subscribe(tenant)
@@ -102,223 +101,203 @@ onSharedService("rotating a secret", (it) => {
       expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
       yield* withWorker(received(consumer, 3))
       expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
-    })
+    }
   )
 
-  it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { base, id, rotate, secret, send, tenant } = yield* makeDestination()
-      const before = (yield* send("GET")).json
-      const rotated = yield* rotate()
-      const { signingSecret, standardWebhooksSecret, previousSecretExpiresAt, updatedAt, ...record } = rotated.json
-      expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
-      expect(signingSecret).not.toBe(secret)
-      expect(Math.abs(Date.parse(String(previousSecretExpiresAt)) - Date.now() - day)).toBeLessThan(60_000)
-      expect({ ...record, updatedAt: before["updatedAt"], previousSecretExpiresAt: null }).toEqual(before)
-      expect(String(updatedAt) > String(before["updatedAt"])).toBe(true)
-      const shown = yield* send("GET")
-      expect(shown.json).toEqual({ ...record, updatedAt, previousSecretExpiresAt })
-      const { request } = yield* TestService
-      const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
-      const log = yield* request("GET", `${base}/audit-log`, { key: tenant.key })
-      const [dump] = yield* sql<{ text: string }>`
+  it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", function* () {
+    const { sql } = yield* TestService
+    const { base, id, rotate, secret, send, tenant } = yield* makeDestination()
+    const before = (yield* send("GET")).json
+    const rotated = yield* rotate()
+    const { signingSecret, standardWebhooksSecret, previousSecretExpiresAt, updatedAt, ...record } = rotated.json
+    expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
+    expect(signingSecret).not.toBe(secret)
+    expect(Math.abs(Date.parse(String(previousSecretExpiresAt)) - Date.now() - day)).toBeLessThan(60_000)
+    expect({ ...record, updatedAt: before["updatedAt"], previousSecretExpiresAt: null }).toEqual(before)
+    expect(String(updatedAt) > String(before["updatedAt"])).toBe(true)
+    const shown = yield* send("GET")
+    expect(shown.json).toEqual({ ...record, updatedAt, previousSecretExpiresAt })
+    const { request } = yield* TestService
+    const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
+    const log = yield* request("GET", `${base}/audit-log`, { key: tenant.key })
+    const [dump] = yield* sql<{ text: string }>`
         SELECT string_agg(t::text, ' ') AS text FROM payments.endpoint_secrets t WHERE endpoint_id = ${id}`
-      for (const text of [shown.text, list.text, log.text, dump?.text ?? ""]) {
-        expect(text).not.toContain(String(signingSecret).slice(6))
-        expect(text).not.toContain(secret.slice(6))
-        expect(text).not.toContain(String(standardWebhooksSecret).slice(6))
-      }
-      expect(JSON.parse(log.text).data[0]).toMatchObject({
-        action: "endpoint.secret_rotated",
-        author: { kind: "api_key" },
-        target: { type: "endpoint", id },
-        requestId: rotated.headers.get("request-id")
-      })
+    for (const text of [shown.text, list.text, log.text, dump?.text ?? ""]) {
+      expect(text).not.toContain(String(signingSecret).slice(6))
+      expect(text).not.toContain(secret.slice(6))
+      expect(text).not.toContain(String(standardWebhooksSecret).slice(6))
+    }
+    expect(JSON.parse(log.text).data[0]).toMatchObject({
+      action: "endpoint.secret_rotated",
+      author: { kind: "api_key" },
+      target: { type: "endpoint", id },
+      requestId: rotated.headers.get("request-id")
     })
-  )
+  })
 
-  it.scoped("has new events signed by the new secret first and by the previous one, for 24 hours", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-      const secrets = { previous: secret, current: secretIn(yield* rotate()) }
-      yield* later(id, "23 hours 59 minutes")
-      yield* payment(tenant)
-      const request = yield* withWorker(received(consumer, 1))
-      expect(signersOf(request, secrets)).toEqual(["current", "previous"])
-      // Whichever of the two a consumer knows, it can verify
-      expect(Object.values(secrets).map((one) => verifies(request, one))).toEqual([true, true])
-    })
-  )
+  it.scoped("has new events signed by the new secret first and by the previous one, for 24 hours", function* () {
+    const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    const secrets = { previous: secret, current: secretIn(yield* rotate()) }
+    yield* later(id, "23 hours 59 minutes")
+    yield* payment(tenant)
+    const request = yield* withWorker(received(consumer, 1))
+    expect(signersOf(request, secrets)).toEqual(["current", "previous"])
+    // Whichever of the two a consumer knows, it can verify
+    expect(Object.values(secrets).map((one) => verifies(request, one))).toEqual([true, true])
+  })
 
-  it.scoped("leaves new events to the new secret alone after 24 hours", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
-      const secrets = { previous: secret, current: secretIn(yield* rotate()) }
-      yield* later(id, "24 hours 1 second")
-      yield* payment(tenant)
-      expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["current"])
-      expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
-    })
-  )
+  it.scoped("leaves new events to the new secret alone after 24 hours", function* () {
+    const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
+    const secrets = { previous: secret, current: secretIn(yield* rotate()) }
+    yield* later(id, "24 hours 1 second")
+    yield* payment(tenant)
+    expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["current"])
+    expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
+  })
 
-  it.scoped("ends the previous secret's part after 24 hours for what was made of both", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-      const secrets = { previous: secret, current: secretIn(yield* rotate()) }
-      yield* payment(tenant)
-      yield* later(id, "24 hours 1 second")
-      yield* clean
-      expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["current"])
-    })
-  )
+  it.scoped("ends the previous secret's part after 24 hours for what was made of both", function* () {
+    const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    const secrets = { previous: secret, current: secretIn(yield* rotate()) }
+    yield* payment(tenant)
+    yield* later(id, "24 hours 1 second")
+    yield* clean
+    expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["current"])
+  })
 
   for (const wait of ["0 seconds", "25 hours", "71 hours 59 minutes"]) {
-    it.scoped(`leaves what was queued before to the previous secret alone, ${wait} later`, () =>
-      Effect.gen(function* () {
-        const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-        yield* payment(tenant)
-        const secrets = { previous: secret, current: secretIn(yield* rotate()) }
-        yield* later(id, wait)
-        yield* clean
-        expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["previous"])
-      })
-    )
-  }
-
-  it.scoped("keeps the previous secret for the re-send of what has failed before", () =>
-    Effect.gen(function* () {
-      const { request, sql } = yield* TestService
-      const { base, consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    it.scoped(`leaves what was queued before to the previous secret alone, ${wait} later`, function* () {
+      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
       yield* payment(tenant)
-      const [delivery] = yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-      yield* sql`UPDATE payments.deliveries SET attempt_count = 6 WHERE endpoint_id = ${id}`
       const secrets = { previous: secret, current: secretIn(yield* rotate()) }
-      yield* later(id, "71 hours")
+      yield* later(id, wait)
       yield* clean
-      const resent = yield* request("POST", `${base}/deliveries/${delivery?.id}/retry`, { key: tenant.key })
-      expect(resent.status, resent.text).toBe(200)
       expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["previous"])
     })
-  )
+  }
 
-  it.scoped("twice within 24 hours leaves new events to the newest secret and its predecessor", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      const second = secretIn(yield* rotate())
-      yield* later(id, "1 hour")
-      yield* payment(tenant)
-      const answer = yield* rotate()
-      const secrets = { first: secret, second, third: secretIn(answer) }
-      yield* payment(tenant)
-      yield* withWorker(received(consumer, 3))
-      const signers = consumer.received.map((request) => signersOf(request, secrets).join())
-      expect(signers.toSorted()).toEqual(["first", "second,first", "third,second"])
-      const { previousSecretExpiresAt } = (yield* send("GET")).json
-      expect(previousSecretExpiresAt).toBe(answer.json["previousSecretExpiresAt"])
-    })
-  )
+  it.scoped("keeps the previous secret for the re-send of what has failed before", function* () {
+    const { request, sql } = yield* TestService
+    const { base, consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    const [delivery] = yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+    yield* sql`UPDATE payments.deliveries SET attempt_count = 6 WHERE endpoint_id = ${id}`
+    const secrets = { previous: secret, current: secretIn(yield* rotate()) }
+    yield* later(id, "71 hours")
+    yield* clean
+    const resent = yield* request("POST", `${base}/deliveries/${delivery?.id}/retry`, { key: tenant.key })
+    expect(resent.status, resent.text).toBe(200)
+    expect(signersOf(yield* withWorker(received(consumer, 1)), secrets)).toEqual(["previous"])
+  })
 
-  it.scoped("ten times at once makes ten secrets, of which one is current and two sign", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
-      const answers = yield* Effect.all(
-        Array.from({ length: 10 }, () => rotate()),
-        { concurrency: "unbounded" }
-      )
-      const made = answers.map(secretIn)
-      expect(new Set([secret, ...made]).size).toBe(11)
-      const stored = yield* secretsOf(id)
-      expect(stored).toHaveLength(11)
-      // The current one is the newest: what was waited for came before
-      expect(stored.map(({ retired }) => retired)).toEqual([...Array.from({ length: 10 }, () => true), false])
-      yield* payment(tenant)
-      const request = yield* withWorker(received(consumer, 1))
-      const signers = signersOf(request, Object.fromEntries(made.map((one) => [one, one])))
-      const ends = answers.map(({ json }) => String(json["previousSecretExpiresAt"])).toSorted()
-      expect(signers).toHaveLength(2)
-      expect(new Set(signers).size).toBe(2)
-      const last = answers.find(({ json }) => json["signingSecret"] === signers[0])
-      expect(last?.json["previousSecretExpiresAt"]).toBe(ends.at(-1))
-      expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBe(ends.at(-1))
-    })
-  )
+  it.scoped("twice within 24 hours leaves new events to the newest secret and its predecessor", function* () {
+    const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    const second = secretIn(yield* rotate())
+    yield* later(id, "1 hour")
+    yield* payment(tenant)
+    const answer = yield* rotate()
+    const secrets = { first: secret, second, third: secretIn(answer) }
+    yield* payment(tenant)
+    yield* withWorker(received(consumer, 3))
+    const signers = consumer.received.map((request) => signersOf(request, secrets).join())
+    expect(signers.toSorted()).toEqual(["first", "second,first", "third,second"])
+    const { previousSecretExpiresAt } = (yield* send("GET")).json
+    expect(previousSecretExpiresAt).toBe(answer.json["previousSecretExpiresAt"])
+  })
+
+  it.scoped("ten times at once makes ten secrets, of which one is current and two sign", function* () {
+    const { consumer, id, rotate, secret, send, tenant } = yield* makeDestination()
+    const answers = yield* Effect.all(
+      Array.from({ length: 10 }, () => rotate()),
+      { concurrency: "unbounded" }
+    )
+    const made = answers.map(secretIn)
+    expect(new Set([secret, ...made]).size).toBe(11)
+    const stored = yield* secretsOf(id)
+    expect(stored).toHaveLength(11)
+    // The current one is the newest: what was waited for came before
+    expect(stored.map(({ retired }) => retired)).toEqual([...Array.from({ length: 10 }, () => true), false])
+    yield* payment(tenant)
+    const request = yield* withWorker(received(consumer, 1))
+    const signers = signersOf(request, Object.fromEntries(made.map((one) => [one, one])))
+    const ends = answers.map(({ json }) => String(json["previousSecretExpiresAt"])).toSorted()
+    expect(signers).toHaveLength(2)
+    expect(new Set(signers).size).toBe(2)
+    const last = answers.find(({ json }) => json["signingSecret"] === signers[0])
+    expect(last?.json["previousSecretExpiresAt"]).toBe(ends.at(-1))
+    expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBe(ends.at(-1))
+  })
 
   it.scoped(
     "without end keeps the 64 newest replaced secrets; what waited for an older one is signed with the current",
-    () =>
-      Effect.gen(function* () {
-        const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-        yield* payment(tenant)
-        for (let round = 0; round < 64; round++) yield* rotate()
-        expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-        const previous = secretIn(yield* rotate())
-        const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
-        expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-        yield* payment(tenant)
-        yield* withWorker(received(consumer, 2))
-        const signers = consumer.received.map((request) => signersOf(request, secrets).join())
-        expect(signers.toSorted()).toEqual(["current", "current,previous"])
-      })
+    function* () {
+      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+      yield* payment(tenant)
+      for (let round = 0; round < 64; round++) yield* rotate()
+      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+      const previous = secretIn(yield* rotate())
+      const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
+      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+      yield* payment(tenant)
+      yield* withWorker(received(consumer, 2))
+      const signers = consumer.received.map((request) => signersOf(request, secrets).join())
+      expect(signers.toSorted()).toEqual(["current", "current,previous"])
+    }
   )
 
-  it.scoped("again with the same Idempotency-Key is no second rotation, and without one it is", () =>
-    Effect.gen(function* () {
-      const { id, rotate, test } = yield* makeDestination()
-      const headers = { "idempotency-key": randomUUID() }
-      const first = yield* rotate({ headers })
-      const again = yield* rotate({ headers })
-      expect(again.text).toBe(first.text)
-      expect(again.headers.get("idempotent-replayed")).toBe("true")
-      expect(yield* secretsOf(id)).toHaveLength(2)
-      const other = yield* test("payment.succeeded", headers["idempotency-key"])
-      expectFailure(other, { status: 409, code: "idempotency_key_reused", fields: [] })
-      expect(secretIn(yield* rotate())).not.toBe(secretIn(yield* rotate()))
-      expect(yield* secretsOf(id)).toHaveLength(4)
-      const bad = yield* rotate({ headers: { "idempotency-key": "short" } })
-      expectFailure(bad, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
-    })
-  )
+  it.scoped("again with the same Idempotency-Key is no second rotation, and without one it is", function* () {
+    const { id, rotate, test } = yield* makeDestination()
+    const headers = { "idempotency-key": randomUUID() }
+    const first = yield* rotate({ headers })
+    const again = yield* rotate({ headers })
+    expect(again.text).toBe(first.text)
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expect(yield* secretsOf(id)).toHaveLength(2)
+    const other = yield* test("payment.succeeded", headers["idempotency-key"])
+    expectFailure(other, { status: 409, code: "idempotency_key_reused", fields: [] })
+    expect(secretIn(yield* rotate())).not.toBe(secretIn(yield* rotate()))
+    expect(yield* secretsOf(id)).toHaveLength(4)
+    const bad = yield* rotate({ headers: { "idempotency-key": "short" } })
+    expectFailure(bad, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
+  })
 
   it.scoped(
     "erases the previous one after 24 hours where nothing can need it any more, and no sooner; the current one never",
-    () =>
-      Effect.gen(function* () {
-        const { id, rotate, tenant } = yield* makeDestination()
-        yield* payment(tenant)
-        yield* withWorker(
-          Effect.flatMap(TestService, ({ sql }) =>
-            Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
-              until: (rows) => rows.length > 0
-            })
-          )
+    function* () {
+      const { id, rotate, tenant } = yield* makeDestination()
+      yield* payment(tenant)
+      yield* withWorker(
+        Effect.flatMap(TestService, ({ sql }) =>
+          Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
+            until: (rows) => rows.length > 0
+          })
         )
-        yield* rotate()
-        expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
-        expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
-        expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
-      })
+      )
+      yield* rotate()
+      expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
+      expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
+      expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
+    }
   )
 
   it.scoped(
     "keeps the previous one for what still waits, and for what may be re-sent, until 72 hours have passed",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        for (const state of ["queued", "failed"]) {
-          const { id, rotate, tenant } = yield* makeDestination()
-          yield* payment(tenant)
-          if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-          yield* rotate()
-          expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
-          expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
-        }
-      })
+    function* () {
+      const { sql } = yield* TestService
+      for (const state of ["queued", "failed"]) {
+        const { id, rotate, tenant } = yield* makeDestination()
+        yield* payment(tenant)
+        if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+        yield* rotate()
+        expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
+        expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
+      }
+    }
   )
 
-  it.scoped("keeps the previous one for the 72 hours where an endpoint has too many deliveries to look through", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "keeps the previous one for the 72 hours where an endpoint has too many deliveries to look through",
+    function* () {
       const { sql } = yield* TestService
       const { id, rotate, tenant } = yield* makeDestination()
       yield* payment(tenant)
@@ -332,6 +311,6 @@ onSharedService("rotating a secret", (it) => {
       yield* rotate()
       expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
       expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])
-    })
+    }
   )
 })

@@ -76,8 +76,9 @@ const othersWork = Effect.fnUntraced(function* ({ endpointId, tenant }: Effect.E
 })
 
 onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("searches that take long", (it) => {
-  it.effect("leave others' requests and the provider's notifications their connections, and are refused in time", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "leave others' requests and the provider's notifications their connections, and are refused in time",
+    function* () {
       const loud = yield* makeActive
       const quiet = yield* makeActive
       yield* whileLocked(
@@ -103,54 +104,50 @@ onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("search
         const answer = yield* asTenant(loud.tenant, "GET", path)
         expect(answer.status, answer.text).toBe(200)
       }
-    })
+    }
   )
 
-  it.effect("of many organizations together leave half of the connections", () =>
-    Effect.gen(function* () {
-      const loud = yield* Effect.replicateEffect(makeActive, 4)
-      const quiet = yield* makeActive
-      yield* whileLocked(
-        searched,
-        Effect.gen(function* () {
-          const asking = yield* Effect.fork(
-            Effect.forEach(
-              loud.flatMap(({ tenant }) => Array.from({ length: 10 }, () => tenant)),
-              (tenant) => asTenant(tenant, "GET", "/deliveries?type=payout.canceled"),
-              { concurrency: "unbounded" }
-            )
+  it.effect("of many organizations together leave half of the connections", function* () {
+    const loud = yield* Effect.replicateEffect(makeActive, 4)
+    const quiet = yield* makeActive
+    yield* whileLocked(
+      searched,
+      Effect.gen(function* () {
+        const asking = yield* Effect.fork(
+          Effect.forEach(
+            loud.flatMap(({ tenant }) => Array.from({ length: 10 }, () => tenant)),
+            (tenant) => asTenant(tenant, "GET", "/deliveries?type=payout.canceled"),
+            { concurrency: "unbounded" }
           )
-          yield* eventuallyIs("searches of several organizations that wait", waiting, (count) => count > 2)
-          for (const answer of yield* whileRunning(asking, othersWork(quiet))) {
-            expect([429, 503]).toContain(answer.status)
-            expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
-          }
-        })
-      )
-    })
-  )
+        )
+        yield* eventuallyIs("searches of several organizations that wait", waiting, (count) => count > 2)
+        for (const answer of yield* whileRunning(asking, othersWork(quiet))) {
+          expect([429, 503]).toContain(answer.status)
+          expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
+        }
+      })
+    )
+  })
 
-  it.effect("through the audit log hold nobody up either", () =>
-    Effect.gen(function* () {
-      const loud = yield* makeActive
-      const quiet = yield* makeActive
-      yield* whileLocked(
-        ["audit_log"],
-        Effect.gen(function* () {
-          const asking = yield* Effect.fork(
-            Effect.replicateEffect(asTenant(loud.tenant, "GET", "/audit-log?action=endpoint.created"), 40, {
-              concurrency: "unbounded"
-            })
-          )
-          const read = Effect.gen(function* () {
-            const answer = yield* asTenant(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
-            expect(answer.status, answer.text).toBe(200)
-            yield* accepted(notify(notification(quiet.tenant.accountId)))
+  it.effect("through the audit log hold nobody up either", function* () {
+    const loud = yield* makeActive
+    const quiet = yield* makeActive
+    yield* whileLocked(
+      ["audit_log"],
+      Effect.gen(function* () {
+        const asking = yield* Effect.fork(
+          Effect.replicateEffect(asTenant(loud.tenant, "GET", "/audit-log?action=endpoint.created"), 40, {
+            concurrency: "unbounded"
           })
-          const statuses = (yield* whileRunning(asking, read)).map(({ status }) => status)
-          expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(36)
+        )
+        const read = Effect.gen(function* () {
+          const answer = yield* asTenant(quiet.tenant, "GET", `/endpoints/${quiet.endpointId}`)
+          expect(answer.status, answer.text).toBe(200)
+          yield* accepted(notify(notification(quiet.tenant.accountId)))
         })
-      )
-    })
-  )
+        const statuses = (yield* whileRunning(asking, read)).map(({ status }) => status)
+        expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(36)
+      })
+    )
+  })
 })

@@ -22,70 +22,67 @@ const dateOf = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 onSharedService("the statistics", (it) => {
   it.effect(
     "count in the background what is stored",
-    () =>
-      Effect.gen(function* () {
-        const tenant = yield* makeTenant
-        const { id } = yield* subscribe(tenant)
-        yield* accepted(notify(notification(tenant.accountId)))
-        const counted = yield* eventually(
-          "the count",
-          Effect.map(read(tenant), ({ json, status, text }) => {
-            expect(status, text).toBe(200)
-            // Each kind is counted by itself
-            return [json["deliveries"], json["payments"], json["endpoints"]].every(
-              (each) => Array.isArray(each) && each[0]
-            )
-              ? Option.some(json)
-              : Option.none()
-          }),
-          // They are behind by design
-          180_000
-        )
-        expect(counted["payments"]).toEqual([
-          {
-            date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
-            currency: "brl",
-            succeeded: { count: 1, amount: expect.stringMatching(/^\d+$/) },
-            failed: { count: 0, amount: "0" },
-            refunded: { count: 0, amount: "0" },
-            refundFailed: { count: 0, amount: "0" }
-          }
-        ])
-        const day = { date: expect.any(String), delivered: 0, failed: 0, queued: 1 }
-        expect(counted["deliveries"]).toEqual([day])
-        expect(counted["endpoints"]).toEqual([{ id, days: [day] }])
-      }),
+    function* () {
+      const tenant = yield* makeTenant
+      const { id } = yield* subscribe(tenant)
+      yield* accepted(notify(notification(tenant.accountId)))
+      const counted = yield* eventually(
+        "the count",
+        Effect.map(read(tenant), ({ json, status, text }) => {
+          expect(status, text).toBe(200)
+          // Each kind is counted by itself
+          return [json["deliveries"], json["payments"], json["endpoints"]].every(
+            (each) => Array.isArray(each) && each[0]
+          )
+            ? Option.some(json)
+            : Option.none()
+        }),
+        // They are behind by design
+        180_000
+      )
+      expect(counted["payments"]).toEqual([
+        {
+          date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+          currency: "brl",
+          succeeded: { count: 1, amount: expect.stringMatching(/^\d+$/) },
+          failed: { count: 0, amount: "0" },
+          refunded: { count: 0, amount: "0" },
+          refundFailed: { count: 0, amount: "0" }
+        }
+      ])
+      const day = { date: expect.any(String), delivered: 0, failed: 0, queued: 1 }
+      expect(counted["deliveries"]).toEqual([day])
+      expect(counted["endpoints"]).toEqual([{ id, days: [day] }])
+    },
     200_000
   )
 
-  it.effect("are of the last days, today included, each tenant's own in each environment", () =>
-    Effect.gen(function* () {
-      const { makeKey, sql } = yield* TestService
-      const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
-      const now = Date.now()
-      // Well within each day, whatever the time is
-      for (const ago of [0, 1, 6, 7, 89, 90]) {
-        yield* sql`
+  it.effect("are of the last days, today included, each tenant's own in each environment", function* () {
+    const { makeKey, sql } = yield* TestService
+    const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
+    const now = Date.now()
+    // Well within each day, whatever the time is
+    for (const ago of [0, 1, 6, 7, 89, 90]) {
+      yield* sql`
           INSERT INTO payments.payment_counts (organization_id, environment, day, pass, slot, currency, kind, count, amount)
           VALUES (${tenant.id}, 'sandbox', ${dateOf(now - ago * millisPerDay)}::date, 0, now(), 'kwd', 'succeeded', 1, ${ago + 1})`
-      }
-      const amounts = (query: string) =>
-        Effect.map(read(tenant, query), ({ json, status, text }) => {
-          expect(status, text).toBe(200)
-          return Array.from(Object(json["payments"]), (day) => Number(Object(day).succeeded.amount))
-        })
-      expect(yield* amounts("?days=1")).toEqual([1])
-      expect(yield* amounts("?days=7")).toEqual([7, 2, 1])
-      expect(yield* amounts("")).toEqual([8, 7, 2, 1])
-      expect(yield* amounts("?days=90")).toEqual([90, 8, 7, 2, 1])
-      const { json } = yield* read(tenant, "?days=7")
-      expect(json).toMatchObject({ from: dateOf(now - 6 * millisPerDay), until: dateOf(now) })
-      expect(json["countedUntil"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-      const live = yield* makeKey(tenant.id, ["webhook-endpoints:read"], { mode: "live" }).pipe(Effect.orDie)
-      for (const answer of [yield* read(tenant, "", live), yield* read(stranger)]) {
-        expect(answer.json).toMatchObject({ payments: [], deliveries: [], endpoints: [] })
-      }
-      expectFailure(yield* read(tenant, "", stranger.key), { status: 403, code: "organization_access_denied" })
-    })
-  )
+    }
+    const amounts = (query: string) =>
+      Effect.map(read(tenant, query), ({ json, status, text }) => {
+        expect(status, text).toBe(200)
+        return Array.from(Object(json["payments"]), (day) => Number(Object(day).succeeded.amount))
+      })
+    expect(yield* amounts("?days=1")).toEqual([1])
+    expect(yield* amounts("?days=7")).toEqual([7, 2, 1])
+    expect(yield* amounts("")).toEqual([8, 7, 2, 1])
+    expect(yield* amounts("?days=90")).toEqual([90, 8, 7, 2, 1])
+    const { json } = yield* read(tenant, "?days=7")
+    expect(json).toMatchObject({ from: dateOf(now - 6 * millisPerDay), until: dateOf(now) })
+    expect(json["countedUntil"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const live = yield* makeKey(tenant.id, ["webhook-endpoints:read"], { mode: "live" }).pipe(Effect.orDie)
+    for (const answer of [yield* read(tenant, "", live), yield* read(stranger)]) {
+      expect(answer.json).toMatchObject({ payments: [], deliveries: [], endpoints: [] })
+    }
+    expectFailure(yield* read(tenant, "", stranger.key), { status: 403, code: "organization_access_denied" })
+  })
 })

@@ -274,41 +274,37 @@ onSharedService("tenancy", (it) => {
       )
 
       if (takesCursor(operation)) {
-        it.effect(`${name} refuses a starting_after that is none of the tenant's own`, () =>
-          Effect.gen(function* () {
-            const { organization, request } = yield* TestService
-            const { mine, production, strangers } = yield* Fixture
-            const path = pathOf(operation, organization.id, mine)
-            const cursors = yield* Effect.forEach([strangers, production], (things) => cursorsIn(operation, things))
-            for (const cursor of [unknownCursor(operation), ...cursors.flat()]) {
-              const answer = yield* request("GET", `${path}?starting_after=${cursor}`, { key: organization.testKey })
-              // The provider's word for a parameter of its own (contract 12.3)
-              const code = isProviderOperation(operation) ? "provider_resource_missing" : "validation_failed"
-              expectFailure(answer, { status: 422, code, fields: ["starting_after"] }, cursor)
-            }
-          })
-        )
+        it.effect(`${name} refuses a starting_after that is none of the tenant's own`, function* () {
+          const { organization, request } = yield* TestService
+          const { mine, production, strangers } = yield* Fixture
+          const path = pathOf(operation, organization.id, mine)
+          const cursors = yield* Effect.forEach([strangers, production], (things) => cursorsIn(operation, things))
+          for (const cursor of [unknownCursor(operation), ...cursors.flat()]) {
+            const answer = yield* request("GET", `${path}?starting_after=${cursor}`, { key: organization.testKey })
+            // The provider's word for a parameter of its own (contract 12.3)
+            const code = isProviderOperation(operation) ? "provider_resource_missing" : "validation_failed"
+            expectFailure(answer, { status: 422, code, fields: ["starting_after"] }, cursor)
+          }
+        })
       }
 
-      it.effect(`${name} refuses a key that has every permission but its own`, () =>
-        Effect.gen(function* () {
-          const { keys } = yield* Fixture
-          const isWebhook = needed.startsWith("webhook-endpoints:")
-          const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
-          const [without, nothing] = yield* keysWithout
-          yield* attempt(
-            Effect.forEach(
-              [without, nothing, isWebhook ? keys.star : keys.webhooks],
-              (key) =>
-                Effect.map(send(operation, { credential: { key } }), (answer) => {
-                  expectFailure(answer, { status: 403, code, fields: [] })
-                  expect(answer.json["error"]).toContain(needed)
-                }),
-              atOnce
-            )
+      it.effect(`${name} refuses a key that has every permission but its own`, function* () {
+        const { keys } = yield* Fixture
+        const isWebhook = needed.startsWith("webhook-endpoints:")
+        const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
+        const [without, nothing] = yield* keysWithout
+        yield* attempt(
+          Effect.forEach(
+            [without, nothing, isWebhook ? keys.star : keys.webhooks],
+            (key) =>
+              Effect.map(send(operation, { credential: { key } }), (answer) => {
+                expectFailure(answer, { status: 403, code, fields: [] })
+                expect(answer.json["error"]).toContain(needed)
+              }),
+            atOnce
           )
-        })
-      )
+        )
+      })
 
       if (sampleOf(operation).id !== undefined) {
         it.effect(`${name} knows nothing of another tenant's or another environment's things`, () =>
@@ -349,14 +345,12 @@ onSharedService("tenancy", (it) => {
 
       it.effect(`${name} changes nothing by any of these refusals`, () => expectNoChange)
 
-      it.effect(`${name} passes with exactly its permission, in sandbox`, () =>
-        Effect.gen(function* () {
-          const { keyWith } = yield* Fixture
-          const key = yield* keyWith([sampleOf(operation).permission])
-          const answer = yield* send(operation, { credential: { key } })
-          expect(answer.status, answer.text).toBe(sampleOf(operation).status ?? 200)
-        })
-      )
+      it.effect(`${name} passes with exactly its permission, in sandbox`, function* () {
+        const { keyWith } = yield* Fixture
+        const key = yield* keyWith([sampleOf(operation).permission])
+        const answer = yield* send(operation, { credential: { key } })
+        expect(answer.status, answer.text).toBe(sampleOf(operation).status ?? 200)
+      })
     }
 
     it.effect("keeps a stranger's objects out of bodies and cursors too", () =>
@@ -382,26 +376,22 @@ onSharedService("tenancy", (it) => {
       )
     )
 
-    it.effect("lists each environment's endpoints for its own keys alone", () =>
-      Effect.gen(function* () {
-        const { organization, request } = yield* TestService
-        const { mine, production } = yield* Fixture
-        const path = `/v2/organizations/${organization.id}/integrations/endpoints`
-        const sandboxList = (yield* request("GET", path, { key: organization.testKey })).text
-        const productionList = (yield* request("GET", path, { key: organization.liveKey })).text
-        expect(sandboxList).toContain(mine.endpointId)
-        expect(sandboxList).not.toContain(production.endpointId)
-        expect(productionList).toContain(production.endpointId)
-        expect(productionList).not.toContain(mine.endpointId)
-      })
-    )
+    it.effect("lists each environment's endpoints for its own keys alone", function* () {
+      const { organization, request } = yield* TestService
+      const { mine, production } = yield* Fixture
+      const path = `/v2/organizations/${organization.id}/integrations/endpoints`
+      const sandboxList = (yield* request("GET", path, { key: organization.testKey })).text
+      const productionList = (yield* request("GET", path, { key: organization.liveKey })).text
+      expect(sandboxList).toContain(mine.endpointId)
+      expect(sandboxList).not.toContain(production.endpointId)
+      expect(productionList).toContain(production.endpointId)
+      expect(productionList).not.toContain(mine.endpointId)
+    })
 
-    it.effect("takes the organization's id in capitals for the same organization", () =>
-      Effect.gen(function* () {
-        const { organization, request } = yield* TestService
-        const path = `/v2/organizations/${organization.id.toUpperCase()}/integrations/endpoints`
-        expect((yield* request("GET", path, { key: organization.testKey })).status).toBe(200)
-      })
-    )
+    it.effect("takes the organization's id in capitals for the same organization", function* () {
+      const { organization, request } = yield* TestService
+      const path = `/v2/organizations/${organization.id.toUpperCase()}/integrations/endpoints`
+      expect((yield* request("GET", path, { key: organization.testKey })).status).toBe(200)
+    })
   })
 })

@@ -178,554 +178,513 @@ const start = Effect.gen(function* () {
 })
 
 onService()("the tool server", (it) => {
-  it.scoped("lists the contract's tools, each with its schemas, its hints and the scope that it needs", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-      expect(mcp.client.getServerVersion()?.name).toBe("connected-payments")
-      expect(mcp.client.getInstructions()).toContain("environment")
-      const names = tools.map(({ name }) => name)
-      const guide = readFileSync(new URL("../../../src/docs/guides/agents.md", import.meta.url), "utf8")
-      const documented = [...guide.matchAll(/^\| `([a-z_]+)` \| `([\w:-]+)` \| .* \|$/gm)].map(
-        ([, name, permission]) => [name, permission]
-      )
-      expect(documented.toSorted()).toEqual(
-        tools
-          .map(({ description = "", name }) => [
-            name,
-            /Needs the (?:scope|permission) ([\w:-]+)\.$/.exec(description)?.[1]
-          ])
-          .toSorted()
-      )
-      expect(new Set(names).size).toBe(names.length)
-      for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
-        const reads = /^(list|get)_/.test(name)
-        const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
-        expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
-        expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
-        expect([name, (title ?? "").length > 5]).toEqual([name, true])
-        if (name.includes("webhook") || name === "list_event_types") {
-          expect(description).toContain(`Needs the scope webhook-endpoints:${reads ? "read" : "write"}.`)
-        } else {
-          expect([name, openWorldHint, description.includes(`:${reads ? "read" : "write"}.`)]).toEqual([
-            name,
-            true,
-            true
-          ])
-        }
-        expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false })
-        expect(outputSchema?.type).toBe("object")
-        // Every client reads them, whatever it knows of JSON Schema
-        expect(JSON.stringify([inputSchema, outputSchema])).not.toMatch(/\$ref|\$id|\$defs|\\\\p\{/)
+  it.scoped("lists the contract's tools, each with its schemas, its hints and the scope that it needs", function* () {
+    const { mcp } = yield* start
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    expect(mcp.client.getServerVersion()?.name).toBe("connected-payments")
+    expect(mcp.client.getInstructions()).toContain("environment")
+    const names = tools.map(({ name }) => name)
+    const guide = readFileSync(new URL("../../../src/docs/guides/agents.md", import.meta.url), "utf8")
+    const documented = [...guide.matchAll(/^\| `([a-z_]+)` \| `([\w:-]+)` \| .* \|$/gm)].map(([, name, permission]) => [
+      name,
+      permission
+    ])
+    expect(documented.toSorted()).toEqual(
+      tools
+        .map(({ description = "", name }) => [
+          name,
+          /Needs the (?:scope|permission) ([\w:-]+)\.$/.exec(description)?.[1]
+        ])
+        .toSorted()
+    )
+    expect(new Set(names).size).toBe(names.length)
+    for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
+      const reads = /^(list|get)_/.test(name)
+      const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
+      expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
+      expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
+      expect([name, (title ?? "").length > 5]).toEqual([name, true])
+      if (name.includes("webhook") || name === "list_event_types") {
+        expect(description).toContain(`Needs the scope webhook-endpoints:${reads ? "read" : "write"}.`)
+      } else {
+        expect([name, openWorldHint, description.includes(`:${reads ? "read" : "write"}.`)]).toEqual([name, true, true])
       }
-      const hinted = (hint: "destructiveHint" | "idempotentHint") =>
-        tools.flatMap(({ annotations, name }) => (annotations?.[hint] === true ? [name] : [])).toSorted()
-      expect(hinted("destructiveHint")).toEqual([
-        "cancel_subscription",
-        "cancel_webhook_replay",
-        "create_refund",
-        "delete_webhook_endpoint",
-        "expire_checkout_session",
-        "rotate_webhook_secret",
+      expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false })
+      expect(outputSchema?.type).toBe("object")
+      // Every client reads them, whatever it knows of JSON Schema
+      expect(JSON.stringify([inputSchema, outputSchema])).not.toMatch(/\$ref|\$id|\$defs|\\\\p\{/)
+    }
+    const hinted = (hint: "destructiveHint" | "idempotentHint") =>
+      tools.flatMap(({ annotations, name }) => (annotations?.[hint] === true ? [name] : [])).toSorted()
+    expect(hinted("destructiveHint")).toEqual([
+      "cancel_subscription",
+      "cancel_webhook_replay",
+      "create_refund",
+      "delete_webhook_endpoint",
+      "expire_checkout_session",
+      "rotate_webhook_secret",
+      "set_webhook_endpoint_active",
+      "update_checkout_page",
+      "update_payment_link",
+      "update_price",
+      "update_product",
+      "update_promotion_code",
+      "update_subscription",
+      "update_webhook_endpoint"
+    ])
+    expect(hinted("idempotentHint")).toEqual([
+      "cancel_subscription",
+      "cancel_webhook_replay",
+      "create_checkout_page",
+      "create_payment_link",
+      "create_price",
+      "create_product",
+      "create_promotion_code",
+      "create_refund",
+      "delete_webhook_endpoint",
+      "expire_checkout_session",
+      "set_webhook_endpoint_active",
+      "update_checkout_page",
+      "update_payment_link",
+      "update_price",
+      "update_promotion_code",
+      "update_subscription",
+      "update_webhook_endpoint"
+    ])
+    const shown = tools.find(({ name }) => name === "create_webhook_endpoint")?.inputSchema
+    expect(shown?.required).toEqual(["name", "url", "events"])
+    expect(Object.keys(Object(shown?.properties?.["filters"]).properties)).toEqual([
+      "currencies",
+      "amountMin",
+      "amountMax",
+      "products",
+      "prices",
+      "metadata"
+    ])
+  })
+
+  it.scoped("manages a destination from its creation to its rotated secret, as the HTTP API shows it", function* () {
+    const { mcp, organization, service } = yield* start
+    const consumer = yield* makeConsumer
+    const types = yield* mcp.call("list_event_types")
+    expect(types.json).toEqual({ data: eventTypes })
+
+    const endpoint = yield* create(mcp, consumer.url, { filters: { currencies: ["brl"], metadata: { shop: "1" } } })
+    expect(endpoint).toMatchObject({ active: true, environment: "sandbox", filters: { currencies: ["brl"] } })
+    expect(endpoint.signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
+
+    const listed = yield* mcp.call("list_webhook_endpoints")
+    const mine = rows(listed.json).find(({ id }) => id === endpoint.id)
+    expect(mine).toMatchObject({ id: endpoint.id, name: "Shop", recentFailures: 0 })
+    expect(JSON.stringify(listed.json)).not.toContain("whsec_")
+
+    const paused = yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: false })
+    expect(paused.json).toMatchObject({ id: endpoint.id, active: false })
+    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpoint.id}`
+    const shown = yield* service.request("GET", path, { key: organization.testKey })
+    expect(shown.json).toEqual(paused.json)
+    const refused = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
+    expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_paused" } })
+    yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
+
+    const rotated = yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
+    const secret = String(rotated.json["signingSecret"])
+    expect(secret).toMatch(/^whsec_/)
+    expect(secret).not.toBe(endpoint.signingSecret)
+
+    const test = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
+    expect(test.json).toMatchObject({ test: true, state: "queued" })
+    const delivery = yield* settled(mcp, String(test.json["id"]), "delivered")
+    expect(delivery).toMatchObject({
+      endpointId: endpoint.id,
+      test: true,
+      event: { type: "payout.paid", test: true }
+    })
+    const received = consumer.received.find(({ headers }) => headers["service-delivery-id"] === String(test.json["id"]))
+    const header = String(received?.headers["service-signature"])
+    for (const key of [secret, endpoint.signingSecret]) {
+      const event = verifyWebhook({ body: received?.body ?? "", header, secret: key, livemode: false })
+      expect(event.test).toBe(true)
+    }
+  })
+
+  it.scoped("takes an idempotency key wherever it changes something", function* () {
+    const { mcp } = yield* start
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)
+    expect(changing.length).toBeGreaterThan(20)
+    expect(
+      changing.filter(({ inputSchema }) => !Object.hasOwn(inputSchema.properties ?? {}, "idempotencyKey"))
+    ).toEqual([])
+  })
+
+  it.scoped("says every bound of its arguments, as the HTTP API's document does", function* () {
+    const { mcp } = yield* start
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    const compared: Array<string> = []
+    for (const { description, inputSchema, name } of tools) {
+      const operation = operationOfTool[name]
+      if (operation === undefined) continue
+      const documented = fieldsOf(...operation)
+      expect([name, description?.includes(permissionOf(...operation))]).toEqual([name, true])
+      for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
+        const field = inJson(documented[nameInHttp[argument] ?? argument])
+        expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
+        if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)
+      }
+    }
+    const prices = tools.find(({ name }) => name === "list_prices")?.inputSchema.properties ?? {}
+    expect(Object.entries(prices).filter(([, schema]) => typeof Object(schema).description !== "string")).toEqual([])
+    const withoutArguments = ["list_event_types", "list_webhook_endpoints"]
+    expect(Object.keys(operationOfTool).toSorted()).toEqual(
+      tools
+        .map(({ name }) => name)
+        .filter((name) => !withoutArguments.includes(name))
+        .toSorted()
+    )
+    for (const some of [
+      "create_webhook_endpoint.name",
+      "create_webhook_endpoint.url",
+      "create_webhook_endpoint.events",
+      "create_webhook_endpoint.filters",
+      "create_webhook_endpoint.idempotencyKey",
+      "list_webhook_deliveries.limit",
+      "recover_webhook_endpoint.since",
+      "list_skipped_webhook_events.starting_after",
+      "list_prices.lookup_keys",
+      "list_charges.created_gte",
+      "create_price.tiers",
+      "create_checkout_session.line_items",
+      "create_refund.amount"
+    ]) {
+      expect(compared).toContain(some)
+    }
+  })
+
+  it.scoped("shows what a destination missed while it was paused", function* () {
+    const { baseUrl } = yield* TestService
+    const { id: endpointId, send, tenant } = yield* makeDestination()
+    const mcp = yield* overHttp(baseUrl, tenant.key)
+    yield* mcp.call("set_webhook_endpoint_active", { endpointId, active: false })
+    yield* payment(tenant)
+    const skipped = yield* mcp.call("list_skipped_webhook_events", { endpointId, limit: 5 })
+    expect(skipped.json).toMatchObject({ data: [{ type: "payment.succeeded" }], has_more: false })
+    expect(skipped.json).toEqual((yield* send("GET", "/skipped")).json)
+    const after = yield* mcp.call("list_skipped_webhook_events", {
+      endpointId,
+      starting_after: rows(skipped.json)[0]?.["eventId"]
+    })
+    expect(after.json["data"]).toEqual([])
+  })
+
+  it.scoped("changes and deletes a destination", function* () {
+    const { mcp, organization, service } = yield* start
+    const consumer = yield* makeConsumer
+    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const change = { name: "Bakery", events: ["payout.paid"], filters: { currencies: ["brl"] }, active: false }
+    const changed = yield* mcp.call("update_webhook_endpoint", { endpointId, ...change })
+    expect(changed.json).toMatchObject({ id: endpointId, url: consumer.url, ...change })
+    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
+    expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(changed.json)
+
+    const deleted = yield* mcp.call("delete_webhook_endpoint", { endpointId })
+    expect(deleted).toMatchObject({ isError: false, json: { id: endpointId, deleted: true } })
+    expect((yield* service.request("GET", path, { key: organization.testKey })).status).toBe(404)
+    const again = yield* mcp.call("delete_webhook_endpoint", { endpointId })
+    expect(again).toMatchObject({ isError: true, json: { code: "resource_not_found" } })
+  })
+
+  it.scoped("recovers a destination that was out of order, and shows how far that is", function* () {
+    const { mcp } = yield* start
+    const consumer = yield* makeConsumer
+    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const since = new Date(Date.now() - 3_600_000).toISOString()
+    const recovery = yield* mcp.call("recover_webhook_endpoint", { endpointId, since })
+    // Test events are not recovered, and nothing else has failed
+    expect(recovery.json).toMatchObject({ endpointId, since, total: 0 })
+    const finished = yield* eventually(
+      "the recovery is finished",
+      Effect.map(mcp.call("list_webhook_recoveries", { endpointId }), ({ json }) =>
+        Option.liftPredicate(rows(json), ([first]) => first?.["state"] === "finished")
+      )
+    )
+    expect(finished).toMatchObject([{ id: recovery.json["id"], queued: 0, skipped: 0 }])
+    const old = yield* mcp.call("recover_webhook_endpoint", { endpointId, since: "2020-01-01T00:00:00Z" })
+    expect(old).toMatchObject({ isError: true, json: { code: "validation_failed", fields: ["since"] } })
+  })
+
+  it.scoped("shows failed deliveries and re-sends them", function* () {
+    const { mcp } = yield* start
+    const consumer = yield* makeConsumer
+    consumer.answer(400)
+    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const test = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payment.succeeded" })
+    const deliveryId = String(test.json["id"])
+    const failed = yield* settled(mcp, deliveryId, "failed")
+    expect(failed).toMatchObject({ lastHttpStatus: 400, attempts: [{ number: 1, trigger: "automatic" }] })
+    const page = yield* mcp.call("list_webhook_deliveries", { endpointId, state: "failed", limit: 5, created_gte: 0 })
+    expect(rows(page.json).map(({ id }) => id)).toEqual([deliveryId])
+    expect(page.json["has_more"]).toBe(false)
+    const none = yield* mcp.call("list_webhook_deliveries", { endpointId, created_lte: 1 })
+    expect(none.json["data"]).toEqual([])
+
+    consumer.answer(204)
+    const queued = yield* mcp.call("retry_webhook_delivery", { deliveryId })
+    expect(queued.json).toMatchObject({ id: deliveryId, state: "queued" })
+    const delivered = yield* settled(mcp, deliveryId, "delivered")
+    expect(delivered).toMatchObject({ attempts: [{ number: 1 }, { number: 2, trigger: "manual" }] })
+    const again = yield* mcp.call("retry_webhook_delivery", { deliveryId })
+    expect(again).toMatchObject({ isError: true, json: { code: "delivery_not_failed" } })
+  })
+
+  it.scoped("repeats create, test and rotation safely under a key, which is the HTTP API's too", function* () {
+    const { mcp, organization, service } = yield* start
+    const consumer = yield* makeConsumer
+    const body = { name: "Once", url: consumer.url, events: ["payout.paid"] }
+    const first = yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })
+    expect(yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })).toEqual(first)
+    const overRest = yield* service.request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+      key: organization.testKey,
+      body,
+      headers: { "idempotency-key": "mcp-create-1" }
+    })
+    expect(overRest.json).toEqual(first)
+    expect(overRest.headers.get("idempotent-replayed")).toBe("true")
+    const other = yield* mcp.call("create_webhook_endpoint", {
+      ...body,
+      name: "Other",
+      idempotencyKey: "mcp-create-1"
+    })
+    expect(other).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
+
+    for (const [tool, args] of [
+      ["send_webhook_test_event", { endpointId: first.id, type: "payout.paid", idempotencyKey: "mcp-test-1" }],
+      ["rotate_webhook_secret", { endpointId: first.id, idempotencyKey: "mcp-rotate-1" }]
+    ] as const) {
+      const once = yield* mcp.call(tool, args)
+      expect([tool, once.isError]).toEqual([tool, false])
+      expect((yield* mcp.call(tool, args)).json).toEqual(once.json)
+    }
+
+    const endpointId = first.id
+    const paused = { endpointId, active: false, idempotencyKey: "mcp-pause-1" }
+    expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
+    yield* mcp.call("update_webhook_endpoint", { endpointId, active: true })
+    expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
+    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
+    expect((yield* service.request("GET", path, { key: organization.testKey })).json["active"]).toBe(true)
+
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const range = { endpointId, since, types: ["payout.paid"] }
+    const { json: replay } = yield* mcp.call("replay_webhook_events", range)
+    for (const [tool, args] of [
+      ["update_webhook_endpoint", { endpointId, name: "Renamed", idempotencyKey: "mcp-update-1" }],
+      ["recover_webhook_endpoint", { endpointId, since, idempotencyKey: "mcp-recover-1" }],
+      ["cancel_webhook_replay", { endpointId, replayId: replay["id"], idempotencyKey: "mcp-cancel-1" }],
+      ["delete_webhook_endpoint", { endpointId, idempotencyKey: "mcp-delete-1" }]
+    ] as const) {
+      const once = yield* mcp.call(tool, args)
+      expect([tool, once.isError]).toEqual([tool, false])
+      expect(yield* mcp.call(tool, args)).toEqual({ ...once, meta: { "connected-payments/replayed": true } })
+    }
+    const deleted = { key: organization.testKey, headers: { "idempotency-key": "mcp-delete-1" } }
+    const overRestToo = yield* service.request("DELETE", path, deleted)
+    expect([overRestToo.status, overRestToo.text]).toEqual([204, ""])
+    expect(overRestToo.headers.get("idempotent-replayed")).toBe("true")
+
+    // Without a key each call is a new one
+    const again = yield* create(mcp, consumer.url, body)
+    expect(again.id).not.toBe(first.id)
+  })
+
+  it.scoped("refuses bad arguments with every refused field, as the HTTP API does", function* () {
+    const { mcp, service } = yield* start
+    const consumer = yield* makeConsumer
+    const good = { name: "Shop", url: consumer.url, events: ["payout.paid"] }
+    const cases: ReadonlyArray<readonly [string, Record<string, unknown>, string, ReadonlyArray<string>]> = [
+      ["create_webhook_endpoint", {}, "validation_failed", ["name", "url", "events"]],
+      ["create_webhook_endpoint", { ...good, name: " ", extra: 1 }, "validation_failed", ["extra", "name"]],
+      ["create_webhook_endpoint", { ...good, events: ["payout.paid", "none"] }, "validation_failed", ["events.1"]],
+      ["create_webhook_endpoint", { ...good, idempotencyKey: "short" }, "validation_failed", ["idempotencyKey"]],
+      ["create_webhook_endpoint", { ...good, filters: [] }, "validation_failed", ["filters"]],
+      ["create_webhook_endpoint", { ...good, filters: { tags: [] } }, "integration_filter_unknown", ["filters.tags"]],
+      [
+        "create_webhook_endpoint",
+        { ...good, filters: { prices: ["x"] } },
+        "integration_filter_invalid",
+        ["filters.prices.0"]
+      ],
+      ["create_webhook_endpoint", { ...good, url: "https://10.0.0.1/" }, "destination_rejected", ["url"]],
+      ["list_webhook_endpoints", { extra: 1 }, "validation_failed", ["extra"]],
+      ["list_event_types", { extra: 1 }, "validation_failed", ["extra"]],
+      [
         "set_webhook_endpoint_active",
-        "update_checkout_page",
-        "update_payment_link",
-        "update_price",
-        "update_product",
-        "update_promotion_code",
-        "update_subscription",
-        "update_webhook_endpoint"
-      ])
-      expect(hinted("idempotentHint")).toEqual([
-        "cancel_subscription",
-        "cancel_webhook_replay",
-        "create_checkout_page",
-        "create_payment_link",
-        "create_price",
-        "create_product",
-        "create_promotion_code",
-        "create_refund",
-        "delete_webhook_endpoint",
-        "expire_checkout_session",
-        "set_webhook_endpoint_active",
-        "update_checkout_page",
-        "update_payment_link",
-        "update_price",
-        "update_promotion_code",
-        "update_subscription",
-        "update_webhook_endpoint"
-      ])
-      const shown = tools.find(({ name }) => name === "create_webhook_endpoint")?.inputSchema
-      expect(shown?.required).toEqual(["name", "url", "events"])
-      expect(Object.keys(Object(shown?.properties?.["filters"]).properties)).toEqual([
-        "currencies",
-        "amountMin",
-        "amountMax",
-        "products",
-        "prices",
-        "metadata"
-      ])
-    })
-  )
-
-  it.scoped("manages a destination from its creation to its rotated secret, as the HTTP API shows it", () =>
-    Effect.gen(function* () {
-      const { mcp, organization, service } = yield* start
-      const consumer = yield* makeConsumer
-      const types = yield* mcp.call("list_event_types")
-      expect(types.json).toEqual({ data: eventTypes })
-
-      const endpoint = yield* create(mcp, consumer.url, { filters: { currencies: ["brl"], metadata: { shop: "1" } } })
-      expect(endpoint).toMatchObject({ active: true, environment: "sandbox", filters: { currencies: ["brl"] } })
-      expect(endpoint.signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
-
-      const listed = yield* mcp.call("list_webhook_endpoints")
-      const mine = rows(listed.json).find(({ id }) => id === endpoint.id)
-      expect(mine).toMatchObject({ id: endpoint.id, name: "Shop", recentFailures: 0 })
-      expect(JSON.stringify(listed.json)).not.toContain("whsec_")
-
-      const paused = yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: false })
-      expect(paused.json).toMatchObject({ id: endpoint.id, active: false })
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpoint.id}`
-      const shown = yield* service.request("GET", path, { key: organization.testKey })
-      expect(shown.json).toEqual(paused.json)
-      const refused = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
-      expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_paused" } })
-      yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
-
-      const rotated = yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
-      const secret = String(rotated.json["signingSecret"])
-      expect(secret).toMatch(/^whsec_/)
-      expect(secret).not.toBe(endpoint.signingSecret)
-
-      const test = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
-      expect(test.json).toMatchObject({ test: true, state: "queued" })
-      const delivery = yield* settled(mcp, String(test.json["id"]), "delivered")
-      expect(delivery).toMatchObject({
-        endpointId: endpoint.id,
-        test: true,
-        event: { type: "payout.paid", test: true }
-      })
-      const received = consumer.received.find(
-        ({ headers }) => headers["service-delivery-id"] === String(test.json["id"])
+        { endpointId: "x", active: "yes" },
+        "validation_failed",
+        ["endpointId", "active"]
+      ],
+      ["send_webhook_test_event", { endpointId: nobody, type: "x" }, "validation_failed", ["type"]],
+      ["rotate_webhook_secret", { endpointId: 1 }, "validation_failed", ["endpointId"]],
+      [
+        "list_webhook_deliveries",
+        { endpointId: nobody, limit: 101, starting_after: "x" },
+        "validation_failed",
+        ["limit", "starting_after"]
+      ],
+      [
+        "list_webhook_deliveries",
+        { endpointId: nobody, limit: "5", created_gte: -1, state: "lost" },
+        "validation_failed",
+        ["limit", "state", "created_gte"]
+      ],
+      ["get_webhook_delivery", {}, "validation_failed", ["deliveryId"]],
+      ["retry_webhook_delivery", { deliveryId: null }, "validation_failed", ["deliveryId"]],
+      [
+        "update_webhook_endpoint",
+        { endpointId: 1, url: "https://shop.example/", events: [] },
+        "validation_failed",
+        ["url", "endpointId", "events"]
+      ],
+      ["delete_webhook_endpoint", {}, "validation_failed", ["endpointId"]],
+      ["delete_webhook_endpoint", { endpointId: nobody }, "resource_not_found", []],
+      [
+        "list_skipped_webhook_events",
+        { endpointId: nobody, limit: 0, starting_after: "svc_evt_x" },
+        "validation_failed",
+        ["limit", "starting_after"]
+      ],
+      ["recover_webhook_endpoint", { endpointId: nobody, since: "today" }, "validation_failed", ["since"]],
+      ["list_webhook_recoveries", { endpointId: nobody, starting_after: 1 }, "validation_failed", ["starting_after"]],
+      ["get_webhook_event", { eventId: `svc_evt_${"0".repeat(64)}` }, "resource_not_found", []],
+      ["get_webhook_event", { eventId: "evt_1" }, "validation_failed", ["eventId"]],
+      ["list_webhook_events", { payment_id: "", limit: 0 }, "validation_failed", ["payment_id", "limit"]],
+      ["replay_webhook_events", { endpointId: nobody, types: [] }, "validation_failed", ["since", "types"]],
+      ["cancel_webhook_replay", { endpointId: nobody, replayId: nobody }, "resource_not_found", []],
+      ["cancel_webhook_replay", { endpointId: nobody }, "validation_failed", ["replayId"]]
+    ]
+    for (const [tool, args, code, fields] of cases) {
+      const { isError, json } = yield* mcp.call(tool, args)
+      expect([tool, args, isError, json["code"], new Set(Array.isArray(json["fields"]) ? json["fields"] : [])]).toEqual(
+        [tool, args, true, code, new Set(fields)]
       )
-      const header = String(received?.headers["service-signature"])
-      for (const key of [secret, endpoint.signingSecret]) {
-        const event = verifyWebhook({ body: received?.body ?? "", header, secret: key, livemode: false })
-        expect(event.test).toBe(true)
+      expect(Object.keys(json)).toEqual(["error", "code", "fields", "requestId"])
+      expect(json["requestId"]).toMatch(/^req_/)
+    }
+    const unknown = yield* Effect.promise(() => mcp.client.callTool({ name: "drop_tables" }).catch(String))
+    expect(unknown).toContain("There is no such tool")
+    expect(service.baseUrl).toContain("127.0.0.1")
+  })
+
+  it.scoped("shows events, sends them to a destination again, and shows how far that is", function* () {
+    const { mcp } = yield* start
+    const consumer = yield* makeConsumer
+    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const sent = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
+    const eventId = String(sent.json["eventId"])
+    const { json: event } = yield* mcp.call("get_webhook_event", { eventId })
+    expect(event).toMatchObject({ id: eventId, test: true, deliveries: [{ id: sent.json["id"], endpointId }] })
+    const { json: events } = yield* mcp.call("list_webhook_events", { type: "payout.paid", limit: 100 })
+    expect(rows(events).map(({ id }) => id)).toContain(eventId)
+    const args = { endpointId, since: new Date(Date.now() - 60_000).toISOString(), idempotencyKey: randomUUID() }
+    const { json: replay } = yield* mcp.call("replay_webhook_events", args)
+    // Test events are not replayed
+    expect(replay).toMatchObject({ endpointId, since: args.since, queued: 0 })
+    expect((yield* mcp.call("replay_webhook_events", args)).json).toEqual(replay)
+    const { json: listed } = yield* mcp.call("list_webhook_replays", { endpointId })
+    expect(rows(listed).map(({ id }) => id)).toEqual([replay["id"]])
+    const { json: canceled } = yield* mcp.call("cancel_webhook_replay", { endpointId, replayId: replay["id"] })
+    expect(canceled).toMatchObject({ id: replay["id"], state: "finished" })
+  })
+
+  it.scoped("says how long to wait where too many tests were sent", function* () {
+    const { mcp } = yield* start
+    const consumer = yield* makeConsumer
+    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const send = mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
+    const answers = yield* Effect.all(Array.from({ length: 6 }, () => send))
+    expect(answers.map(({ isError }) => isError)).toEqual([false, false, false, false, false, true])
+    expect(answers[5]).toMatchObject({ json: { code: "test_rate_limit_exceeded" } })
+    expect(answers[5]?.meta?.["connected-payments/retryAfterSeconds"]).toBeGreaterThan(0)
+  })
+
+  it.scoped("asks each key for the scope that the tool needs, before it looks at the arguments", function* () {
+    const { mcp, organization, service } = yield* start
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    const webhookTools = tools.map(({ name }) => name).filter((name) => /webhook|event_types/.test(name))
+    const reads = (tool: string) => /^(list|get)_/.test(tool)
+    for (const [grant, mayCall] of [
+      ["*", () => false],
+      ["webhook-endpoints:read", reads],
+      ["webhook-endpoints:write", (tool: string) => !reads(tool)],
+      ["webhook-endpoints:*", () => true]
+    ] as const) {
+      const holder = yield* overHttp(service.baseUrl, yield* service.makeKey(organization.id, [grant]))
+      for (const tool of webhookTools) {
+        const { json } = yield* holder.call(tool, { unknown: 1 })
+        const code = mayCall(tool) ? "validation_failed" : "endpoint_management_forbidden"
+        expect([grant, tool, json["code"]]).toEqual([grant, tool, code])
       }
-    })
-  )
+    }
+  })
 
-  it.scoped("takes an idempotency key wherever it changes something", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-      const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)
-      expect(changing.length).toBeGreaterThan(20)
-      expect(
-        changing.filter(({ inputSchema }) => !Object.hasOwn(inputSchema.properties ?? {}, "idempotencyKey"))
-      ).toEqual([])
-    })
-  )
-
-  it.scoped("says every bound of its arguments, as the HTTP API's document does", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-      const compared: Array<string> = []
-      for (const { description, inputSchema, name } of tools) {
-        const operation = operationOfTool[name]
-        if (operation === undefined) continue
-        const documented = fieldsOf(...operation)
-        expect([name, description?.includes(permissionOf(...operation))]).toEqual([name, true])
-        for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
-          const field = inJson(documented[nameInHttp[argument] ?? argument])
-          expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
-          if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)
-        }
-      }
-      const prices = tools.find(({ name }) => name === "list_prices")?.inputSchema.properties ?? {}
-      expect(Object.entries(prices).filter(([, schema]) => typeof Object(schema).description !== "string")).toEqual([])
-      const withoutArguments = ["list_event_types", "list_webhook_endpoints"]
-      expect(Object.keys(operationOfTool).toSorted()).toEqual(
-        tools
-          .map(({ name }) => name)
-          .filter((name) => !withoutArguments.includes(name))
-          .toSorted()
-      )
-      for (const some of [
-        "create_webhook_endpoint.name",
-        "create_webhook_endpoint.url",
-        "create_webhook_endpoint.events",
-        "create_webhook_endpoint.filters",
-        "create_webhook_endpoint.idempotencyKey",
-        "list_webhook_deliveries.limit",
-        "recover_webhook_endpoint.since",
-        "list_skipped_webhook_events.starting_after",
-        "list_prices.lookup_keys",
-        "list_charges.created_gte",
-        "create_price.tiers",
-        "create_checkout_session.line_items",
-        "create_refund.amount"
-      ]) {
-        expect(compared).toContain(some)
-      }
-    })
-  )
-
-  it.scoped("shows what a destination missed while it was paused", () =>
-    Effect.gen(function* () {
-      const { baseUrl } = yield* TestService
-      const { id: endpointId, send, tenant } = yield* makeDestination()
-      const mcp = yield* overHttp(baseUrl, tenant.key)
-      yield* mcp.call("set_webhook_endpoint_active", { endpointId, active: false })
-      yield* payment(tenant)
-      const skipped = yield* mcp.call("list_skipped_webhook_events", { endpointId, limit: 5 })
-      expect(skipped.json).toMatchObject({ data: [{ type: "payment.succeeded" }], has_more: false })
-      expect(skipped.json).toEqual((yield* send("GET", "/skipped")).json)
-      const after = yield* mcp.call("list_skipped_webhook_events", {
-        endpointId,
-        starting_after: rows(skipped.json)[0]?.["eventId"]
-      })
-      expect(after.json["data"]).toEqual([])
-    })
-  )
-
-  it.scoped("changes and deletes a destination", () =>
-    Effect.gen(function* () {
-      const { mcp, organization, service } = yield* start
-      const consumer = yield* makeConsumer
-      const { id: endpointId } = yield* create(mcp, consumer.url)
-      const change = { name: "Bakery", events: ["payout.paid"], filters: { currencies: ["brl"] }, active: false }
-      const changed = yield* mcp.call("update_webhook_endpoint", { endpointId, ...change })
-      expect(changed.json).toMatchObject({ id: endpointId, url: consumer.url, ...change })
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
-      expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(changed.json)
-
-      const deleted = yield* mcp.call("delete_webhook_endpoint", { endpointId })
-      expect(deleted).toMatchObject({ isError: false, json: { id: endpointId, deleted: true } })
-      expect((yield* service.request("GET", path, { key: organization.testKey })).status).toBe(404)
-      const again = yield* mcp.call("delete_webhook_endpoint", { endpointId })
-      expect(again).toMatchObject({ isError: true, json: { code: "resource_not_found" } })
-    })
-  )
-
-  it.scoped("recovers a destination that was out of order, and shows how far that is", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const consumer = yield* makeConsumer
-      const { id: endpointId } = yield* create(mcp, consumer.url)
-      const since = new Date(Date.now() - 3_600_000).toISOString()
-      const recovery = yield* mcp.call("recover_webhook_endpoint", { endpointId, since })
-      // Test events are not recovered, and nothing else has failed
-      expect(recovery.json).toMatchObject({ endpointId, since, total: 0 })
-      const finished = yield* eventually(
-        "the recovery is finished",
-        Effect.map(mcp.call("list_webhook_recoveries", { endpointId }), ({ json }) =>
-          Option.liftPredicate(rows(json), ([first]) => first?.["state"] === "finished")
-        )
-      )
-      expect(finished).toMatchObject([{ id: recovery.json["id"], queued: 0, skipped: 0 }])
-      const old = yield* mcp.call("recover_webhook_endpoint", { endpointId, since: "2020-01-01T00:00:00Z" })
-      expect(old).toMatchObject({ isError: true, json: { code: "validation_failed", fields: ["since"] } })
-    })
-  )
-
-  it.scoped("shows failed deliveries and re-sends them", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const consumer = yield* makeConsumer
-      consumer.answer(400)
-      const { id: endpointId } = yield* create(mcp, consumer.url)
-      const test = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payment.succeeded" })
-      const deliveryId = String(test.json["id"])
-      const failed = yield* settled(mcp, deliveryId, "failed")
-      expect(failed).toMatchObject({ lastHttpStatus: 400, attempts: [{ number: 1, trigger: "automatic" }] })
-      const page = yield* mcp.call("list_webhook_deliveries", { endpointId, state: "failed", limit: 5, created_gte: 0 })
-      expect(rows(page.json).map(({ id }) => id)).toEqual([deliveryId])
-      expect(page.json["has_more"]).toBe(false)
-      const none = yield* mcp.call("list_webhook_deliveries", { endpointId, created_lte: 1 })
-      expect(none.json["data"]).toEqual([])
-
-      consumer.answer(204)
-      const queued = yield* mcp.call("retry_webhook_delivery", { deliveryId })
-      expect(queued.json).toMatchObject({ id: deliveryId, state: "queued" })
-      const delivered = yield* settled(mcp, deliveryId, "delivered")
-      expect(delivered).toMatchObject({ attempts: [{ number: 1 }, { number: 2, trigger: "manual" }] })
-      const again = yield* mcp.call("retry_webhook_delivery", { deliveryId })
-      expect(again).toMatchObject({ isError: true, json: { code: "delivery_not_failed" } })
-    })
-  )
-
-  it.scoped("repeats create, test and rotation safely under a key, which is the HTTP API's too", () =>
-    Effect.gen(function* () {
-      const { mcp, organization, service } = yield* start
-      const consumer = yield* makeConsumer
-      const body = { name: "Once", url: consumer.url, events: ["payout.paid"] }
-      const first = yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })
-      expect(yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })).toEqual(first)
-      const overRest = yield* service.request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-        key: organization.testKey,
-        body,
-        headers: { "idempotency-key": "mcp-create-1" }
-      })
-      expect(overRest.json).toEqual(first)
-      expect(overRest.headers.get("idempotent-replayed")).toBe("true")
-      const other = yield* mcp.call("create_webhook_endpoint", {
-        ...body,
-        name: "Other",
-        idempotencyKey: "mcp-create-1"
-      })
-      expect(other).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
-
+  it.scoped("keeps environments and organizations apart", function* () {
+    const { mcp, organization, service } = yield* start
+    const consumer = yield* makeConsumer
+    const mine = yield* create(mcp, consumer.url)
+    const test = yield* mcp.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+    const deliveryId = String(test.json["id"])
+    for (const key of [organization.liveKey, service.stranger.testKey]) {
+      const other = yield* overHttp(service.baseUrl, key)
+      expect(rows((yield* other.call("list_webhook_endpoints")).json).map(({ id }) => id)).not.toContain(mine.id)
       for (const [tool, args] of [
-        ["send_webhook_test_event", { endpointId: first.id, type: "payout.paid", idempotencyKey: "mcp-test-1" }],
-        ["rotate_webhook_secret", { endpointId: first.id, idempotencyKey: "mcp-rotate-1" }]
+        ["set_webhook_endpoint_active", { endpointId: mine.id, active: false }],
+        ["rotate_webhook_secret", { endpointId: mine.id }],
+        ["list_webhook_deliveries", { endpointId: mine.id }],
+        ["get_webhook_delivery", { deliveryId }],
+        ["retry_webhook_delivery", { deliveryId }]
       ] as const) {
-        const once = yield* mcp.call(tool, args)
-        expect([tool, once.isError]).toEqual([tool, false])
-        expect((yield* mcp.call(tool, args)).json).toEqual(once.json)
+        const { isError, json } = yield* other.call(tool, args)
+        expect([tool, isError, json["code"]]).toEqual([tool, true, "resource_not_found"])
       }
-
-      const endpointId = first.id
-      const paused = { endpointId, active: false, idempotencyKey: "mcp-pause-1" }
-      expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
-      yield* mcp.call("update_webhook_endpoint", { endpointId, active: true })
-      expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
-      expect((yield* service.request("GET", path, { key: organization.testKey })).json["active"]).toBe(true)
-
-      const since = new Date(Date.now() - 60_000).toISOString()
-      const range = { endpointId, since, types: ["payout.paid"] }
-      const { json: replay } = yield* mcp.call("replay_webhook_events", range)
-      for (const [tool, args] of [
-        ["update_webhook_endpoint", { endpointId, name: "Renamed", idempotencyKey: "mcp-update-1" }],
-        ["recover_webhook_endpoint", { endpointId, since, idempotencyKey: "mcp-recover-1" }],
-        ["cancel_webhook_replay", { endpointId, replayId: replay["id"], idempotencyKey: "mcp-cancel-1" }],
-        ["delete_webhook_endpoint", { endpointId, idempotencyKey: "mcp-delete-1" }]
-      ] as const) {
-        const once = yield* mcp.call(tool, args)
-        expect([tool, once.isError]).toEqual([tool, false])
-        expect(yield* mcp.call(tool, args)).toEqual({ ...once, meta: { "connected-payments/replayed": true } })
-      }
-      const deleted = { key: organization.testKey, headers: { "idempotency-key": "mcp-delete-1" } }
-      const overRestToo = yield* service.request("DELETE", path, deleted)
-      expect([overRestToo.status, overRestToo.text]).toEqual([204, ""])
-      expect(overRestToo.headers.get("idempotent-replayed")).toBe("true")
-
-      // Without a key each call is a new one
-      const again = yield* create(mcp, consumer.url, body)
-      expect(again.id).not.toBe(first.id)
+    }
+    const live = yield* overHttp(service.baseUrl, organization.liveKey)
+    const tested = yield* live.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+    expect(tested).toMatchObject({
+      isError: true,
+      json: { code: expect.stringMatching(/not_found|test_environment/) }
     })
-  )
-
-  it.scoped("refuses bad arguments with every refused field, as the HTTP API does", () =>
-    Effect.gen(function* () {
-      const { mcp, service } = yield* start
-      const consumer = yield* makeConsumer
-      const good = { name: "Shop", url: consumer.url, events: ["payout.paid"] }
-      const cases: ReadonlyArray<readonly [string, Record<string, unknown>, string, ReadonlyArray<string>]> = [
-        ["create_webhook_endpoint", {}, "validation_failed", ["name", "url", "events"]],
-        ["create_webhook_endpoint", { ...good, name: " ", extra: 1 }, "validation_failed", ["extra", "name"]],
-        ["create_webhook_endpoint", { ...good, events: ["payout.paid", "none"] }, "validation_failed", ["events.1"]],
-        ["create_webhook_endpoint", { ...good, idempotencyKey: "short" }, "validation_failed", ["idempotencyKey"]],
-        ["create_webhook_endpoint", { ...good, filters: [] }, "validation_failed", ["filters"]],
-        ["create_webhook_endpoint", { ...good, filters: { tags: [] } }, "integration_filter_unknown", ["filters.tags"]],
-        [
-          "create_webhook_endpoint",
-          { ...good, filters: { prices: ["x"] } },
-          "integration_filter_invalid",
-          ["filters.prices.0"]
-        ],
-        ["create_webhook_endpoint", { ...good, url: "https://10.0.0.1/" }, "destination_rejected", ["url"]],
-        ["list_webhook_endpoints", { extra: 1 }, "validation_failed", ["extra"]],
-        ["list_event_types", { extra: 1 }, "validation_failed", ["extra"]],
-        [
-          "set_webhook_endpoint_active",
-          { endpointId: "x", active: "yes" },
-          "validation_failed",
-          ["endpointId", "active"]
-        ],
-        ["send_webhook_test_event", { endpointId: nobody, type: "x" }, "validation_failed", ["type"]],
-        ["rotate_webhook_secret", { endpointId: 1 }, "validation_failed", ["endpointId"]],
-        [
-          "list_webhook_deliveries",
-          { endpointId: nobody, limit: 101, starting_after: "x" },
-          "validation_failed",
-          ["limit", "starting_after"]
-        ],
-        [
-          "list_webhook_deliveries",
-          { endpointId: nobody, limit: "5", created_gte: -1, state: "lost" },
-          "validation_failed",
-          ["limit", "state", "created_gte"]
-        ],
-        ["get_webhook_delivery", {}, "validation_failed", ["deliveryId"]],
-        ["retry_webhook_delivery", { deliveryId: null }, "validation_failed", ["deliveryId"]],
-        [
-          "update_webhook_endpoint",
-          { endpointId: 1, url: "https://shop.example/", events: [] },
-          "validation_failed",
-          ["url", "endpointId", "events"]
-        ],
-        ["delete_webhook_endpoint", {}, "validation_failed", ["endpointId"]],
-        ["delete_webhook_endpoint", { endpointId: nobody }, "resource_not_found", []],
-        [
-          "list_skipped_webhook_events",
-          { endpointId: nobody, limit: 0, starting_after: "svc_evt_x" },
-          "validation_failed",
-          ["limit", "starting_after"]
-        ],
-        ["recover_webhook_endpoint", { endpointId: nobody, since: "today" }, "validation_failed", ["since"]],
-        ["list_webhook_recoveries", { endpointId: nobody, starting_after: 1 }, "validation_failed", ["starting_after"]],
-        ["get_webhook_event", { eventId: `svc_evt_${"0".repeat(64)}` }, "resource_not_found", []],
-        ["get_webhook_event", { eventId: "evt_1" }, "validation_failed", ["eventId"]],
-        ["list_webhook_events", { payment_id: "", limit: 0 }, "validation_failed", ["payment_id", "limit"]],
-        ["replay_webhook_events", { endpointId: nobody, types: [] }, "validation_failed", ["since", "types"]],
-        ["cancel_webhook_replay", { endpointId: nobody, replayId: nobody }, "resource_not_found", []],
-        ["cancel_webhook_replay", { endpointId: nobody }, "validation_failed", ["replayId"]]
-      ]
-      for (const [tool, args, code, fields] of cases) {
-        const { isError, json } = yield* mcp.call(tool, args)
-        expect([
-          tool,
-          args,
-          isError,
-          json["code"],
-          new Set(Array.isArray(json["fields"]) ? json["fields"] : [])
-        ]).toEqual([tool, args, true, code, new Set(fields)])
-        expect(Object.keys(json)).toEqual(["error", "code", "fields", "requestId"])
-        expect(json["requestId"]).toMatch(/^req_/)
-      }
-      const unknown = yield* Effect.promise(() => mcp.client.callTool({ name: "drop_tables" }).catch(String))
-      expect(unknown).toContain("There is no such tool")
-      expect(service.baseUrl).toContain("127.0.0.1")
+    // Local destinations are the sandbox's alone: the same call in production is refused
+    const inProduction = yield* live.call("create_webhook_endpoint", {
+      name: "Shop",
+      url: consumer.url,
+      events: ["payout.paid"]
     })
-  )
+    expect(inProduction).toMatchObject({ isError: true, json: { code: "destination_rejected" } })
+  })
 
-  it.scoped("shows events, sends them to a destination again, and shows how far that is", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const consumer = yield* makeConsumer
-      const { id: endpointId } = yield* create(mcp, consumer.url)
-      const sent = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
-      const eventId = String(sent.json["eventId"])
-      const { json: event } = yield* mcp.call("get_webhook_event", { eventId })
-      expect(event).toMatchObject({ id: eventId, test: true, deliveries: [{ id: sent.json["id"], endpointId }] })
-      const { json: events } = yield* mcp.call("list_webhook_events", { type: "payout.paid", limit: 100 })
-      expect(rows(events).map(({ id }) => id)).toContain(eventId)
-      const args = { endpointId, since: new Date(Date.now() - 60_000).toISOString(), idempotencyKey: randomUUID() }
-      const { json: replay } = yield* mcp.call("replay_webhook_events", args)
-      // Test events are not replayed
-      expect(replay).toMatchObject({ endpointId, since: args.since, queued: 0 })
-      expect((yield* mcp.call("replay_webhook_events", args)).json).toEqual(replay)
-      const { json: listed } = yield* mcp.call("list_webhook_replays", { endpointId })
-      expect(rows(listed).map(({ id }) => id)).toEqual([replay["id"]])
-      const { json: canceled } = yield* mcp.call("cancel_webhook_replay", { endpointId, replayId: replay["id"] })
-      expect(canceled).toMatchObject({ id: replay["id"], state: "finished" })
+  it.scoped("records the key as the author of what it changes", function* () {
+    const { organization, service } = yield* start
+    const consumer = yield* makeConsumer
+    const key = yield* service.makeKey(organization.id, ["webhook-endpoints:*"])
+    const [row] = yield* Effect.orDie(
+      service.sql<{ id: string }>`SELECT id FROM payments.api_keys WHERE last_four = ${key.slice(-4)}`
+    )
+    const mcp = yield* overHttp(service.baseUrl, key)
+    const endpoint = yield* create(mcp, consumer.url)
+    yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
+    yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
+    const log = yield* service.request("GET", `/v2/organizations/${organization.id}/integrations/audit-log?limit=100`, {
+      key: organization.testKey
     })
-  )
-
-  it.scoped("says how long to wait where too many tests were sent", () =>
-    Effect.gen(function* () {
-      const { mcp } = yield* start
-      const consumer = yield* makeConsumer
-      const { id: endpointId } = yield* create(mcp, consumer.url)
-      const send = mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
-      const answers = yield* Effect.all(Array.from({ length: 6 }, () => send))
-      expect(answers.map(({ isError }) => isError)).toEqual([false, false, false, false, false, true])
-      expect(answers[5]).toMatchObject({ json: { code: "test_rate_limit_exceeded" } })
-      expect(answers[5]?.meta?.["connected-payments/retryAfterSeconds"]).toBeGreaterThan(0)
-    })
-  )
-
-  it.scoped("asks each key for the scope that the tool needs, before it looks at the arguments", () =>
-    Effect.gen(function* () {
-      const { mcp, organization, service } = yield* start
-      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-      const webhookTools = tools.map(({ name }) => name).filter((name) => /webhook|event_types/.test(name))
-      const reads = (tool: string) => /^(list|get)_/.test(tool)
-      for (const [grant, mayCall] of [
-        ["*", () => false],
-        ["webhook-endpoints:read", reads],
-        ["webhook-endpoints:write", (tool: string) => !reads(tool)],
-        ["webhook-endpoints:*", () => true]
-      ] as const) {
-        const holder = yield* overHttp(service.baseUrl, yield* service.makeKey(organization.id, [grant]))
-        for (const tool of webhookTools) {
-          const { json } = yield* holder.call(tool, { unknown: 1 })
-          const code = mayCall(tool) ? "validation_failed" : "endpoint_management_forbidden"
-          expect([grant, tool, json["code"]]).toEqual([grant, tool, code])
-        }
-      }
-    })
-  )
-
-  it.scoped("keeps environments and organizations apart", () =>
-    Effect.gen(function* () {
-      const { mcp, organization, service } = yield* start
-      const consumer = yield* makeConsumer
-      const mine = yield* create(mcp, consumer.url)
-      const test = yield* mcp.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
-      const deliveryId = String(test.json["id"])
-      for (const key of [organization.liveKey, service.stranger.testKey]) {
-        const other = yield* overHttp(service.baseUrl, key)
-        expect(rows((yield* other.call("list_webhook_endpoints")).json).map(({ id }) => id)).not.toContain(mine.id)
-        for (const [tool, args] of [
-          ["set_webhook_endpoint_active", { endpointId: mine.id, active: false }],
-          ["rotate_webhook_secret", { endpointId: mine.id }],
-          ["list_webhook_deliveries", { endpointId: mine.id }],
-          ["get_webhook_delivery", { deliveryId }],
-          ["retry_webhook_delivery", { deliveryId }]
-        ] as const) {
-          const { isError, json } = yield* other.call(tool, args)
-          expect([tool, isError, json["code"]]).toEqual([tool, true, "resource_not_found"])
-        }
-      }
-      const live = yield* overHttp(service.baseUrl, organization.liveKey)
-      const tested = yield* live.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
-      expect(tested).toMatchObject({
-        isError: true,
-        json: { code: expect.stringMatching(/not_found|test_environment/) }
-      })
-      // Local destinations are the sandbox's alone: the same call in production is refused
-      const inProduction = yield* live.call("create_webhook_endpoint", {
-        name: "Shop",
-        url: consumer.url,
-        events: ["payout.paid"]
-      })
-      expect(inProduction).toMatchObject({ isError: true, json: { code: "destination_rejected" } })
-    })
-  )
-
-  it.scoped("records the key as the author of what it changes", () =>
-    Effect.gen(function* () {
-      const { organization, service } = yield* start
-      const consumer = yield* makeConsumer
-      const key = yield* service.makeKey(organization.id, ["webhook-endpoints:*"])
-      const [row] = yield* Effect.orDie(
-        service.sql<{ id: string }>`SELECT id FROM payments.api_keys WHERE last_four = ${key.slice(-4)}`
-      )
-      const mcp = yield* overHttp(service.baseUrl, key)
-      const endpoint = yield* create(mcp, consumer.url)
-      yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
-      yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
-      const log = yield* service.request(
-        "GET",
-        `/v2/organizations/${organization.id}/integrations/audit-log?limit=100`,
-        { key: organization.testKey }
-      )
-      const entries = rows(log.json).filter(({ target }) => Object(target).id === endpoint.id)
-      expect(entries.map(({ action }) => action)).toEqual([
-        "endpoint.secret_rotated",
-        "endpoint.updated",
-        "endpoint.created"
-      ])
-      for (const { author, requestId } of entries) {
-        expect(author).toEqual({ kind: "api_key", id: row?.id })
-        expect(requestId).toMatch(/^req_/)
-      }
-    })
-  )
+    const entries = rows(log.json).filter(({ target }) => Object(target).id === endpoint.id)
+    expect(entries.map(({ action }) => action)).toEqual([
+      "endpoint.secret_rotated",
+      "endpoint.updated",
+      "endpoint.created"
+    ])
+    for (const { author, requestId } of entries) {
+      expect(author).toEqual({ kind: "api_key", id: row?.id })
+      expect(requestId).toMatch(/^req_/)
+    }
+  })
 })

@@ -39,7 +39,7 @@ export const events = Effect.gen(function* () {
   yield* sql`CREATE TABLE payments.days (day date PRIMARY KEY, used_at timestamptz, needed_by date)`
 
   // The payload is the exact text that is signed, stored once for all its deliveries. filter_subjects: what filters
-  // read besides the payload, as far as known when the event was stored (see `StoredSubjects.ts`); null if there is
+  // read besides the payload, as far as known when the event was stored (see `storeSubjects`); null if there is
   // nothing
   yield* sql`
     CREATE TABLE payments.events (

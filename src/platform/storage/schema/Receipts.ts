@@ -5,7 +5,7 @@ import { rareReceipts } from "../ReceiptMonths.ts"
 /**
  * Receipts, partitioned by month, so that retention drops a month instead of deleting rows. A receipt belongs to the
  * month in which its notification was created at the provider, since all copies have that time in common, and a unique
- * key can't span months. See `src/inbound/ReceiptPartition.ts` for receipts with implausible times.
+ * key can't span months. See `src/inbound/ReceiptStatement.ts` for receipts with implausible times.
  */
 export const receipts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,0 +1,82 @@
+import * as vitest from "@effect/vitest"
+import { type Duration, Effect, type Layer, type Scope, type TestServices } from "effect"
+import type { YieldWrap } from "effect/Utils"
+
+/** A test whose body is a generator, as `Effect.gen` takes it. */
+type GeneratorTest<R> = <Yielded extends YieldWrap<Effect.Effect<unknown, unknown, R>>>(
+  name: string,
+  body: () => Generator<Yielded, unknown, never>,
+  timeout?: number
+) => void
+
+/** The methods of a suite that take generators. */
+interface Generators<R> {
+  readonly effect: GeneratorTest<R>
+  readonly scoped: GeneratorTest<R | Scope.Scope>
+}
+
+type Methods<R> = vitest.Vitest.MethodsNonLive<R, true>
+
+type Suite<R> = Generators<R> & {
+  readonly layer: <R2, E>(
+    services: Layer.Layer<R2, E, R>,
+    options?: { readonly timeout?: Duration.DurationInput }
+  ) => (...suite: readonly [name: string, declare: Declare<R | R2>] | readonly [declare: Declare<R | R2>]) => void
+} & Methods<R>
+
+type Declare<R> = (it: Suite<R>) => void
+
+type Run = Effect.Effect<unknown, unknown, never>
+type Tester = (name: string, body: () => Run, timeout?: number) => void
+
+const takingGenerators = (tester: Tester) =>
+  Object.assign(
+    (
+      name: string,
+      body: () => Run | ReturnType<Parameters<typeof Effect.gen<YieldWrap<Run>, unknown>>[0]>,
+      timeout?: number
+    ) =>
+      tester(
+        name,
+        (...context) => {
+          const made = Reflect.apply(body, undefined, context)
+          return Effect.isEffect(made) ? made : Effect.gen(() => made)
+        },
+        timeout
+      ),
+    tester
+  )
+
+const withGenerators = <R, Of extends { readonly effect: unknown; readonly scoped: unknown }>(
+  methods: Of,
+  others: Readonly<Record<string, unknown>> = {}
+) => {
+  // What the tests require is checked by the types of the result
+  const effect = takingGenerators(methods.effect as Tester)
+  const scoped = takingGenerators(methods.scoped as Tester)
+  const own = { ...others, effect, scoped }
+  return new Proxy(methods, {
+    get: (target, name) => Reflect.get(Object.hasOwn(own, name) ? own : target, name)
+  }) as Of & Generators<R>
+}
+
+const suiteOf = <R>(methods: Methods<R>): Suite<R> =>
+  withGenerators<R, Methods<R>>(methods, { layer: layerOf(methods.layer) }) as Suite<R>
+
+const layerOf =
+  <R>(layer: Methods<R>["layer"]): Suite<R>["layer"] =>
+  <R2, E>(...of: Parameters<typeof layer<R2, E>>) =>
+  (...[first, second]: readonly [string, Declare<R | R2>] | readonly [Declare<R | R2>]) => {
+    const suite = layer(...of)
+    if (typeof first === "string") suite(first, (methods) => second?.(suiteOf(methods)))
+    else suite((methods) => first(suiteOf(methods)))
+  }
+
+/** `it` of `@effect/vitest`, of which `effect` and `scoped` also take generators. */
+export const it = withGenerators<TestServices.TestServices, typeof vitest.it>(vitest.it)
+
+/** `layer` of `@effect/vitest`, without its test clock and the like; the suite's tests may be generators. */
+export const layer =
+  <R, E>(services: Layer.Layer<R, E>, options: { readonly timeout?: Duration.DurationInput } = {}) =>
+  (name: string, declare: Declare<R>): void =>
+    vitest.layer(services, { ...options, excludeTestServices: true })(name, (methods) => declare(suiteOf(methods)))
