@@ -1,14 +1,14 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
 import { Destinations } from "../../src/engine/attempts/Destinations.ts"
-import { type ClaimedDelivery, type ClaimOfLanes, queueStart, type Sweep } from "../../src/engine/queue/Claim.ts"
+import { type ClaimedDelivery, queueStart } from "../../src/engine/queue/Claim.ts"
 import type { Queue } from "../../src/engine/queue/Queue.ts"
 import { automaticDelays, jitter, maxAttempts } from "../../src/engine/queue/RetryPolicy.ts"
 import { nextStep } from "../../src/engine/queue/StateMachine.ts"
 import type { Cipher } from "../../src/platform/kit/Cipher.ts"
 import { queueAgain } from "../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { claimFrom, type Endpoint, finished, idle, QueueBench, unconfirm } from "./QueueBench.ts"
+import { claimFrom, finished, idle, QueueBench, unconfirm } from "./QueueBench.ts"
 
 const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
   const [first] = claimed
@@ -87,83 +87,59 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
     })
   )
 
-  it.effect("of what is new sees the latest alone, and names the endpoints of what it saw and did not take", () =>
+  it.effect("says where more is due than it looks at: the next claim reaches the other endpoint's one", () =>
     Effect.gen(function* () {
-      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
-      const [loud, leftOut, quiet] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const [loud, quiet] = [yield* makeEndpoint, yield* makeEndpoint]
       yield* seed(loud, { count: 2000, dueInSeconds: -60 })
-      yield* seed(leftOut)
       const [single] = yield* seed(quiet)
-      const first = yield* queues[0].claimNew({ ...idle, perEndpoint: 2, leftOut: [leftOut.id] })
-      expect(first.deliveries).toHaveLength(3)
-      expect(first.deliveries.map(({ id }) => id)).toContain(single)
-      expect([...first.waiting].sort()).toEqual([loud.id, leftOut.id].sort())
-      expect(first.isFull).toBe(true)
-      const [late] = yield* seed(quiet)
-      const next = yield* queues[0].claimNew({ ...idle, since: first.next, leftOut: [leftOut.id] })
-      expect(next.deliveries.map(({ id }) => id)).toEqual([late])
-      expect(next.isFull).toBe(false)
-      // What is stored by a transaction of half a second ago is still seen
-      yield* sql`
-        UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '400 milliseconds'
-        WHERE endpoint_id = ${leftOut.id}`
-      expect((yield* queues[0].claimNew({ ...idle, since: next.next })).deliveries).toMatchObject([
-        { endpointId: leftOut.id }
-      ])
+      const first = yield* queues[0].claim({ ...idle, perEndpoint: 16 })
+      expect(first.deliveries).toHaveLength(16)
+      expect(first.more).toBe(true)
+      const second = yield* queues[0].claim({ ...idle, perEndpoint: 16, inFlight: new Map([[loud.id, 16]]) })
+      expect(second.deliveries.map(({ id }) => id)).toEqual([single])
+      expect(second.more).toBe(false)
     })
   )
 
-  it.effect("of lanes takes what each has room for, wherever it stands, and says where the rest begins", () =>
+  it.effect("reaches past any number of due deliveries of an endpoint that is at its cap", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const [dead, alive] = [yield* makeEndpoint, yield* makeEndpoint]
+      yield* seed(dead, { count: 3000, dueInSeconds: -60 })
+      const [single] = yield* seed(alive)
+      const inFlight = new Map([[dead.id, 16]])
+      const claimed = yield* claimFrom(queues[0], { ...idle, perEndpoint: 16, inFlight })
+      expect(claimed.map(({ id }) => id)).toEqual([single])
+    })
+  )
+
+  it.effect("leaves endpoints out, asks for some of them by themselves, and says where each begins", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed, sql } = yield* emptyBench
-      const [dead, alive, none] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
-      const waiting = yield* seed(dead, { count: 3000, dueInSeconds: -60 })
-      const [single] = yield* seed(alive)
-      yield* seed(none, { dueInSeconds: 60 })
-      const lane = (of: Endpoint, room: number, from = queueStart) => ({ endpointId: of.id, from, room })
-      const claim = (lanes: ClaimOfLanes["lanes"]) => queues[0].claimOfLanes({ lease: idle.lease, lanes })
-      const first = yield* claim([lane(dead, 3), lane(alive, 3), lane(none, 3)])
-      expect(first.deliveries.map(({ id }) => id).sort()).toEqual([...waiting.slice(0, 3), single].sort())
-      expect(first.found.map(({ count, endpointId }) => [endpointId, count]).sort()).toEqual(
-        [
-          [dead.id, 3],
-          [alive.id, 1]
-        ].sort()
-      )
-      const place = first.found.find(({ endpointId }) => endpointId === dead.id)?.first ?? ""
-      const [{ age = 0 } = {}] = yield* sql<{ readonly age: number }>`
-        SELECT EXTRACT(EPOCH FROM now() - ${place}::timestamptz)::float8 AS age`
-      expect(age).toBeGreaterThanOrEqual(59)
-      const second = yield* claim([lane(dead, 2, place), lane(alive, 2)])
-      expect(second.deliveries.map(({ id }) => id).sort()).toEqual(waiting.slice(3, 5).sort())
-      expect(second.found.map(({ endpointId }) => endpointId)).toEqual([dead.id])
-    })
-  )
-
-  it.effect("is of every endpoint with due deliveries that nobody holds: a sweep finds them, some at a time", () =>
-    Effect.gen(function* () {
-      const { elapse, makeEndpoint, queues, seed } = yield* emptyBench
-      const endpoints = yield* Effect.all(Array.from({ length: 7 }, () => makeEndpoint))
-      const [held, later, ...due] = endpoints
-      if (held === undefined || later === undefined) return yield* Effect.dieMessage("Seven were made")
-      const ofHeld = yield* seed(held)
-      yield* claimOne(queues[0])
-      yield* seed(later, { count: 2, dueInSeconds: 60 })
-      yield* Effect.forEach(due, (endpoint) => seed(endpoint, { count: 300, dueInSeconds: -60 }))
-      const sweepAll = Effect.gen(function* () {
-        const found: Array<string> = []
-        let [after, sweeps]: [string | null, number] = ["00000000-0000-0000-0000-000000000000", 0]
-        for (; after !== null; sweeps += 1) {
-          const { due, last }: Sweep = yield* queues[1].sweep(after, 3)
-          found.push(...due)
-          after = last
-        }
-        return { found, sweeps }
-      })
-      expect(yield* sweepAll).toEqual({ found: due.map(({ id }) => id).sort(), sweeps: 3 })
-      // Its worker has died
-      yield* elapse(ofHeld)
-      expect((yield* sweepAll).found).toEqual([held, ...due].map(({ id }) => id).sort())
+      const [dead, hopeless, alive] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
+      const waiting = yield* seed(dead, { count: 300, dueInSeconds: -60 })
+      yield* seed(hopeless, { count: 300, dueInSeconds: -90 })
+      const [single] = yield* seed(alive, { dueInSeconds: -30 })
+      const options = {
+        ...idle,
+        leftOut: [dead.id, hopeless.id],
+        askedFor: [{ endpointId: dead.id, from: queueStart, room: 3 }]
+      }
+      const first = yield* queues[0].claim(options)
+      expect(first.deliveries.map(({ id }) => id).sort()).toEqual([single, ...waiting.slice(0, 3)].sort())
+      expect([...first.askedFor.keys()]).toEqual([dead.id])
+      // The healthy one's row was the first of the rest; nothing before it is anybody's but theirs
+      const [place] = yield* sql<{ age: number; deadAge: number }>`
+        SELECT EXTRACT(EPOCH FROM now() - ${first.place}::timestamptz)::float8 AS age,
+          EXTRACT(EPOCH FROM now() - ${first.askedFor.get(dead.id) ?? ""}::timestamptz)::float8 AS "deadAge"`
+      expect(place?.age).toBeGreaterThanOrEqual(29)
+      expect(place?.age).toBeLessThan(59)
+      expect(place?.deadAge).toBeGreaterThanOrEqual(59)
+      const [late] = yield* seed(alive)
+      const next = yield* queues[0].claim({ ...options, from: first.place, askedFor: [] })
+      expect(next.deliveries.map(({ id }) => id)).toEqual([late])
+      expect(next.askedFor.size).toBe(0)
     })
   )
 
@@ -171,10 +147,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed } = yield* emptyBench
       const endpoint = yield* makeEndpoint
-      expect((yield* queues[0].claimNew(idle)).nextDueInMillis).toBeNull()
+      expect((yield* queues[0].claim(idle)).nextDueInMillis).toBeNull()
       yield* seed(endpoint, { dueInSeconds: 300 })
       yield* seed(endpoint, { dueInSeconds: 60 })
-      const { deliveries, nextDueInMillis } = yield* queues[0].claimNew(idle)
+      const { deliveries, nextDueInMillis } = yield* queues[0].claim(idle)
       expect(deliveries).toEqual([])
       expect(nextDueInMillis).toBeGreaterThan(30_000)
       expect(nextDueInMillis).toBeLessThanOrEqual(60_000)
@@ -194,15 +170,8 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
   )
 })
 
-/** Sixteen due deliveries of an endpoint. */
-const laneOf = (queue: Queue["Type"], { id }: Endpoint) =>
-  Effect.map(
-    queue.claimOfLanes({ lease: idle.lease, lanes: [{ endpointId: id, from: queueStart, room: 16 }] }),
-    ({ deliveries }) => deliveries
-  )
-
 /** The rows of deliveries and of the queue that are read while 20 small claims are made and finished. */
-const rowsReadByClaims = Effect.fnUntraced(function* ({ queues: [, queue], sql }: QueueBench["Type"], of: Endpoint) {
+const rowsReadByClaims = Effect.fnUntraced(function* ({ queues: [, queue], sql }: QueueBench["Type"]) {
   const read = Effect.map(
     sql<{ rows: number; updated: number }>`
       SELECT sum(seq_tup_read + idx_tup_fetch)::int AS rows, sum(n_tup_upd)::int AS updated FROM pg_stat_user_tables
@@ -221,18 +190,20 @@ const rowsReadByClaims = Effect.fnUntraced(function* ({ queues: [, queue], sql }
   const before = yield* settled((yield* read).updated)
   const rounds = 20
   for (let round = 0; round < rounds; round += 1) {
-    const claimed = yield* laneOf(queue, of)
-    yield* queue.finish(claimed.map((one) => finished(one, 204, { state: "delivered" })))
+    yield* queue.finish(
+      (yield* claimFrom(queue, { ...idle, limit: 16 })).map((one) => finished(one, 204, { state: "delivered" }))
+    )
   }
   const after = yield* settled(before.updated + rounds * 16 * 2)
   return after.rows - before.rows
 })
 
 /** Looks at the empty queue until each connection keeps the plans of that: it does after the fifth run. */
-const lookInVain = ({ queues: [, queue] }: QueueBench["Type"], of: Endpoint) =>
+const lookInVain = ({ queues: [, queue] }: QueueBench["Type"]) =>
   Effect.forEach(
     Array.from({ length: 60 }),
-    () => Effect.flatMap(laneOf(queue, of), (none) => queue.finish(none.map((one) => finished(one, 204, retry())))),
+    () =>
+      Effect.flatMap(claimFrom(queue, idle), (none) => queue.finish(none.map((one) => finished(one, 204, retry())))),
     { concurrency: 4, discard: true }
   )
 
@@ -242,9 +213,9 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     Effect.gen(function* () {
       const bench = yield* emptyBench
       const endpoint = yield* bench.makeEndpoint
-      yield* lookInVain(bench, endpoint)
+      yield* lookInVain(bench)
       yield* bench.seed(endpoint, { count: 5000 })
-      expect(yield* rowsReadByClaims(bench, endpoint)).toBeLessThan(5000 * 4)
+      expect(yield* rowsReadByClaims(bench)).toBeLessThan(5000 * 4)
     })
   )
 })
@@ -254,14 +225,13 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     Effect.gen(function* () {
       const bench = yield* emptyBench
       const { sql } = bench
-      const endpoint = yield* bench.makeEndpoint
-      yield* bench.seed(endpoint, { count: 5000 })
+      yield* bench.seed(yield* bench.makeEndpoint, { count: 5000 })
       yield* sql`CREATE TABLE payments.aside AS SELECT * FROM payments.delivery_queue`
       yield* sql`TRUNCATE payments.delivery_queue`
-      yield* lookInVain(bench, endpoint)
+      yield* lookInVain(bench)
       yield* sql`INSERT INTO payments.delivery_queue SELECT * FROM payments.aside`
       // The first claim finds out
-      expect(yield* rowsReadByClaims(bench, endpoint)).toBeLessThan(5000 * 10)
+      expect(yield* rowsReadByClaims(bench)).toBeLessThan(5000 * 10)
     })
   )
 })

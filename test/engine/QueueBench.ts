@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import { v7 } from "uuid"
 import type { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
-import { type ClaimedDelivery, type ClaimNew, queueStart } from "../../src/engine/queue/Claim.ts"
+import type { ClaimedDelivery, ClaimOptions } from "../../src/engine/queue/Claim.ts"
 import { Queue } from "../../src/engine/queue/Queue.ts"
 import type { FinishedAttempt } from "../../src/engine/queue/RecordStatements.ts"
 import type { NextStep } from "../../src/engine/queue/StateMachine.ts"
@@ -172,8 +172,8 @@ const makeBench = Effect.gen(function* () {
 })
 
 /** What a claim takes. */
-export const claimFrom = (queue: Queue["Type"], options: ClaimNew) =>
-  Effect.map(queue.claimNew(options), ({ deliveries }) => deliveries)
+export const claimFrom = (queue: Queue["Type"], options: ClaimOptions) =>
+  Effect.map(queue.claim(options), ({ deliveries }) => deliveries)
 
 /** As if the worker that claimed these had died of the answer, without confirming it. */
 export const unconfirm = (sql: SqlClient.SqlClient, claimed: ReadonlyArray<ClaimedDelivery>) =>
@@ -181,13 +181,12 @@ export const unconfirm = (sql: SqlClient.SqlClient, claimed: ReadonlyArray<Claim
     INSERT INTO payments.unconfirmed_claims
     SELECT DISTINCT unnest(${claimed.map(({ lease }) => lease)}::uuid[])`
 
-/** A claim of whatever is due. */
-export const idle: ClaimNew = {
-  since: queueStart,
+/** A claim of an idle worker. */
+export const idle = {
   limit: 128,
   lease: Duration.seconds(15),
   perEndpoint: 1000,
-  leftOut: []
+  inFlight: new Map<EndpointId, number>()
 }
 
 /** An attempt that came to this, and what becomes of its delivery. */

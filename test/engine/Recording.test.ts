@@ -20,9 +20,7 @@ const started = Effect.gen(function* () {
   const released: Array<readonly [id: string, seconds: number]> = []
   const begun: Array<ClaimedDelivery> = []
   const queue: Queue["Type"] = {
-    claimNew: unused,
-    claimOfLanes: unused,
-    sweep: unused,
+    claim: unused,
     destinations: unused,
     finish: (attempts) =>
       Effect.suspend(() => {
@@ -56,7 +54,7 @@ const started = Effect.gen(function* () {
     recorded,
     released,
     begun,
-    begin: (all: ReadonlyArray<ClaimedDelivery>) => begin(all, performance.now(), false)
+    begin: (all: ReadonlyArray<ClaimedDelivery>) => begin(all, performance.now(), "usual")
   }
 })
 

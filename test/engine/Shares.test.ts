@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { queueStart } from "../../src/engine/queue/Claim.ts"
-import { EndpointPace, placesAside, type SlowEndpoint, slowShares, usualMost } from "../../src/engine/worker/Limits.ts"
+import { EndpointPace, placesAside, type SlowEndpoint, slowRooms, usualMost } from "../../src/engine/worker/Limits.ts"
 import { EndpointId, OrganizationId } from "../../src/platform/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())
@@ -12,7 +11,7 @@ describe("the pace of an endpoint", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     const id = endpoint()
     expect(pace.allowed(id)).toBe(4)
-    for (let answers = 0; answers < 100; answers += 1) pace.noteQuick(id, 5)
+    for (let answers = 0; answers < 100; answers += 1) expect(pace.noteQuick(id, 5)).toBe(false)
     expect(pace.allowed(id)).toBe(16)
   })
 
@@ -37,7 +36,7 @@ describe("the pace of an endpoint", () => {
     for (let turn = 0; turn < 100; turn += 1) {
       pace.noteSlow(id, organization(), turn)
       expect(pace.isSlow(id)).toBe(true)
-      pace.noteQuick(id, 5)
+      expect(pace.noteQuick(id, 5)).toBe(true)
       expect(pace.isSlow(id)).toBe(false)
       expect(pace.allowed(id)).toBe(1)
     }
@@ -50,28 +49,14 @@ describe("the pace of an endpoint", () => {
   })
 })
 
-/** What slow endpoints get that all have their lanes in line, in this order. */
-const slowRooms = (
-  slow: ReadonlyMap<EndpointId, SlowEndpoint>,
-  lanes: Parameters<typeof slowShares>[2],
-  aside: number
-) =>
-  slowShares(
-    Array.from(slow, ([endpointId, known]) => ({ ...known, endpointId, from: queueStart })),
-    slow,
-    lanes,
-    aside,
-    caps
-  )
-
 describe("the shares of the places", () => {
   it("give a lone slow endpoint its cap", () => {
     const id = endpoint()
     const organizationId = organization()
     const slow = new Map([[id, { organizationId, hangs: true }]])
-    expect(slowRooms(slow, [], 0)).toMatchObject([{ endpointId: id, room: 16 }])
-    expect(slowRooms(slow, [[id, { held: 12, organizationId }]], 12)).toMatchObject([{ room: 4 }])
-    expect(slowRooms(slow, [[id, { held: 16, organizationId }]], 16)).toEqual([])
+    expect(slowRooms(slow, [], 0, caps)).toMatchObject([{ endpointId: id, room: 16 }])
+    expect(slowRooms(slow, [[id, { held: 12, organizationId }]], 12, caps)).toMatchObject([{ room: 4 }])
+    expect(slowRooms(slow, [[id, { held: 16, organizationId }]], 16, caps)).toEqual([])
   })
 
   /** Hands out rooms, and has all that is handed out hang, until nobody gets more. */
@@ -82,7 +67,7 @@ describe("the shares of the places", () => {
         const organizationId = slow.get(id)?.organizationId ?? organization()
         return [id, { held: count, organizationId }] as const
       })
-      const asked = slowRooms(slow, lanes, sum(held.values()))
+      const asked = slowRooms(slow, lanes, sum(held.values()), caps)
       if (asked.length === 0) return held
       for (const { endpointId, room } of asked) held.set(endpointId, (held.get(endpointId) ?? 0) + room)
     }
@@ -107,7 +92,7 @@ describe("the shares of the places", () => {
     const other = endpoint()
     const lanes = Array.from(held, ([id, count]) => [id, { held: count, organizationId: greedy }] as const)
     const all = new Map([...slow, [other, { organizationId: organization(), hangs: true }]])
-    expect(slowRooms(all, lanes, sum(held.values()))).toMatchObject([{ endpointId: other, room: 2 }])
+    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: other, room: 2 }])
   })
 
   it("spread what began together at many that hang over their time-out, and still use most places", () => {
@@ -120,7 +105,6 @@ describe("the shares of the places", () => {
       pace.noteSlow(id, organizationId, 0)
       pace.noteEnded(id, 10_000, true)
     }
-    const line = new Map(pace.slow)
     /** The endpoints of the attempts that began in each of the claims of one time-out, and so end in it. */
     const begun: Array<ReadonlyArray<EndpointId>> = Array.from({ length: steps }, (_, step) =>
       step === 0 ? [...slow.keys(), ...slow.keys()] : []
@@ -132,12 +116,8 @@ describe("the shares of the places", () => {
       const lanes = Array.from(slow, ([id, { organizationId }]) => {
         return [id, { held: held.get(id) ?? 0, organizationId }] as const
       })
-      const asked = slowRooms(line, lanes, begun.flat().length)
-      for (const { endpointId } of asked) {
-        const known = line.get(endpointId)
-        line.delete(endpointId)
-        if (known !== undefined) line.set(endpointId, known)
-      }
+      const asked = slowRooms(pace.slow, lanes, begun.flat().length, caps)
+      pace.noteAsked(asked.map(({ endpointId }) => endpointId))
       begun.push(asked.flatMap(({ endpointId, room }) => Array.from({ length: room }, () => endpointId)))
     }
     const inAll = begun.flat().length
@@ -155,7 +135,7 @@ describe("the shares of the places", () => {
     const late = endpoint()
     const lanes = Array.from(held, ([id, count]) => [id, { held: count, organizationId: organization() }] as const)
     const all = new Map([...hanging, [late, { organizationId: organization(), hangs: false }]])
-    expect(slowRooms(all, lanes, sum(held.values()))).toMatchObject([{ endpointId: late, room: 1 }])
-    expect(slowRooms(all, [], 0)[0]).toMatchObject({ endpointId: late, room: 16 })
+    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: late, room: 1 }])
+    expect(slowRooms(all, [], 0, caps)[0]).toMatchObject({ endpointId: late, room: 16 })
   })
 })

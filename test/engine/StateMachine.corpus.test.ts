@@ -6,7 +6,7 @@ import type { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
 import { automaticDelays, jitter } from "../../src/engine/queue/RetryPolicy.ts"
 import { afterAttempt, type DeliveryStatus, nextStep, resendRefusal } from "../../src/engine/queue/StateMachine.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
+import { idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
 const answers = {
@@ -183,10 +183,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
 
           const claim = Effect.gen(function* () {
             yield* elapse([id])
-            const claims = yield* Effect.forEach([0, 1, 0, 1] as const, (n) => claimFrom(queues[n], idle), {
+            const claims = yield* Effect.forEach([0, 1, 0, 1] as const, (n) => queues[n].claim(idle), {
               concurrency: 4
             })
-            const [claimed, ...others] = claims.flat()
+            const [claimed, ...others] = claims.flatMap(({ deliveries }) => deliveries)
             expect(others).toEqual([])
             return claimed
           })

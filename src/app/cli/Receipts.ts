@@ -28,7 +28,7 @@ import { fields, table, time } from "./Output.ts"
  */
 
 /** The workers are in other processes, which poll for due deliveries. */
-const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, announceToOthers: Effect.void, await: Effect.never })
+const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
 
 /** No retention: these commands remove nothing. */
 const kept = { receiptRetention: Duration.infinity }

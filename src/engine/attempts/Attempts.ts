@@ -45,6 +45,8 @@ export interface AttemptsListener {
   readonly onDefect: (delivery: ClaimedDelivery, cause: Cause.Cause<never>) => void
   /** An endpoint has become slow: there may be room for others. Its `waiting` deliveries must be released. */
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
+  /** An endpoint is no longer slow. */
+  readonly onQuickAgain: () => void
 }
 
 /** One endpoint's attempts, in flight and waiting. */
@@ -153,6 +155,13 @@ export class Attempts {
   /** The endpoints that have attempts here, with how many. */
   *lanes(): Generator<readonly [EndpointId, { readonly held: number; readonly organizationId: OrganizationId }]> {
     for (const entry of this.#lanes) if (entry[1].held > 0) yield entry
+  }
+
+  /** The concurrency caps of these endpoints; by default, of all that have attempts here. */
+  caps(endpointIds: Iterable<EndpointId> = this.#lanes.keys()): ReadonlyMap<EndpointId, number> {
+    const caps = new Map<EndpointId, number>()
+    for (const endpointId of endpointIds) caps.set(endpointId, this.capOf(endpointId))
+    return caps
   }
 
   /** The concurrency cap of an endpoint. Claims limit a slow one further, to its share. */
@@ -316,7 +325,7 @@ export class Attempts {
       if (attempt.overdue) {
         lane.overdue -= 1
         this.pace.noteEnded(endpointId, tookMillis, timedOut)
-      } else if (lane.overdue === 0) this.pace.noteQuick(endpointId, tookMillis)
+      } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId, tookMillis)) this.#listener.onQuickAgain()
       this.#takeNext(endpointId, lane)
     }
     this.#goOn()

@@ -49,93 +49,81 @@ export interface StoredSecret {
   readonly retiredAt: number | null
 }
 
+/** The result of a claim, and the state of the queue. */
+export interface Claim {
+  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /** Milliseconds until the next delivery comes due that is not due yet; null if there is none. */
+  readonly nextDueInMillis: number | null
+  /** Whether more was due than the claim looked at. The next claim, with these attempts in flight, sees others. */
+  readonly more: boolean
+  /** Everything due before this place belongs to endpoints that were left out or asked for. */
+  readonly place: QueuePlace
+  /** For each endpoint asked for that has due deliveries: where they begin. */
+  readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
+}
+
 /** A place in the queue: a time, as the database writes it. */
 export type QueuePlace = string
 
 /** The place before all others. */
 export const queueStart: QueuePlace = "-infinity"
 
-/** A claim of deliveries that came due lately, whatever their endpoints. */
-export interface ClaimNew {
-  /** Where to begin: deliveries that came due before are found in their lanes. */
-  readonly since: QueuePlace
-  /** Never more than this many are claimed. */
-  readonly limit: number
-  /** Nor more than this many of one endpoint. */
-  readonly perEndpoint: number
-  /** Endpoints whose deliveries are left to their lanes. */
-  readonly leftOut: ReadonlyArray<EndpointId>
-  readonly lease: Duration.Duration
-}
-
-export interface NewClaim {
-  readonly deliveries: ReadonlyArray<ClaimedDelivery>
-  /** Where the next such claim begins. */
-  readonly next: QueuePlace
-  /** The endpoints of due deliveries that it saw and did not take. */
-  readonly waiting: ReadonlyArray<EndpointId>
-  /** Whether it saw as many as it can: there may be more. */
-  readonly isFull: boolean
-  /** Milliseconds until the next delivery comes due that is not due yet; null if there is none. */
-  readonly nextDueInMillis: number | null
-}
-
-/** What to claim of one endpoint's due deliveries. */
-export interface LaneShare {
+/** A request to claim one endpoint's deliveries, besides those next in the queue. */
+export interface AskedFor {
   readonly endpointId: EndpointId
-  /** Where to begin: none of its due deliveries that nobody holds is before that. */
+  /** Where to start the search: none of its due deliveries is before that. */
   readonly from: QueuePlace
-  /** How many at most. */
   readonly room: number
 }
 
-/** A claim of these endpoints' due deliveries, the longest due first. */
-export interface ClaimOfLanes {
-  readonly lanes: ReadonlyArray<LaneShare>
+export interface ClaimOptions {
+  /** Never more than this many are claimed. */
+  readonly limit: number
   readonly lease: Duration.Duration
-}
-
-export interface LanesClaim {
-  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /** Attempts in flight per endpoint, including those of `inFlight`. */
+  readonly perEndpoint: number
+  readonly inFlight: ReadonlyMap<EndpointId, number>
+  /** For endpoints of `inFlight` that are allowed less than `perEndpoint`. */
+  readonly caps?: ReadonlyMap<EndpointId, number>
+  /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
+  readonly perNewcomer?: number
   /**
-   * The endpoints that have due deliveries which nobody holds: where they begin, and how many were found, taken or not,
-   * up to its room.
+   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); those that
+   * came due in the last few seconds, the newest first; or none.
    */
-  readonly found: ReadonlyArray<{
-    readonly endpointId: EndpointId
-    readonly first: QueuePlace
-    readonly count: number
-  }>
+  readonly look?: "oldest" | "newest" | "asked"
+  /** Where to start the search for the oldest. Default `queueStart`. */
+  readonly from?: QueuePlace
+  readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Endpoints among those left out that are looked up separately. */
+  readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** What a sweep found: it visits endpoints that have waiting deliveries, in the order of their ids. */
-export interface Sweep {
-  /** The last one visited; null if there are no more. */
-  readonly last: EndpointId | null
-  /** Those with due deliveries that nobody holds. */
-  readonly due: ReadonlyArray<EndpointId>
-}
-
-/** What each claim says besides its deliveries: the tables' sizes in pages at that time. */
+/** A claim's summary, the first row of its result. */
 interface ClaimSummary {
   readonly claimedAt: number
   /** Of today's table of deliveries. */
   readonly pages: number
   /** Of the queue. */
   readonly queuePages: number
+  /** How many interrupted attempts were recorded. */
+  readonly interrupted: number
+  readonly more: boolean
+  readonly place: QueuePlace
+  readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+  readonly nextDueInMillis: number | null
 }
+
+/** The tables' sizes in pages at a claim. */
+type TableSizes = Pick<ClaimSummary, "claimedAt" | "pages" | "queuePages">
 
 interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
   readonly claim: null
   readonly secretIds: string
 }
 
-interface SummaryRow<Claim> {
-  readonly claim: ClaimSummary & Omit<Claim, "deliveries">
-}
-
 /** A row of a claim: the first is about the claim itself, then there is one for each delivery. */
-export type ClaimRow<Claim> = ClaimedRow | SummaryRow<Claim>
+export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
 /** A class rather than an object literal, for V8: see `Exchange`. */
 export class DeliveryUnderLease implements ClaimedDelivery {
@@ -184,19 +172,27 @@ export class DeliveryUnderLease implements ClaimedDelivery {
   }
 }
 
-/** Reads the rows of a claim under this lease. */
-export const readClaim = <Claim>(rows: ReadonlyArray<ClaimRow<Claim>>, lease: string) => {
-  const [first] = rows
-  if (first === undefined || isDelivery(first)) throw new Error("A claim does not begin with its summary")
+/** Reads the rows of a claim; `pages` and `queuePages` are the tables' sizes at `claimedAt`. */
+export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & TableSizes => {
+  const summary = rows[0]?.claim
+  if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
   const deliveries: Array<ClaimedDelivery> = []
-  const claim = { lease, claimedAt: first.claim.claimedAt }
+  const claim = { lease, claimedAt: summary.claimedAt }
   for (const row of rows) {
-    if (isDelivery(row)) deliveries.push(new DeliveryUnderLease(row, row.secretIds.split(","), row, claim))
+    if (row.claim !== null) continue
+    deliveries.push(new DeliveryUnderLease(row, row.secretIds.split(","), row, claim))
   }
-  return { ...first.claim, deliveries }
+  return {
+    deliveries,
+    claimedAt: summary.claimedAt,
+    pages: summary.pages,
+    queuePages: summary.queuePages,
+    nextDueInMillis: summary.nextDueInMillis,
+    more: summary.more,
+    place: summary.place,
+    askedFor: new Map(summary.askedFor)
+  }
 }
-
-const isDelivery = <Claim>(row: ClaimRow<Claim>): row is ClaimedRow => row.claim === null
 
 /**
  * A PostgreSQL array as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the client's
@@ -262,7 +258,7 @@ export class Plans {
   }
 
   /** Records the tables' sizes in pages at a claim. The mark counts how many times each has grown fourfold. */
-  note({ claimedAt, pages, queuePages }: ClaimSummary): void {
+  note({ claimedAt, pages, queuePages }: TableSizes): void {
     const day = Math.floor(claimedAt / millisPerDay) % daysApart
     this.#mark = `${day}.${fourfolds(pages)}.${fourfolds(queuePages)}`
   }

@@ -1,23 +1,18 @@
-import type { SqlClient, SqlError, Statement } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import { v7 } from "uuid"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import type { RunStatement } from "../../platform/storage/Statements.ts"
-import {
-  arrayOf,
-  type ClaimNew,
-  type ClaimOfLanes,
-  type ClaimRow,
-  type LanesClaim,
-  type NewClaim,
-  type Plans,
-  readClaim,
-  type Sweep
-} from "./Claim.ts"
+import type { Plans } from "./Claim.ts"
+import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
 import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "./RetryPolicy.ts"
 
-/** How many newly due rows a claim looks at, the newest first. */
-const window = 1024
+/** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
+const windowFactor = 2
+
+/** How many rows a claim of the newest looks at, whatever its limit, and their maximum age. */
+const newestWindow = 1024
+const newestAge = "5 seconds"
 
 /**
  * How long, in milliseconds, a delivery waits after its claim was abandoned, for the first time, the second and so on,
@@ -26,19 +21,41 @@ const window = 1024
 const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
 const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
 const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
-const rests = `GREATEST(${abandonedFor}, ${deletedFor}) > 0`
 
 /** Whether a delivery's claim was abandoned after its confirmation, so that its attempt counts. */
 const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unconfirmed)))"
-const usedUp = `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
 
-/** Whether nobody holds a row's delivery. */
-const free = "(leased_until IS NULL OR leased_until <= now())"
+const itself = <A>(value: A): A => value
+
+/** Due rows that may be claimed besides those of the endpoints asked for; at most `window` rows. */
+const lookedAt = (
+  sql: SqlClient.SqlClient,
+  { from = queueStart, look }: ClaimOptions,
+  out: ReadonlyArray<EndpointId>,
+  window: number
+) => {
+  // Not `= ANY`, which compares one by one: there may be thousands
+  const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
+    THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
+  return look === "newest"
+    ? sql`
+        SELECT tid, endpoint_id, next_attempt_at FROM (
+          SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+          WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
+          ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+        ) AS newest
+        WHERE ${free}
+        ORDER BY next_attempt_at DESC LIMIT ${window}`
+    : sql`
+        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
+        ORDER BY next_attempt_at LIMIT ${window}`
+}
 
 /**
- * The claims: each a statement that leases due deliveries and returns everything their attempts need, then one that
- * confirms that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and
- * takes no attempt. One abandoned later takes an attempt, `interrupted`.
+ * The claim: a statement that leases due deliveries and returns everything their attempts need, then one that confirms
+ * that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and takes no
+ * attempt. One abandoned later takes an attempt, `interrupted`.
  *
  * Deliveries of dead workers are claimed again, delayed as long as before the automatic attempt of the same number, or
  * given up after `maxAbandoned` abandoned claims, confirmed or not, the last of which is listed as `interrupted`.
@@ -50,19 +67,55 @@ const free = "(leased_until IS NULL OR leased_until <= now())"
  * to hold few rows, and would read them all and then sort; `>= ANY` of one value means the same and avoids that. With a
  * range of whole rows and the matching order, only the index of that order is used.
  */
-export const makeClaims = (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) => {
-  /** `chosen` are parts of the statement, the last of which names the rows to claim; `summary` what it says besides. */
-  const claim = <Claim extends NewClaim | LanesClaim>(
-    lease: Duration.Duration,
-    chosen: Statement.Fragment,
-    summary: Statement.Fragment
-  ) =>
-    Effect.suspend(() => {
-      const id = v7()
-      const claimed = Effect.map(
+export const makeClaim =
+  (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
+  (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const interrupted = sql.literal(cutOff)
+    const usedUp = sql.literal(
+      `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
+    )
+    const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
+    const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
+    const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
+    const out = new Set(leftOut)
+    for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
+    // Endpoints left out and not asked for can't be found. There may be hundreds of them, and hundreds of claims a
+    // second
+    const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
+    const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
+    const window = options.look === "asked" ? 0 : options.limit * windowFactor
+    return Effect.suspend(() => {
+      const lease = v7()
+      const claim = Effect.map(
         run(
-          sql<ClaimRow<Claim>>`
-      ${plans.mark} WITH ${chosen}, locked AS MATERIALIZED (
+          sql<ClaimRow>`
+      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
+      ), asked AS MATERIALIZED (
+        SELECT a.tid, w.endpoint_id, a.next_attempt_at
+        FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
+          ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
+          ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
+        CROSS JOIN LATERAL (
+          SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
+          WHERE (endpoint_id, next_attempt_at) >= (w.endpoint_id, w.since)
+            AND (endpoint_id, next_attempt_at) <= (w.endpoint_id, now())
+            AND (leased_until IS NULL OR leased_until <= now())
+          ORDER BY endpoint_id, next_attempt_at LIMIT w.room
+        ) AS a
+      ), due AS (
+        SELECT * FROM next UNION ALL SELECT * FROM asked
+      ), chosen AS MATERIALIZED (
+        SELECT tid FROM (
+          SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, ${perNewcomer}) AS cap, COALESCE(busy.attempts, 0)
+            + row_number() OVER (PARTITION BY due.endpoint_id ORDER BY due.next_attempt_at) AS turn
+          FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[],
+            ${arrayOf(busy, ([id]) => capOf(id))}::int[])
+            AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
+        ) AS ranked
+        WHERE turn <= cap
+        ORDER BY turn, next_attempt_at ${sql.literal(options.look === "newest" ? "DESC" : "ASC")}
+        LIMIT ${options.limit}
+      ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
         SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
           abandoned
@@ -70,7 +123,7 @@ export const makeClaims = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
         WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
           -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
           -- one would be read from end to end for it
-          AND CASE WHEN ${sql.literal(free)} THEN next_attempt_at <= now() END
+          AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
         FOR UPDATE SKIP LOCKED
       ), deleted AS MATERIALIZED (
         SELECT e.id FROM (SELECT DISTINCT organization_id, environment, endpoint_id FROM locked) l
@@ -81,30 +134,30 @@ export const makeClaims = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
       ), unconfirmed AS MATERIALIZED (
         SELECT lease FROM payments.unconfirmed_claims WHERE lease = ANY (ARRAY(SELECT lease FROM locked))
       ), given_up AS (
-        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE ${sql.literal(usedUp)}))
+        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE ${usedUp}))
       ), interrupted AS MATERIALIZED (
         SELECT payments.record_interrupted(organization_id, environment, id, attempt_count, next_trigger, claimed_at,
-          ${sql.literal(usedUp)})
-        FROM locked WHERE ${sql.literal(`${cutOff} OR ${usedUp}`)}
+          ${usedUp})
+        FROM locked WHERE ${interrupted} OR ${usedUp}
       ), claimed AS (
         -- In one update with those that rest: another one would read the whole table while its plan is stale
         UPDATE payments.delivery_queue SET
-          lease = CASE WHEN ${sql.literal(rests)} THEN NULL ELSE ${id}::uuid END, claimed_at = now(),
-          attempt_count = attempt_count + CASE WHEN ${sql.literal(rests)} THEN 0 ELSE 1 END
-            - CASE WHEN lease IS NULL OR ${sql.literal(cutOff)} THEN 0 ELSE 1 END,
+          lease = CASE WHEN ${rests} THEN NULL ELSE ${lease}::uuid END, claimed_at = now(),
+          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END
+            - CASE WHEN lease IS NULL OR ${interrupted} THEN 0 ELSE 1 END,
           abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
-          interrupted = interrupted + ${sql.literal(cutOff)}::int,
-          leased_until = CASE WHEN ${sql.literal(rests)} THEN NULL
-            ELSE now() + ${Duration.toMillis(lease)} * interval '1 millisecond' END,
-          next_attempt_at = CASE WHEN ${sql.literal(rests)}
+          interrupted = interrupted + ${interrupted}::int,
+          leased_until = CASE WHEN ${rests} THEN NULL
+            ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
+          next_attempt_at = CASE WHEN ${rests}
             THEN now() + ${sql.literal(`GREATEST(${abandonedFor} * ${jittered}, ${deletedFor})`)} * interval '1 millisecond'
             ELSE next_attempt_at END
-        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT ${sql.literal(usedUp)}))
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT ${usedUp}))
         RETURNING ctid AS tid, organization_id, environment, id, attempt_count, interrupted, next_trigger, endpoint_id,
           event_id, secret_ids, created_at, traceparent, lease
       ), unconfirmed_itself AS (
         INSERT INTO payments.unconfirmed_claims
-        SELECT ${id}::uuid WHERE EXISTS (SELECT FROM claimed WHERE lease IS NOT NULL)
+        SELECT ${lease}::uuid WHERE EXISTS (SELECT FROM claimed WHERE lease IS NOT NULL)
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -115,7 +168,16 @@ export const makeClaims = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
           'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
           -- Is read, so that it happens
           'interrupted', (SELECT count(*) FROM interrupted),
-          ${summary}
+          'more', (SELECT count(*) FROM next) >= ${window},
+          -- A row that is stored late stands at the time when its transaction began: look back a little
+          'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
+          'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
+            SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
+          ) AS a),
+          'nextDueInMillis', date_part('epoch', (
+            SELECT next_attempt_at FROM payments.delivery_queue
+            WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
+          ) - now()) * 1000
         ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
         NULL::smallint AS interrupted, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
         NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
@@ -128,96 +190,16 @@ export const makeClaims = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
       ) e WHERE d.lease IS NOT NULL`
         ),
-        (rows) => readClaim(rows, id)
-      ).pipe(Effect.tap((found) => plans.note(found)))
+        (rows) => {
+          const claimed = toClaim(rows, lease)
+          plans.note(claimed)
+          return claimed
+        }
+      )
       // Without a wait for the disk: if the database crashes just then, an interrupted attempt is not listed
       const confirm = run(sql`
         DELETE FROM payments.unconfirmed_claims
-        WHERE lease = ${id} AND set_config('synchronous_commit', 'off', true) = 'off'`)
-      return Effect.tap(claimed, ({ deliveries }) => (deliveries.length === 0 ? Effect.void : confirm))
+        WHERE lease = ${lease} AND set_config('synchronous_commit', 'off', true) = 'off'`)
+      return Effect.tap(claim, ({ deliveries }) => (deliveries.length === 0 ? Effect.void : confirm))
     })
-
-  const claimNew = ({
-    lease,
-    leftOut,
-    limit,
-    perEndpoint,
-    since
-  }: ClaimNew): Effect.Effect<NewClaim, SqlError.SqlError> =>
-    claim<NewClaim>(
-      lease,
-      sql`
-      seen AS MATERIALIZED (
-        SELECT ctid AS tid, endpoint_id, next_attempt_at, ${sql.literal(free)} AS free FROM payments.delivery_queue
-        WHERE next_attempt_at >= ANY (ARRAY[${since}::timestamptz]) AND next_attempt_at <= now()
-        ORDER BY next_attempt_at DESC LIMIT ${window}
-      ), chosen AS MATERIALIZED (
-        SELECT tid FROM (
-          SELECT tid, next_attempt_at, row_number() OVER (PARTITION BY endpoint_id ORDER BY next_attempt_at) AS turn
-          FROM seen
-          -- Not \`= ANY\`, which compares one by one: there may be thousands
-          WHERE free AND endpoint_id NOT IN (SELECT unnest(${arrayOf(leftOut, (id) => id)}::uuid[]))
-        ) AS ranked
-        WHERE turn <= ${perEndpoint} ORDER BY turn, next_attempt_at LIMIT ${limit}
-      )`,
-      sql`
-          'isFull', (SELECT count(*) FROM seen) >= ${window},
-          -- A row that is stored late is due since its transaction began: look back a little
-          'next', (now() - interval '500 milliseconds')::text,
-          'waiting', (SELECT COALESCE(json_agg(DISTINCT endpoint_id), '[]') FROM seen
-            WHERE free AND tid NOT IN (SELECT tid FROM chosen)),
-          'nextDueInMillis', date_part('epoch', (
-            SELECT next_attempt_at FROM payments.delivery_queue
-            WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
-          ) - now()) * 1000`
-    )
-
-  const claimOfLanes = ({ lanes, lease }: ClaimOfLanes): Effect.Effect<LanesClaim, SqlError.SqlError> =>
-    claim<LanesClaim>(
-      lease,
-      sql`
-      chosen AS MATERIALIZED (
-        SELECT d.tid, w.endpoint_id, d.next_attempt_at
-        FROM unnest(${arrayOf(lanes, ({ endpointId }) => endpointId)}::uuid[],
-          ${arrayOf(lanes, ({ from }) => `"${from}"`)}::timestamptz[],
-          ${arrayOf(lanes, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
-        CROSS JOIN LATERAL (
-          SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
-          WHERE (endpoint_id, next_attempt_at) >= (w.endpoint_id, w.since)
-            AND (endpoint_id, next_attempt_at) <= (w.endpoint_id, now()) AND ${sql.literal(free)}
-          ORDER BY endpoint_id, next_attempt_at LIMIT w.room
-        ) AS d
-      )`,
-      sql`
-          'found', (SELECT COALESCE(json_agg(f), '[]') FROM (
-            SELECT endpoint_id AS "endpointId", min(next_attempt_at)::text AS first, count(*) AS count
-            FROM chosen GROUP BY endpoint_id
-          ) AS f)`
-    )
-
-  const sweep = (after: string, limit: number): Effect.Effect<Sweep, SqlError.SqlError> =>
-    Effect.map(
-      run(sql<{ readonly endpointId: EndpointId; readonly isDue: boolean }>`
-      ${plans.mark} WITH RECURSIVE visited AS (
-        (SELECT endpoint_id, 1 AS number FROM payments.delivery_queue WHERE endpoint_id > ${after}::uuid
-         ORDER BY endpoint_id, next_attempt_at LIMIT 1)
-        UNION ALL
-        SELECT n.endpoint_id, visited.number + 1 FROM visited CROSS JOIN LATERAL (
-          SELECT endpoint_id FROM payments.delivery_queue WHERE endpoint_id > visited.endpoint_id
-          ORDER BY endpoint_id, next_attempt_at LIMIT 1
-        ) n WHERE visited.number < ${limit}
-      )
-      SELECT endpoint_id AS "endpointId", EXISTS (
-        SELECT FROM payments.delivery_queue q
-        WHERE (q.endpoint_id, q.next_attempt_at) >= (visited.endpoint_id, '-infinity')
-          AND (q.endpoint_id, q.next_attempt_at) <= (visited.endpoint_id, now()) AND ${sql.literal(free)}
-        ORDER BY q.endpoint_id, q.next_attempt_at LIMIT 1 OFFSET 0
-      ) AS "isDue" FROM visited ORDER BY number`),
-      (rows) => ({
-        last: rows.length < limit ? null : (rows.at(-1)?.endpointId ?? null),
-        due: rows.filter(({ isDue }) => isDue).map(({ endpointId }) => endpointId)
-      })
-    )
-
-  return { claimNew, claimOfLanes, sweep }
-}
+  }

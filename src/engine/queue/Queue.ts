@@ -6,18 +6,15 @@ import { reservedPool } from "../../platform/storage/Database.ts"
 import { makeRunning } from "../../platform/storage/Statements.ts"
 import {
   arrayOf,
+  type Claim,
   type ClaimedDelivery,
-  type ClaimNew,
-  type ClaimOfLanes,
+  type ClaimOptions,
   type Destination,
-  type LanesClaim,
-  type NewClaim,
   Plans,
   type StoredDestination,
-  type Sweep,
   toSecret
 } from "./Claim.ts"
-import { makeClaims } from "./ClaimStatement.ts"
+import { makeClaim } from "./ClaimStatement.ts"
 import { type FinishedAttempt, makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**
@@ -39,12 +36,8 @@ const connections = 3
 export class Queue extends Context.Tag("connected-payments/engine/Queue")<
   Queue,
   {
-    /** Claims deliveries that came due lately, taking turns between endpoints. */
-    readonly claimNew: (options: ClaimNew) => Effect.Effect<NewClaim, SqlError.SqlError>
-    /** Claims due deliveries of these endpoints. */
-    readonly claimOfLanes: (options: ClaimOfLanes) => Effect.Effect<LanesClaim, SqlError.SqlError>
-    /** Looks for endpoints with due deliveries, from the one with the next id, at as many as `limit`. */
-    readonly sweep: (after: string, limit: number) => Effect.Effect<Sweep, SqlError.SqlError>
+    /** Claims due deliveries, at most `limit`, taking turns between endpoints. */
+    readonly claim: (options: ClaimOptions) => Effect.Effect<Claim, SqlError.SqlError>
     /** The destinations of claimed deliveries, by endpoint; they include secrets that no longer sign. */
     readonly destinations: (
       deliveries: ReadonlyArray<Pick<ClaimedDelivery, keyof Tenant | "endpointId">>
@@ -96,7 +89,7 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
     )
 
   return {
-    ...makeClaims(sql, run, plans),
+    claim: makeClaim(sql, run, plans),
     destinations,
     finish: makeFinish(sql, run, plans),
     release: makeRelease(sql, plans)

@@ -34,8 +34,6 @@ export class WakeUp extends Context.Tag("connected-payments/engine/WakeUp")<
      * it is woken; otherwise the other processes are notified.
      */
     readonly announce: Effect.Effect<void>
-    /** Notifies the other processes alone. */
-    readonly announceToOthers: Effect.Effect<void>
     /**
      * Waits until an announcement since the last call, in any process, or until one may have been missed while the
      * connection was down.
@@ -74,14 +72,12 @@ export class WakeUp extends Context.Tag("connected-payments/engine/WakeUp")<
         Effect.forkScoped
       )
 
-      const announceToOthers = Effect.asVoid(Mailbox.offer(outgoing, undefined))
       return {
         announce: Effect.suspend(() => {
           const { isAwaited } = incoming
           incoming.raise()
-          return isAwaited ? Effect.void : announceToOthers
+          return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
         }),
-        announceToOthers,
         await: incoming.wait()
       }
     })

@@ -1,116 +1,157 @@
 import { performance } from "node:perf_hooks"
 import type { SqlError } from "@effect/sql"
-import { Array, type Context, Duration, Effect, Iterable, Option } from "effect"
+import { type Context, Duration, Effect } from "effect"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import type { Attempts } from "../attempts/Attempts.ts"
-import { type LaneShare, type NewClaim, type QueuePlace, queueStart } from "../queue/Claim.ts"
+import type { ClaimedDelivery, ClaimOptions } from "../queue/Claim.ts"
 import type { Queue } from "../queue/Queue.ts"
 import type { Recording } from "../queue/Recording.ts"
 import { Signal } from "../queue/Signal.ts"
 import type { WakeUp } from "../queue/WakeUp.ts"
 import type { Begin, Held } from "./Held.ts"
 import {
+  firstAttempts,
   maxClaim,
-  mostLanes,
   newestPerEndpoint,
   newestRoom,
-  slowShares,
+  slowRooms,
   usualCap,
   type WorkerOptions
 } from "./Limits.ts"
-import { LoopHealth } from "./WorkerLife.ts"
+import { type Known, Turns } from "./Turns.ts"
+import type { LoopHealth } from "./WorkerLife.ts"
 
-/** The longest wait for attempts to end before the line is served again, in milliseconds. */
-const gatherFor = 15
+/**
+ * While more is due than there is room for, a claim waits until it is worthwhile, for at most this many milliseconds.
+ */
+const gatherRoomFor = 15
 
-/** The least rest between looks at what is new while others wait, in milliseconds. */
-const arrivalsEvery = 5
+/** A claim for endpoints at their caps is worthwhile once this share of their deliveries waiting here has been sent. */
+const worthwhileShare = 0.5
 
-/** The most deliveries that the line gets in each `gatherFor` while others have something new. */
-const mostBesideNew = 128
+/** How long to pause, in milliseconds, after a claim that found all the rows it looked at held by other workers. */
+const passedOver = 5
 
-/** How often slow lanes are served, in milliseconds. */
-const slowEvery = 200
+/** The longest sleep of a worker that repeatedly finds nothing, as a multiple of the poll interval. */
+const maxIdleFactor = 4
 
-/** A lane in line. Entering the line again replaces it. */
-interface Lane {
-  /** Where its due deliveries begin. */
-  readonly from: QueuePlace
+/** How often to check again for room, in milliseconds, although each change is signalled. */
+const roomAgain = 5000
+
+/**
+ * The shortest interval, in milliseconds, between notifying other processes that this one has no room for due
+ * deliveries.
+ */
+const passOnEvery = 100
+
+interface Claimed {
+  readonly found: number
+  /** Whether it filled the room. */
+  readonly full: boolean
+  readonly more: boolean
+  readonly nextDueInMillis: number | null
+  readonly failed: boolean
 }
 
-/** How many endpoints one sweep visits. No sweep begins while ten times as many lanes are in line. */
-const sweptAtOnce = 1000
+const nothing: Claimed = {
+  found: 0,
+  full: false,
+  more: false,
+  nextDueInMillis: null,
+  failed: false
+}
+const nothingAsFailed: Claimed = { ...nothing, failed: true }
 
-/** The rest after a sweep, as a multiple of its duration: if endpoints are left to visit, and if none is. */
-const restAfterSweep = { amid: 10, atEnd: 100 }
-
-/** The longest such rest, and the longest sleep of a worker that finds nothing, as multiples of the poll interval. */
-const mostRest = 30
-const mostIdle = 4
-
-/** The shortest interval, in milliseconds, between notifying other processes that this one has no room. */
-const passOnEvery = 100
+/** The result if there is no room to claim: more may be due. */
+const noRoom: Claimed = { ...nothing, full: true }
 
 interface ClaimingParts {
   readonly options: WorkerOptions
-  readonly queue: Pick<Context.Tag.Service<Queue>, "claimNew" | "claimOfLanes" | "sweep">
+  readonly queue: Context.Tag.Service<Queue>
   readonly recording: Pick<Recording, "caughtUp">
   readonly wakeUp: Context.Tag.Service<WakeUp>
   readonly attempts: Attempts
   readonly held: Held
   readonly begin: Begin
-  /** Runs an effect that never fails. */
-  readonly run: (effect: Effect.Effect<void>) => void
+  readonly health: LoopHealth
+  /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
+  readonly onNewsAside: () => void
 }
 
-const noEndpoint = "00000000-0000-0000-0000-000000000000"
 const unanswered = "can't claim: the database does not answer"
 
-/**
- * Finds due deliveries, claims them while there is room, and begins their attempts. `src/docs/maintaining/lanes.md`
- * explains it.
- *
- * An endpoint with due deliveries that nobody holds has a *lane*, and the lanes stand in line. Three loops run: one takes
- * what has just come due, one serves the line, and one sweeps the queue for endpoints that have no lane yet.
- */
+/** Treats a failed claim as one that found `nothing`, after a pause. */
+const orRest =
+  <A>(nothing: A) =>
+  (claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A> =>
+    Effect.catchAll(claim, (error) =>
+      Effect.logWarning("Deliveries can't be claimed", error).pipe(
+        Effect.zipRight(Effect.sleep("1 second")),
+        Effect.as(nothing)
+      )
+    )
+
+/** Claims due deliveries while there is room, and begins their attempts. */
 export class Claiming {
   readonly #parts: ClaimingParts
-  /** The line: those served go to its end, or leave it. */
-  readonly #line = new Map<EndpointId, Lane>()
-  /** Where the next look at what has just come due begins. */
-  #since: QueuePlace = queueStart
-  /** After which endpoint the next sweep begins. */
-  #swept: string = noEndpoint
-  /** Raised if something may have come due, or if there is room again for what has. */
-  readonly #arrivals = new Signal()
-  /** Raised if it is worthwhile to serve the line. */
-  readonly #turn = new Signal()
-  /** Raised if a sweep should not wait. */
-  readonly #sweepNow = new Signal()
-  /** Whether a lane that is not slow may be in line. */
-  #isBehind = false
-  /** When something new last began aside, by `performance.now()`. */
-  #newAsideAt = Number.NEGATIVE_INFINITY
-  /** How many attempts must end until it is worthwhile to serve the line again. */
+  readonly #turns: Turns
+  /** Raised when something may be due, or when there may be room for it. */
+  readonly #news = new Signal()
+  /** Raised when a claim need not wait for more room: there is enough, or a reason other than room came up. */
+  readonly #worthwhile = new Signal()
+  readonly #known: Known
+  readonly #perNewcomer: number
+  /** Whether the last claim left due deliveries, for lack of room or because of an endpoint's cap. */
+  #leftSome = false
+  /** How many attempts must end before claiming the rest is worthwhile, if all of it was left because of caps. */
   #toEnd = 0
-  /** Whether what has just come due waits for room. */
-  #isOutOfRoom = false
-  /** When slow lanes may be served again, and when other processes were last notified, by `performance.now()`. */
-  #slowNotBefore = 0
+  #behind = false
+  /** The room being waited for; null while waiting for something else. */
+  #roomWanted: number | null = null
+  #idleRounds = 0
   #passedOnAt = 0
-  readonly health = {
-    arrivals: new LoopHealth("starts"),
-    line: new LoopHealth("starts"),
-    sweeps: new LoopHealth("starts")
-  }
 
   constructor(parts: ClaimingParts) {
+    const { attempts, options } = parts
     this.#parts = parts
+    this.#turns = new Turns(options.concurrency)
+    this.#perNewcomer = firstAttempts(options)
+    this.#known = {
+      get slow() {
+        return attempts.pace.slow.keys()
+      },
+      isSlow: (endpointId) => attempts.pace.isSlow(endpointId),
+      capOf: (endpointId) => attempts.capOf(endpointId)
+    }
   }
 
-  /** The loops' rounds. */
-  get rounds(): ReadonlyArray<Effect.Effect<void>> {
-    return [this.#takeArrivals, this.#serveLine, this.#sweep]
+  /** Whether more may be due than claims have reached. */
+  get isBehind(): boolean {
+    return this.#behind
+  }
+
+  /** Signals that there may be more room. Can be called from anywhere; returns at once. */
+  noteRoom(): void {
+    if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
+  }
+
+  /** Signals that an attempt has ended. Can be called from anywhere; returns at once. */
+  noteEnded(): void {
+    this.#toEnd -= 1
+    if (this.#toEnd === 0) this.#worthwhile.raise()
+    this.noteRoom()
+  }
+
+  /** Signals a reason to claim other than room. */
+  #raise(): void {
+    this.#news.raise()
+    this.#worthwhile.raise()
+  }
+
+  /** Signals that an endpoint is no longer slow: its deliveries, left out so far, are searched for again. */
+  noteLeftOutBefore(): void {
+    this.#turns.startAfresh()
+    this.#raise()
   }
 
   /**
@@ -122,251 +163,232 @@ export class Claiming {
     return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
   }
 
-  /** Whether others wait, or hold all places: what is new then begins aside, a few of each endpoint. */
-  get isCrowded(): boolean {
-    return this.#isBehind || this.room < 1
-  }
-
-  /** Whether an endpoint's due deliveries wait in a lane. */
-  isInLine(endpointId: EndpointId): boolean {
-    return this.#line.has(endpointId)
-  }
-
-  /** Gives an endpoint a lane: some of its due deliveries wait. Can be called from anywhere; returns at once. */
-  enterLine(endpointId: EndpointId): void {
-    // One that is in line keeps its place there, but is searched from the start: a dead worker may have left some
-    this.#line.set(endpointId, { from: queueStart })
-    if (!this.#parts.attempts.pace.isSlow(endpointId)) this.#isBehind = true
-    if (this.#toEnd <= 0 || this.#line.size === 1) this.#turn.raise()
-  }
-
-  /** Signals that something new began aside, while others wait. Returns at once. */
-  noteNewAside(): void {
-    this.#newAsideAt = performance.now()
-  }
-
-  /** Signals that an attempt has ended or given up its place. Can be called from anywhere; returns at once. */
-  noteEnded(): void {
-    this.#toEnd -= 1
-    if (this.#toEnd <= 0 && this.#line.size > 0) this.#turn.raise()
-    this.noteRoom()
-  }
-
-  /** Signals that there may be more room. Can be called from anywhere; returns at once. */
-  noteRoom(): void {
-    if (this.#isOutOfRoom && this.#roomForNew() >= 1) this.#arrivals.raise()
-  }
+  /** Claims once, then waits until there is a reason to claim again. */
+  readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
+    yield* this.#parts.recording.caughtUp(this.#parts.health)
+    const claimed = yield* this.#claim
+    if (claimed.full || claimed.more) {
+      if (this.room < 1) yield* this.#passOn
+      yield* this.#waitForRoom
+      // All rows that it looked at are held by other workers
+      if (claimed.found === 0) yield* Effect.sleep(passedOver)
+    } else {
+      const idleMillis = this.#idleMillis(claimed)
+      this.#parts.health.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
+      yield* this.#news.wait(idleMillis)
+      if (this.room < 1) yield* this.#waitForRoom
+      else if (this.#toEnd > 0) yield* this.#worthwhile.wait(gatherRoomFor)
+    }
+  })
 
   /**
    * Waits for announcements while there is room for the announced deliveries; without room, other processes take them.
    */
   readonly listening: Effect.Effect<void> = Effect.suspend(() =>
-    this.#roomForNew() < 1
+    this.room < 1
       ? Effect.sleep("10 millis")
       : Effect.zipRight(
           this.#parts.wakeUp.await,
-          Effect.sync(() => this.#arrivals.raise())
+          Effect.sync(() => this.#raise())
         )
   )
 
-  #roomForNew(): number {
-    return this.isCrowded ? newestRoom(this.#parts.attempts.aside) : this.room
-  }
-
-  /** Takes what has just come due, then waits for more. */
-  readonly #takeArrivals: Effect.Effect<void> = Effect.gen(this, function* () {
-    const { held, options, recording } = this.#parts
-    const health = this.health.arrivals
-    yield* recording.caughtUp(health)
-    this.#isOutOfRoom = this.#roomForNew() < 1
-    if (this.#isOutOfRoom) {
-      yield* this.#passOn
-      health.begin("waits for room: as many attempts are under way as there may be", passOnEvery)
-      return yield* this.#arrivals.wait(passOnEvery)
-    }
-    const claimed = yield* this.#claimNew
-    if (claimed === null) return
-    const idle = claimed.deliveries.length === 0 && held.count === 0 ? mostIdle : 1
-    const poll = Duration.toMillis(options.pollInterval) * idle
-    const rest =
-      claimed.nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(claimed.nextDueInMillis)))
-    health.begin("waits for deliveries that come due", rest)
-    if (this.isCrowded) yield* Effect.sleep(arrivalsEvery)
-    yield* this.#arrivals.wait(rest)
-  })
-
-  /** Notifies other processes: they may have room. */
-  readonly #passOn: Effect.Effect<void> = Effect.suspend(() => {
-    if (performance.now() - this.#passedOnAt < passOnEvery) return Effect.void
-    this.#passedOnAt = performance.now()
-    return this.#parts.wakeUp.announceToOthers
-  })
-
-  readonly #claimNew: Effect.Effect<NewClaim | null> = Effect.suspend(() => {
-    const { attempts, begin, options, queue } = this.#parts
-    const health = this.health.arrivals
-    const leftOut = this.#leftOut()
-    // Else it is done whenever the line is served
-    if (this.#line.size === 0) attempts.takeCounts()
-    const { isCrowded } = this
+  // Uninterruptible: a claim whose attempts do not follow would stay leased until the lease expires
+  readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
+    const { attempts, begin, options, health, queue } = this.#parts
+    const limit = this.room
+    // Others may have taken the room while claiming paused
+    if (limit < 1) return Effect.succeed(noRoom)
     health.begin("claims")
     const claimedAt = performance.now()
-    return queue
-      .claimNew({
-        since: this.#since,
-        limit: this.#roomForNew(),
-        perEndpoint: isCrowded ? Math.min(newestPerEndpoint, options.concurrencyPerEndpoint) : usualCap(options),
-        leftOut,
-        lease: options.lease
-      })
-      .pipe(
-        Effect.tap(({ deliveries }) => begin(deliveries, claimedAt, isCrowded)),
-        Effect.tap(({ deliveries, isFull, next, waiting }) => {
-          this.#since = next
-          if (isCrowded && deliveries.length > 0) this.noteNewAside()
-          for (const endpointId of waiting) if (!this.#line.has(endpointId)) this.enterLine(endpointId)
-          if (isFull) this.#sweepNow.raise()
-        })
-      )
-  }).pipe((claim) => this.#claimed(claim, this.health.arrivals))
-
-  /** Endpoints whose deliveries wait for their lane's turn, or that have as many in flight as they may. */
-  #leftOut(): ReadonlyArray<EndpointId> {
-    const { attempts } = this.#parts
-    // The last of a very long line may have a few taken out of turn
-    const out = new Set<EndpointId>([...Iterable.take(this.#line.keys(), sweptAtOnce), ...attempts.pace.slow.keys()])
-    for (const [endpointId, { held }] of attempts.lanes()) if (held >= attempts.mayHold(endpointId)) out.add(endpointId)
-    return [...out]
-  }
-
-  /** Claims for the first lanes in line that have room, then waits until doing so again is worthwhile. */
-  readonly #serveLine: Effect.Effect<void> = Effect.gen(this, function* () {
-    const { attempts, recording } = this.#parts
-    const health = this.health.line
-    if (this.#line.size === 0) {
-      health.rest("has no backlog")
-      yield* this.#turn.wait()
-    }
-    yield* recording.caughtUp(health)
-    const isTurnOfSlow = performance.now() >= this.#slowNotBefore
-    if (isTurnOfSlow) this.#slowNotBefore = performance.now() + slowEvery
-    const usual = this.#sharesOfUsual()
-    const slow = isTurnOfSlow ? this.#sharesOfSlow() : []
-    const count = usual.length + slow.length > 0 ? yield* this.#claimOf(usual, slow) : 0
-    this.#isBehind = Iterable.some(this.#line.keys(), (endpointId) => !attempts.pace.isSlow(endpointId))
-    if (this.#isBehind) yield* this.#passOn
-    this.#toEnd = Math.floor((attempts.size - attempts.aside) / 2)
-    const rest = usual.length > 0 ? gatherFor : slowEvery
-    health.begin("waits for room: as many attempts are under way as there may be", rest)
-    if (this.#leavesRoom) yield* Effect.sleep(gatherFor)
-    else if (this.#toEnd > 0 || count === 0) yield* this.#turn.wait(rest)
-  })
-
-  /** Whether others had something new a moment ago: then the line leaves them a part of the machine. */
-  get #leavesRoom(): boolean {
-    return performance.now() - this.#newAsideAt < slowEvery
-  }
-
-  /** What each of the first lanes in line gets, of those that are not slow: as many as there is room for, in equal parts. */
-  #sharesOfUsual(): ReadonlyArray<LaneShare> {
-    const { attempts } = this.#parts
-    const room = this.#leavesRoom ? Math.min(this.room, mostBesideNew) : this.room
-    const counts = attempts.takeCounts()
-    const shares: Array<LaneShare> = []
-    for (const [endpointId, { from }] of this.#line) {
-      if (shares.length >= Math.min(room, mostLanes)) break
-      const own = attempts.capOf(endpointId) - (counts.get(endpointId) ?? 0)
-      if (own > 0 && !attempts.pace.isSlow(endpointId)) shares.push({ endpointId, from, room: own })
-    }
-    const most = Math.floor(room / shares.length)
-    return shares.map((share) => ({ ...share, room: Math.min(share.room, most) }))
-  }
-
-  #sharesOfSlow(): ReadonlyArray<LaneShare> {
-    const { attempts, options } = this.#parts
-    const { slow } = attempts.pace
-    const inLine = Array.filterMap(this.#line, ([endpointId, { from }]) =>
-      Option.map(Option.fromNullable(slow.get(endpointId)), (known) => ({ ...known, endpointId, from }))
-    )
-    return slowShares(inLine, slow, attempts.lanes(), attempts.aside, options)
-  }
-
-  /** Claims and begins deliveries of lanes, which go to the end of the line or leave it. Returns how many it took. */
-  #claimOf(usual: ReadonlyArray<LaneShare>, slow: ReadonlyArray<LaneShare>): Effect.Effect<number> {
-    const { attempts, begin, options, queue, run } = this.#parts
-    this.health.line.begin("claims")
-    const claimedAt = performance.now()
-    const shares = [...usual, ...slow]
-    const lanes = shares.map(({ endpointId, from }) => {
-      const lane = { from }
-      this.#line.delete(endpointId)
-      this.#line.set(endpointId, lane)
-      return lane
-    })
-    const areSlow = new Set(slow.map(({ endpointId }) => endpointId))
-    const claim = queue.claimOfLanes({ lanes: shares, lease: options.lease }).pipe(
-      Effect.tap(({ deliveries, found }) => {
-        const ofEach = new Map(found.map((of) => [of.endpointId, of]))
-        for (const [index, { endpointId, room }] of shares.entries()) {
-          // It has entered again meanwhile
-          if (this.#line.get(endpointId) !== lanes[index]) continue
-          const of = ofEach.get(endpointId)
-          if (of !== undefined && of.count >= room) this.#line.set(endpointId, { from: of.first })
-          else this.#line.delete(endpointId)
-        }
-        const [others, aside] = Array.partition(deliveries, ({ endpointId }) => areSlow.has(endpointId))
-        // Takes some turns of the event loop, for which the next claim need not wait
-        if (aside.length > 0) run(begin(aside, claimedAt, true))
-        return begin(others, claimedAt, false)
+    const inFlight = attempts.takeCounts()
+    const caps = attempts.caps(inFlight.keys())
+    const turn = this.#turns.next(inFlight, claimedAt, this.#known)
+    const { concurrencyPerEndpoint: perEndpoint, lease } = options
+    const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, ...turn }
+    return queue.claim(wanted).pipe(
+      Effect.tap((claimed) => {
+        this.#turns.learn(turn, claimed, performance.now() - claimedAt)
+        return begin(claimed.deliveries, claimedAt, "usual")
       }),
-      Effect.map(({ deliveries }) => deliveries.length)
+      Effect.map(({ deliveries, more, nextDueInMillis }) => {
+        const full = deliveries.length >= limit
+        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, more)
+        return { ...nothing, found: deliveries.length, full, more, nextDueInMillis }
+      }),
+      Effect.tapError(() => Effect.sync(() => health.begin(unanswered)))
     )
-    if (slow.length > 0) {
-      attempts.pace.forgetOld(claimedAt, (endpointId) => attempts.held(endpointId) > 0 || areSlow.has(endpointId))
-    }
-    return Effect.map(this.#claimed(claim, this.health.line), (count) => count ?? 0)
-  }
-
-  /** Looks for endpoints with due deliveries, some at a time, and rests the longer, the longer that takes. */
-  readonly #sweep: Effect.Effect<void> = Effect.gen(this, function* () {
-    const { held, options, queue } = this.#parts
-    const health = this.health.sweeps
-    const poll = Duration.toMillis(options.pollInterval)
-    let [rest, least] = [poll, 0]
-    if (this.#line.size < 10 * sweptAtOnce) {
-      health.begin("looks for deliveries that are due")
-      const startedAt = performance.now()
-      const swept = yield* this.#claimed(queue.sweep(this.#swept, sweptAtOnce), health)
-      if (swept === null) return
-      this.#swept = swept.last ?? noEndpoint
-      for (const endpointId of swept.due) this.enterLine(endpointId)
-      const took = performance.now() - startedAt
-      const isIdle = swept.due.length === 0 && held.count === 0
-      least = restAfterSweep.amid * took
-      rest =
-        swept.last === null
-          ? Math.min(mostRest * poll, Math.max(isIdle ? mostIdle * poll : poll, restAfterSweep.atEnd * took))
-          : 0
-    }
-    health.begin("rests between looks for deliveries that are due", least + rest)
-    yield* Effect.sleep(least)
-    yield* this.#sweepNow.wait(rest)
-  })
+  }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
 
   /**
-   * Treats a failed claim as none, after a pause. Uninterruptible: a claim whose attempts do not follow would stay leased
-   * until the lease expires.
+   * The endpoints that may have deliveries left after a claim: those at their cap, counting the claim and what was in
+   * flight.
    */
-  #claimed<A>(claim: Effect.Effect<A, SqlError.SqlError>, health: LoopHealth): Effect.Effect<A | null> {
-    return claim.pipe(
+  #atCap(
+    before: ReadonlyMap<EndpointId, number>,
+    caps: ReadonlyMap<EndpointId, number>,
+    deliveries: ReadonlyArray<ClaimedDelivery>
+  ): ReadonlyArray<EndpointId> {
+    const counts = new Map(before)
+    for (const { endpointId } of deliveries) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
+    return [...counts]
+      .filter(([id, count]) => count >= (caps.get(id) ?? this.#perNewcomer) && !this.#known.isSlow(id))
+      .map(([endpointId]) => endpointId)
+  }
+
+  /** Records what a claim left. If there is room for it by now, the next claim starts without waiting. */
+  #noteLeft(capped: ReadonlyArray<EndpointId>, full: boolean, more: boolean): void {
+    const { attempts, onNewsAside } = this.#parts
+    this.#leftSome = full || this.#turns.apart.size > 0 || capped.length > 0
+    const hasRoom = (endpointId: EndpointId) =>
+      attempts.held(endpointId) < attempts.capOf(endpointId) && !this.#turns.apart.has(endpointId)
+    if (capped.some(hasRoom)) this.#news.raise()
+    const waiting = capped.reduce((sum, id) => sum + Math.max(0, attempts.held(id) - attempts.capOf(id)), 0)
+    this.#toEnd = Math.floor(waiting * worthwhileShare)
+    this.#worthwhile.reset()
+    this.#behind = full || more
+    if (this.#behind || attempts.pace.slow.size > 0) onNewsAside()
+  }
+
+  /** Milliseconds to sleep if nothing more can be claimed now. */
+  #idleMillis({ found, nextDueInMillis }: Claimed): number {
+    const { held, options } = this.#parts
+    const rests = found === 0 && held.count === 0
+    this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
+    const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
+    return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
+  }
+
+  /** Notifies other processes when more is due than there is room for: their workers may have room. */
+  readonly #passOn = Effect.suspend(() => {
+    if (performance.now() - this.#passedOnAt < passOnEvery) return Effect.void
+    this.#passedOnAt = performance.now()
+    return this.#parts.wakeUp.announce
+  })
+
+  readonly #waitForRoom = Effect.gen(this, function* () {
+    if (this.room < 1) {
+      this.#behind = true
+      this.#parts.onNewsAside()
+    }
+    const enough = Math.min(maxClaim, Math.ceil(this.#parts.options.concurrency * 0.75))
+    const waitedSince = performance.now()
+    while (this.room < 1 || (this.room < enough && performance.now() - waitedSince < gatherRoomFor)) {
+      this.#roomWanted = this.room < 1 ? 1 : enough
+      const millis = this.room < 1 ? roomAgain : gatherRoomFor
+      this.#parts.health.begin("waits for room: as many attempts are under way as there may be", millis)
+      yield* this.#news.wait(millis)
+    }
+    this.#roomWanted = null
+  })
+}
+
+/**
+ * The pause between two claims of a kind: in milliseconds, and as a multiple of the previous claim's duration. It
+ * doubles, up to `most`, after claims that found nothing.
+ */
+const every = {
+  slow: { millis: 200, most: 200, cost: 5 },
+  // While the worker is behind, this is the only wait of a new delivery to an endpoint that keeps up
+  newest: { millis: 15, most: 60, cost: 1 }
+} as const
+
+interface ClaimingAsideParts {
+  readonly options: Pick<WorkerOptions, "lease" | "concurrency" | "concurrencyPerEndpoint">
+  readonly queue: Pick<Context.Tag.Service<Queue>, "claim">
+  readonly recording: Pick<Recording, "caughtUp">
+  readonly attempts: Pick<Attempts, "aside" | "caps" | "held" | "lanes" | "pace">
+  readonly begin: Begin
+  readonly health: LoopHealth
+  /** Whether more may be due than the worker's other claims have reached. */
+  readonly isBehind: () => boolean
+}
+
+/**
+ * Claims whose attempts take no place of the `concurrency`: due deliveries of slow endpoints, within their shares, at
+ * most five times per second; and, while the worker is behind, newly due ones, at most some sixty times per second.
+ */
+export class ClaimingAside {
+  readonly #parts: ClaimingAsideParts
+  readonly #news = new Signal()
+  /** The earliest time of the next claim of each kind, by `performance.now()`, and the pause before it. */
+  readonly #notBefore = { slow: 0, newest: 0 }
+  readonly #rest: Record<keyof typeof every, number> = { slow: every.slow.millis, newest: every.newest.millis }
+
+  constructor(parts: ClaimingAsideParts) {
+    this.#parts = parts
+  }
+
+  /** Signals that there may be something to claim. Can be called from anywhere; returns at once. */
+  noteNews(): void {
+    this.#news.raise()
+  }
+
+  /** Waits for a signal, claims, and pauses. */
+  readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
+    this.#parts.health.rest("has nothing to claim aside")
+    yield* this.#news.wait()
+    yield* this.#parts.recording.caughtUp(this.#parts.health)
+    const leavesSlow = performance.now() < this.#notBefore.slow
+    // Uninterruptible: a claim whose attempts do not follow would stay leased until the lease expires
+    const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
       Effect.uninterruptible,
-      Effect.catchAll((error) => {
-        health.begin(unanswered)
-        return Effect.logWarning("Deliveries can't be claimed", error).pipe(
-          Effect.zipRight(Effect.sleep("1 second")),
-          Effect.as(null)
-        )
-      })
+      orRest(0)
     )
+    const isBehind = this.#parts.isBehind()
+    if (isBehind || claimed > 0 || leavesSlow) this.#news.raise()
+    const next = isBehind ? Math.min(this.#notBefore.newest, this.#notBefore.slow) : this.#notBefore.slow
+    const rest = Math.max(every.newest.millis, next - performance.now())
+    this.#parts.health.begin("rests between claims aside", rest)
+    yield* Effect.sleep(rest)
+  })
+
+  readonly #claimSlow = Effect.suspend(() => {
+    const { attempts, options } = this.#parts
+    const { pace } = attempts
+    if (performance.now() < this.#notBefore.slow) return Effect.succeed(0)
+    pace.forgetOld(performance.now(), (endpointId) => attempts.held(endpointId) > 0)
+    const askedFor = slowRooms(pace.slow, attempts.lanes(), attempts.aside, options)
+    pace.noteAsked(askedFor.map(({ endpointId }) => endpointId))
+    const limit = Math.min(
+      maxClaim,
+      askedFor.reduce((sum, { room }) => sum + room, 0)
+    )
+    return this.#claim("slow", { look: "asked", limit, askedFor }, usualCap(options))
+  })
+
+  readonly #claimNewest = Effect.suspend(() =>
+    this.#parts.isBehind() && performance.now() >= this.#notBefore.newest
+      ? this.#claim("newest", { look: "newest", limit: newestRoom(this.#parts.attempts.aside) }, newestPerEndpoint)
+      : Effect.succeed(0)
+  )
+
+  /** Claims and begins deliveries. Returns how many. */
+  #claim(
+    kind: keyof typeof every,
+    wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,
+    mostPerEndpoint: number
+  ): Effect.Effect<number, SqlError.SqlError> {
+    const { attempts, begin, options, health, queue } = this.#parts
+    const claimedAt = performance.now()
+    const { cost, millis, most } = every[kind]
+    this.#notBefore[kind] = claimedAt + millis
+    if (wanted.limit < 1) return Effect.succeed(0)
+    health.begin("claims aside")
+    const claimed = queue.claim({
+      lease: options.lease,
+      perEndpoint: Math.min(mostPerEndpoint, options.concurrencyPerEndpoint),
+      inFlight: new Map(Array.from(attempts.lanes(), ([endpointId, { held }]) => [endpointId, held])),
+      caps: new Map(Array.from(attempts.caps(), ([endpointId, cap]) => [endpointId, Math.min(mostPerEndpoint, cap)])),
+      leftOut: [...attempts.pace.slow.keys()],
+      ...wanted
+    })
+    return Effect.flatMap(claimed, ({ deliveries }) => {
+      const now = performance.now()
+      const rest = deliveries.length > 0 ? millis : Math.min(most, this.#rest[kind] * 2)
+      this.#rest[kind] = rest
+      this.#notBefore[kind] = now + Math.max(rest, cost * (now - claimedAt))
+      return Effect.as(begin(deliveries, claimedAt, kind), deliveries.length)
+    })
   }
 }

@@ -5,7 +5,7 @@ import { DeliveryUnderLease } from "../queue/Claim.ts"
 import type { Recipient } from "../queue/LocalHandOff.ts"
 import type { Claiming } from "./Claiming.ts"
 import type { Begin, Held } from "./Held.ts"
-import { newestPerEndpoint, newestRoom, type WorkerOptions } from "./Limits.ts"
+import type { WorkerOptions } from "./Limits.ts"
 
 interface HandOffParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency">
@@ -19,8 +19,8 @@ interface HandOffParts {
 
 /**
  * Takes over new deliveries as this process stores them, by the rules of claims: as many as there is room for, and as
- * many of an endpoint as its cap allows, or some more if it keeps up; but none of slow endpoints, and none of an endpoint
- * that has a lane in line. While others wait in line, a few of each endpoint.
+ * many of an endpoint as its cap allows, or some more if it keeps up; but none of slow endpoints, and none while more
+ * is due than claims have reached.
  */
 export const handOffRecipient = ({ attempts, begin, claiming, held, options, run }: HandOffParts): Recipient => {
   const kept = new Map<EndpointId, number>()
@@ -34,21 +34,15 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
     held.settle(1)
   }
 
-  /** How many deliveries of an endpoint may be held, those kept included. */
-  const mostOf = (endpointId: EndpointId): number => {
-    if (claiming.isCrowded) return newestRoom(attempts.aside) > keptInAll ? newestPerEndpoint : 0
-    const room = claiming.room - keptInAll
-    if (room < 1) return 0
-    // Batches may wait here for their turn, as long as half of the places are left to other endpoints
-    return room > options.concurrency / 2 ? attempts.mayHold(endpointId) : attempts.capOf(endpointId)
-  }
-
   return {
     leaseMillis: Duration.toMillis(options.lease),
     reserve: (endpointId) => {
       const count = kept.get(endpointId) ?? 0
-      if (claiming.isInLine(endpointId) || attempts.pace.isSlow(endpointId)) return false
-      if (attempts.held(endpointId) + count >= mostOf(endpointId)) return false
+      const room = claiming.room - keptInAll
+      if (claiming.isBehind || room < 1 || attempts.pace.isSlow(endpointId)) return false
+      // Batches may wait here for their turn, as long as half of the places are left to other endpoints
+      const most = room > options.concurrency / 2 ? attempts.mayHold(endpointId) : attempts.capOf(endpointId)
+      if (attempts.held(endpointId) + count >= most) return false
       kept.set(endpointId, count + 1)
       keptInAll += 1
       // Counted as held from now on, so that a shutdown waits for the statement that stores it
@@ -64,9 +58,7 @@ export const handOffRecipient = ({ attempts, begin, claiming, held, options, run
       const releaseAll = Effect.sync(() => {
         for (const { endpointId } of deliveries) release(endpointId)
       })
-      const { isCrowded } = claiming
-      if (isCrowded) claiming.noteNewAside()
-      run(Effect.ensuring(begin(claimed, leasedAt, isCrowded), releaseAll))
+      run(Effect.ensuring(begin(claimed, leasedAt, "usual"), releaseAll))
     }
   }
 }

@@ -12,10 +12,16 @@ import type { NextStep } from "../queue/StateMachine.ts"
 const notBegunDelay = Duration.seconds(1)
 
 /**
- * How many attempts begin before the event loop gets to other work. A claim finds hundreds due at once, and what has just
- * come due for others must not wait for all of them.
+ * How attempts begin: in places of the `concurrency`, or aside, because their endpoint is slow or they are newly due.
+ * See `Attempts`.
  */
-const beginAtOnce = 16
+export type BegunAs = "usual" | "slow" | "newest"
+
+/**
+ * How many attempts begin before the event loop gets to other work. Claims aside find hundreds due at once, most to
+ * hanging endpoints, and newly due deliveries to others must not wait for them.
+ */
+const beginAtOnce: Readonly<Record<BegunAs, number>> = { usual: Number.POSITIVE_INFINITY, slow: 8, newest: 32 }
 
 /**
  * The deliveries that a worker has claimed and not yet recorded or released, whether or not their attempts have begun.
@@ -63,15 +69,8 @@ export class Held {
   }
 }
 
-/**
- * Begins the deliveries claimed at `claimedAt` (by `performance.now()`), or releases them. With `aside`, they take none
- * of the `concurrency` places: see `Attempts`.
- */
-export type Begin = (
-  deliveries: ReadonlyArray<ClaimedDelivery>,
-  claimedAt: number,
-  aside: boolean
-) => Effect.Effect<void>
+/** Begins the deliveries claimed at `claimedAt` (by `performance.now()`), or releases them. */
+export type Begin = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, as: BegunAs) => Effect.Effect<void>
 
 interface BeginParts {
   readonly held: Held
@@ -88,7 +87,7 @@ interface BeginParts {
 /** See `Begin`. Releases deliveries that this process has already sent but not yet recorded. */
 export const makeBegin =
   ({ attempts, destinations, held, recording, startWithin }: BeginParts): Begin =>
-  (claimed, claimedAt, aside) => {
+  (claimed, claimedAt, as) => {
     held.add(claimed.length)
     const sent = recording.unrecorded(claimed)
     const deliveries = sent.size === 0 ? claimed : claimed.filter(({ id }) => !sent.has(id))
@@ -105,12 +104,12 @@ export const makeBegin =
         onSuccess: () => {
           const startBefore = claimedAt + Duration.toMillis(startWithin)
           const start = (some: ReadonlyArray<ClaimedDelivery>) => {
-            for (const delivery of some) attempts.start(delivery, startBefore, aside)
+            for (const delivery of some) attempts.start(delivery, startBefore, as !== "usual")
           }
-          return deliveries.length <= beginAtOnce
+          return deliveries.length <= beginAtOnce[as]
             ? Effect.sync(() => start(deliveries))
             : Effect.forEach(
-                Array.chunksOf(deliveries, beginAtOnce),
+                Array.chunksOf(deliveries, beginAtOnce[as]),
                 (some) =>
                   Effect.zipRight(
                     Effect.sync(() => start(some)),

@@ -1,6 +1,6 @@
-import { Array, Duration } from "effect"
+import { Duration } from "effect"
 import type { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
-import type { LaneShare } from "../queue/Claim.ts"
+import { type AskedFor, queueStart } from "../queue/Claim.ts"
 import type { DestinationSettings } from "../transport/DestinationUrl.ts"
 
 export interface WorkerOptions extends DestinationSettings {
@@ -21,9 +21,6 @@ export interface WorkerOptions extends DestinationSettings {
   readonly drainTimeout: Duration.Duration
   readonly userAgent: string
 }
-
-/** The most lanes that one claim serves. */
-export const mostLanes = 128
 
 /** The most deliveries that one claim takes. */
 export const maxClaim = 256
@@ -92,6 +89,7 @@ export class EndpointPace {
   readonly #cap: number
   readonly #first: number
   readonly #allowed = new Map<EndpointId, number>()
+  /** Ordered by when they were last asked for, the longest ago first. */
   readonly #slow = new Map<EndpointId, Slow>()
 
   /** `cap`: the most attempts at once to an endpoint; `first`: how many to an unknown one. */
@@ -100,7 +98,7 @@ export class EndpointPace {
     this.#first = Math.min(first, cap)
   }
 
-  /** The slow endpoints. */
+  /** The slow endpoints, ordered by when they were last asked for, the longest ago first. */
   get slow(): ReadonlyMap<EndpointId, SlowEndpoint> {
     return this.#slow
   }
@@ -115,13 +113,15 @@ export class EndpointPace {
   }
 
   /**
-   * Records an attempt that ended quickly, whatever its result, with none overdue, after `tookMillis`.
+   * Records an attempt that ended quickly, whatever its result, with none overdue, after `tookMillis`. Returns whether
+   * the endpoint was slow.
    */
-  noteQuick(endpointId: EndpointId, tookMillis: number): void {
+  noteQuick(endpointId: EndpointId, tookMillis: number): boolean {
     const wasSlow = this.#slow.delete(endpointId)
     const allowed = wasSlow ? 0 : this.allowed(endpointId)
     const most = tookMillis <= promptWithinMillis ? this.#cap : Math.min(usualMost, this.#cap)
     if (allowed !== most) this.#allow(endpointId, allowed < most ? allowed + 1 : allowed - 1)
+    return wasSlow
   }
 
   /**
@@ -139,6 +139,16 @@ export class EndpointPace {
     const slow = this.#slow.get(endpointId)
     const hangs = timedOut || tookMillis >= hangsAfterMillis
     if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs })
+  }
+
+  /** Records that these were asked for: the others come first now. */
+  noteAsked(endpointIds: Iterable<EndpointId>): void {
+    for (const endpointId of endpointIds) {
+      const slow = this.#slow.get(endpointId)
+      if (slow === undefined) continue
+      this.#slow.delete(endpointId)
+      this.#slow.set(endpointId, slow)
+    }
   }
 
   /**
@@ -191,6 +201,9 @@ const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
  */
 const hangingAtOnce = { share: 1 / 20, fewest: 2 }
 
+/** The most slow endpoints that one claim asks for. */
+const maxAsked = 128
+
 /** How many newly due deliveries are taken at a time, and how many of one endpoint may then be in flight. */
 const maxNewest = 256
 export const newestPerEndpoint = 2
@@ -218,26 +231,21 @@ interface Held {
   readonly organizationId: OrganizationId
 }
 
-/** A slow endpoint whose lane is in line. */
-type SlowLane = SlowEndpoint & Pick<LaneShare, "endpointId" | "from">
-
 /**
  * What to claim for slow endpoints, in their order, as far as there is room. Hanging ones come last, a few attempts at
  * a time; one that does not hang, and has nothing in flight, always gets an attempt from the places for newly due
  * deliveries.
  *
- * @param inLine the slow endpoints that have due deliveries; those whose turn it is come first
- * @param slow all slow endpoints
+ * @param slow the slow endpoints; those whose turn it is come first
  * @param lanes how many deliveries of each endpoint are held
  * @param aside how many attempts are aside
  */
-export const slowShares = (
-  inLine: ReadonlyArray<SlowLane>,
+export const slowRooms = (
   slow: ReadonlyMap<EndpointId, SlowEndpoint>,
   lanes: Iterable<readonly [EndpointId, Held]>,
   aside: number,
   caps: Caps
-): ReadonlyArray<LaneShare> => {
+): ReadonlyArray<AskedFor> => {
   const held = new Map<EndpointId, number>()
   const heldOf = new Map<OrganizationId, number>()
   let free = placesOfSlow
@@ -249,24 +257,32 @@ export const slowShares = (
   }
   const ofEndpoint = Math.min(mostToSlow(caps), Math.max(1, Math.floor(free * shareOf.endpoint)))
   const ofOrganization = Math.max(1, Math.floor(free * shareOf.organization))
-  const [others, hanging] = Array.partition(inLine, ({ hangs }) => hangs)
-  let left = Math.max(1, Math.floor(free * hangingAtOnce.share))
-  const ofHanging = Math.max(hangingAtOnce.fewest, Math.floor(left / hanging.length))
+  const hanging = hangingLimits(slow, free)
   let kept = newestRoom(aside)
-  const shares: Array<LaneShare> = []
-  for (const { endpointId, from, hangs, organizationId } of [...others, ...hanging]) {
+  const asked: Array<AskedFor> = []
+  const askFor = (endpointId: EndpointId, { hangs, organizationId }: SlowEndpoint) => {
     const has = held.get(endpointId) ?? 0
     const inOrganization = heldOf.get(organizationId) ?? 0
-    const most = hangs ? Math.min(ofHanging, left) : free
+    const most = hangs ? Math.min(hanging.ofEndpoint, hanging.left) : free
     const share = Math.min(ofEndpoint - has, ofOrganization - inOrganization, free, most)
     const room = share <= 0 && !hangs && has === 0 && kept > 0 ? 1 : share
-    if (room <= 0) continue
-    if (shares.length >= mostLanes) break
+    if (room <= 0 || asked.length >= maxAsked) return
     if (share <= 0) kept -= 1
-    shares.push({ endpointId, from, room })
+    asked.push({ endpointId, from: queueStart, room })
     heldOf.set(organizationId, inOrganization + room)
     free -= room
-    if (hangs) left -= room
+    if (hangs) hanging.left -= room
   }
-  return shares
+  for (const hangs of [false, true]) {
+    for (const [endpointId, known] of slow) if (known.hangs === hangs) askFor(endpointId, known)
+  }
+  return asked
+}
+
+/** How many attempts hanging endpoints may get at a time: all together, and each of them. */
+const hangingLimits = (slow: ReadonlyMap<EndpointId, SlowEndpoint>, free: number) => {
+  let count = 0
+  for (const { hangs } of slow.values()) if (hangs) count += 1
+  const left = Math.max(1, Math.floor(free * hangingAtOnce.share))
+  return { left, ofEndpoint: Math.max(hangingAtOnce.fewest, Math.floor(left / count)) }
 }

@@ -9,7 +9,7 @@ import { Queue } from "../queue/Queue.ts"
 import { Recording } from "../queue/Recording.ts"
 import { WakeUp } from "../queue/WakeUp.ts"
 import { Transport } from "../transport/Transport.ts"
-import { Claiming } from "./Claiming.ts"
+import { Claiming, ClaimingAside } from "./Claiming.ts"
 import { handOffRecipient } from "./HandOffRecipient.ts"
 import { Held, makeBegin } from "./Held.ts"
 import type { WorkerOptions } from "./Limits.ts"
@@ -20,6 +20,10 @@ export type { WorkerOptions } from "./Limits.ts"
 /**
  * The delivery worker. Claiming takes due deliveries and begins their attempts; the fibers of a pool make them;
  * recording stores their outcomes, batching those that arrive during the previous flush.
+ *
+ * A third loop claims aside: slow endpoints' deliveries, which the first leaves out, and, while more is due than the
+ * first has reached, newly due ones, the newest first. So a delivery to an endpoint with room starts at once, however
+ * many to other endpoints precede it in the queue or hang in flight.
  *
  * Deliveries stored by the same process are taken over without a claim while there is room.
  *
@@ -39,23 +43,24 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const destinations = new Destinations(queue, yield* Cipher)
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
   const held = new Held(queue, () => claiming.noteRoom())
-  const recordingHealth = new LoopHealth("starts")
-  const recording = new Recording(queue, held, recordingHealth)
-  const giveBackToLanes = (deliveries: ReadonlyArray<ClaimedDelivery>) => {
-    const enter = Effect.sync(() => {
-      for (const { endpointId } of deliveries) claiming.enterLine(endpointId)
-    })
-    runFork(Effect.zipRight(held.giveBack(deliveries, Duration.zero), enter))
+  const loops = {
+    recording: new LoopHealth("starts"),
+    aside: new LoopHealth("starts"),
+    claiming: new LoopHealth("starts")
   }
+  const recording = new Recording(queue, held, loops.recording)
   const listener: AttemptsListener = {
     onFinished: (attempt) => {
       recording.add(attempt)
+      if (attempts.pace.isSlow(attempt.delivery.endpointId)) aside.noteNews()
       claiming.noteEnded()
     },
     onSlow: (waiting) => {
-      if (waiting.length > 0) giveBackToLanes(waiting)
-      claiming.noteEnded()
+      if (waiting.length > 0) runFork(held.giveBack(waiting, Duration.zero))
+      aside.noteNews()
+      claiming.noteRoom()
     },
+    onQuickAgain: () => claiming.noteLeftOutBefore(),
     onUnsignable: (delivery, error) =>
       void runFork(
         Effect.logError("A delivery can't be signed", error).pipe(
@@ -65,7 +70,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
           Effect.annotateLogs(logged(delivery))
         )
       ),
-    onTooLate: (delivery) => giveBackToLanes([delivery]),
+    onTooLate: (delivery) => void runFork(held.giveBack([delivery], Duration.zero)),
     onDefect: (delivery, cause) => {
       held.settle(1)
       runFork(Effect.annotateLogs(Effect.logError("An attempt failed by a defect", cause), logged(delivery)))
@@ -73,10 +78,19 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
   const begin = makeBegin({ held, attempts, destinations, recording, startWithin: options.startWithin })
-  const run = (effect: Effect.Effect<void>) => void runFork(effect)
-  const claiming = new Claiming({ options, queue, recording, wakeUp, attempts, held, begin, run })
-  const recipient = handOffRecipient({ options, attempts, claiming, held, begin, run })
-  const loops: Loops = { recording: recordingHealth, ...claiming.health }
+  const isBehind = () => claiming.isBehind
+  const aside = new ClaimingAside({ options, queue, recording, attempts, begin, health: loops.aside, isBehind })
+  const onNewsAside = () => aside.noteNews()
+  const parts = { options, queue, recording, wakeUp, attempts, held, begin, onNewsAside }
+  const claiming = new Claiming({ ...parts, health: loops.claiming })
+  const recipient = handOffRecipient({
+    options,
+    attempts,
+    claiming,
+    held,
+    begin,
+    run: (effect) => void runFork(effect)
+  })
 
   yield* observeMetrics((metrics) =>
     Effect.sync(() => {
@@ -97,7 +111,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
   yield* (yield* LocalHandOff).register(recipient)
   yield* Effect.acquireRelease(loop(claiming.listening), (fiber) => fiber.interruptAsFork(fiber.id()))
-  for (const round of claiming.rounds) {
+  for (const round of [aside.round, claiming.round]) {
     yield* Effect.acquireRelease(loop(round), (fiber) =>
       fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
     )
@@ -129,8 +143,6 @@ const drain = (attempts: Attempts, held: Held, recording: Recording, timeout: Du
     Effect.zipRight(Effect.sync(() => recording.close()))
   )
 
-type Loops = Readonly<Record<"recording" | "arrivals" | "line" | "sweeps", LoopHealth>>
-
 const waitUntil = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (holds: boolean) => holds, schedule: Schedule.spaced("20 millis") })
@@ -142,17 +154,17 @@ const waitUntil = (condition: () => boolean) =>
  */
 const stateOf = (
   now: number,
-  { arrivals, line, recording, sweeps }: Loops,
+  { aside, claiming, recording }: Readonly<Record<"recording" | "aside" | "claiming", LoopHealth>>,
   held: Held,
   lease: Duration.Duration
 ): WorkerState => {
   const isStopping = false
-  const stuck = [arrivals, recording, line, sweeps].find((health) => health.isStuck(now))
+  const stuck = [claiming, recording, aside].find((health) => health.isStuck(now))
   if (stuck !== undefined) return { doing: `makes no progress: it ${stuck.doing}`, isStuck: true, isStopping }
   const endedBy = held.movedAt + Duration.toMillis(lease) + patience
   return recording.isResting && held.count > 0 && now > endedBy
     ? { doing: "makes no progress: attempts do not end", isStuck: true, isStopping }
-    : { doing: arrivals.doing, isStuck: false, isStopping }
+    : { doing: claiming.doing, isStuck: false, isStopping }
 }
 
 /** The state during shutdown: the loops have ended, and attempts may take as long as the drain timeout allows. */

@@ -52,7 +52,6 @@ export const contents = [
       "contributing",
       "glossary",
       "contract",
-      "lanes",
       "decisions",
       "decisions-engine",
       "decisions-inbound",

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import { type ClaimedDelivery, type QueuePlace, queueStart } from "../../../src/engine/queue/Claim.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Claim.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import type { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -41,25 +41,19 @@ const average = (times: ReadonlyArray<number>) => times.reduce((sum, time) => su
 
 const program = Effect.gen(function* () {
   const queue = yield* Queue
+  const idle = new Map<EndpointId, number>()
   let moved = 0
   const claims: Array<number> = []
   const finishes: Array<number> = []
   const lease = Duration.seconds(15)
-  const { due } = yield* queue.sweep("00000000-0000-0000-0000-000000000000", 1000)
-  const room = Math.max(1, Math.floor(options.batch / due.length))
-  // As a worker does it: each lane goes on from where the claim before found the first
-  const places = new Map<EndpointId, QueuePlace>()
+  // As a worker does it: each claim goes on from where the one before found the first
+  let from = queueStart
   const claim = timed(
     claims,
-    Effect.suspend(() =>
-      queue.claimOfLanes({
-        lease,
-        lanes: due.map((endpointId) => ({ endpointId, from: places.get(endpointId) ?? queueStart, room }))
-      })
-    )
+    Effect.suspend(() => queue.claim({ from, limit: options.batch, lease, perEndpoint: options.batch, inFlight: idle }))
   ).pipe(
-    Effect.map(({ deliveries, found }) => {
-      for (const { endpointId, first } of found) places.set(endpointId, first)
+    Effect.map(({ deliveries, place }) => {
+      from = place
       return deliveries
     })
   )

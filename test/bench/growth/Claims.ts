@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Fiber, Layer, Redacted } from "effect"
-import { type ClaimedDelivery, type QueuePlace, queueStart } from "../../../src/engine/queue/Claim.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Claim.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import type { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -73,21 +73,22 @@ const round = (queue: Queue["Type"], sql: SqlClient.SqlClient) =>
     const inserting = yield* Effect.fork(insertUntilInterrupted(sql, inserts))
     const times: Array<number> = []
     const claimed: Array<ClaimedDelivery> = []
-    const { due } = yield* queue.sweep("00000000-0000-0000-0000-000000000000", 1000)
-    const room = batch / due.length
-    // As a worker does it: each lane goes on from where the claim before found the first
-    const places = new Map<EndpointId, QueuePlace>()
+    // As a worker does it: each claim goes on from where the one before found the first
+    let from = queueStart
     for (let number = 0; number < claims; number++) {
       const startedAt = performance.now()
-      const { deliveries, found } = yield* queue.claimOfLanes({
+      const { deliveries, place } = yield* queue.claim({
+        from,
+        limit: batch,
         lease: Duration.minutes(5),
-        lanes: due.map((endpointId) => ({ endpointId, from: places.get(endpointId) ?? queueStart, room }))
+        perEndpoint: batch,
+        inFlight: new Map<EndpointId, number>()
       })
       times.push(performance.now() - startedAt)
       if (deliveries.length !== batch) {
         return yield* Effect.dieMessage(`${deliveries.length} were claimed, not ${batch}`)
       }
-      for (const { endpointId, first } of found) places.set(endpointId, first)
+      from = place
       claimed.push(...deliveries)
     }
     yield* Fiber.interrupt(inserting)

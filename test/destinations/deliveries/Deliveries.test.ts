@@ -74,9 +74,10 @@ onSharedService("the history of deliveries", (it) => {
         WHERE id = ${ids[0] ?? ""}`
       // Of this endpoint alone: other suites share the service, and what they have left may come due at any time
       const claim = Effect.flatMap(
-        queue.claimOfLanes({
-          lease: idle.lease,
-          lanes: [{ endpointId: EndpointId.make(endpoint.id), from: queueStart, room: 1 }]
+        queue.claim({
+          ...idle,
+          look: "asked",
+          askedFor: [{ endpointId: EndpointId.make(endpoint.id), from: queueStart, room: 1 }]
         }),
         ({ deliveries: [claimed] }) =>
           claimed === undefined ? Effect.dieMessage("nothing was due") : Effect.succeed(claimed)

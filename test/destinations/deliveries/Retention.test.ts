@@ -3,7 +3,6 @@ import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
-import { idle } from "../../engine/QueueBench.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
@@ -63,7 +62,12 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
       yield* clean
       expect(yield* left([id])).toEqual(all(1))
       yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE id = ${id}`
-      yield* Context.get(services, Queue).claimNew(idle)
+      yield* Context.get(services, Queue).claim({
+        limit: 10,
+        lease: Duration.minutes(5),
+        perEndpoint: 10,
+        inFlight: new Map()
+      })
       expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.delivery_queue WHERE id = ${id}`).toEqual([
         { claimed: true }
       ])
