@@ -1,9 +1,10 @@
-import { expect, layer, vi } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
 import { batchSql } from "../src/inbound/ReceiptStatement.ts"
 import { claimFrom, finished, idle, QueueBench } from "./engine/QueueBench.ts"
 import { onService, TestService } from "./harness/TestService.ts"
+import { layer } from "./harness/Tests.ts"
 
 /**
  * The statements that run most, as they are assembled, in `statements/`: so that whoever changes a part of one sees the
@@ -42,44 +43,38 @@ const isTheFile = (name: string, texts: ReadonlyArray<string>) =>
   Effect.promise(() => expect(asFile(texts[0])).toMatchFileSnapshot(`statements/${name}.sql`))
 
 onService()("the statement of requests", (it) => {
-  it.scoped("admits a key and takes its tokens", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const asked = request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-        key: organization.testKey
-      })
-      yield* isTheFile("key", yield* sentBy(asked, /payments\.api_keys[\s\S]*payments\.rate_limits/))
+  it.scoped("admits a key and takes its tokens", function* () {
+    const { organization, request } = yield* TestService
+    const asked = request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+      key: organization.testKey
     })
-  )
+    yield* isTheFile("key", yield* sentBy(asked, /payments\.api_keys[\s\S]*payments\.rate_limits/))
+  })
 })
 
-layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the statements of the queue", (it) => {
-  it.effect("store notifications with their events and deliveries", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* QueueBench
-      const [text] = sql`${batchSql(sql, { kind: "month", month: "2026-11", others: ["receipts_undated"] })}`.compile()
-      yield* isTheFile("notification", [text])
-    })
-  )
+layer(QueueBench.layer, { timeout: "60 seconds" })("the statements of the queue", (it) => {
+  it.effect("store notifications with their events and deliveries", function* () {
+    const { sql } = yield* QueueBench
+    const [text] = sql`${batchSql(sql, { kind: "month", month: "2026-11", others: ["receipts_undated"] })}`.compile()
+    yield* isTheFile("notification", [text])
+  })
 
-  it.scoped("claim deliveries and record their attempts", () =>
-    Effect.gen(function* () {
-      const { makeEndpoint, queues, seed } = yield* QueueBench
-      const [queue] = queues
-      yield* seed(yield* makeEndpoint)
-      const claimed = claimFrom(queue, idle)
-      const recorded = Effect.flatMap(claimed, (deliveries) =>
-        queue.finish(deliveries.map((delivery) => finished(delivery, 204, { state: "delivered" })))
-      )
-      const texts = yield* sentBy(recorded, /payments\.delivery_queue/)
-      yield* isTheFile(
-        "claim",
-        texts.filter((text) => text.includes("SKIP LOCKED"))
-      )
-      yield* isTheFile(
-        "record",
-        texts.filter((text) => text.includes("result AS MATERIALIZED"))
-      )
-    })
-  )
+  it.scoped("claim deliveries and record their attempts", function* () {
+    const { makeEndpoint, queues, seed } = yield* QueueBench
+    const [queue] = queues
+    yield* seed(yield* makeEndpoint)
+    const claimed = claimFrom(queue, idle)
+    const recorded = Effect.flatMap(claimed, (deliveries) =>
+      queue.finish(deliveries.map((delivery) => finished(delivery, 204, { state: "delivered" })))
+    )
+    const texts = yield* sentBy(recorded, /payments\.delivery_queue/)
+    yield* isTheFile(
+      "claim",
+      texts.filter((text) => text.includes("SKIP LOCKED"))
+    )
+    yield* isTheFile(
+      "record",
+      texts.filter((text) => text.includes("result AS MATERIALIZED"))
+    )
+  })
 })

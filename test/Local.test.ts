@@ -1,9 +1,10 @@
 import { chmod, readdir, readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { completeSettings } from "../src/app/local/Local.ts"
 import { readSettings } from "../src/platform/settings/Settings.ts"
+import { it } from "./harness/Tests.ts"
 import { temporaryDirectory } from "./platform/storage/fixtures/temporaryDirectory.ts"
 
 const settingsOf = (settings: Readonly<Record<string, string>>) =>
@@ -17,41 +18,38 @@ const settingsOn = (directory: string) =>
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret"
   })
 
-it.scopedLive("a data directory that is there keeps its mode, and a new one can be passed through", () =>
-  Effect.gen(function* () {
-    const directory = yield* temporaryDirectory
-    const modeOf = (path: string) => Effect.promise(async () => ((await stat(path)).mode & 0o7777).toString(8))
-    for (const mode of ["700", "1777"]) {
-      yield* Effect.promise(() => chmod(directory, Number.parseInt(mode, 8)))
-      yield* completeSettings(yield* settingsOn(directory))
-      expect(yield* modeOf(directory)).toBe(mode)
-    }
-    yield* completeSettings(yield* settingsOn(join(directory, "new")))
-    expect(yield* modeOf(join(directory, "new"))).toBe("755")
-  })
-)
+it.scopedLive("a data directory that is there keeps its mode, and a new one can be passed through", function* () {
+  const directory = yield* temporaryDirectory
+  const modeOf = (path: string) => Effect.promise(async () => ((await stat(path)).mode & 0o7777).toString(8))
+  for (const mode of ["700", "1777"]) {
+    yield* Effect.promise(() => chmod(directory, Number.parseInt(mode, 8)))
+    yield* completeSettings(yield* settingsOn(directory))
+    expect(yield* modeOf(directory)).toBe(mode)
+  }
+  yield* completeSettings(yield* settingsOn(join(directory, "new")))
+  expect(yield* modeOf(join(directory, "new"))).toBe("755")
+})
 
-it.scopedLive("processes that start at once on one data directory have one master key", () =>
-  Effect.gen(function* () {
-    const directory = yield* temporaryDirectory
-    const settings = yield* settingsOn(directory)
-    const keys = yield* Effect.forEach(
-      Array.from({ length: 8 }),
-      () =>
-        Effect.map(completeSettings(settings), ({ service }) =>
-          Buffer.from(Redacted.value(service.masterKeys[0].key)).toString("base64")
-        ),
-      { concurrency: "unbounded" }
-    )
-    const { service } = yield* completeSettings(settings)
-    keys.push(Buffer.from(Redacted.value(service.masterKeys[0].key)).toString("base64"))
-    expect(new Set(keys).size).toBe(1)
-    expect(yield* Effect.promise(() => readdir(directory))).toEqual(["secrets.json"])
-  })
-)
+it.scopedLive("processes that start at once on one data directory have one master key", function* () {
+  const directory = yield* temporaryDirectory
+  const settings = yield* settingsOn(directory)
+  const keys = yield* Effect.forEach(
+    Array.from({ length: 8 }),
+    () =>
+      Effect.map(completeSettings(settings), ({ service }) =>
+        Buffer.from(Redacted.value(service.masterKeys[0].key)).toString("base64")
+      ),
+    { concurrency: "unbounded" }
+  )
+  const { service } = yield* completeSettings(settings)
+  keys.push(Buffer.from(Redacted.value(service.masterKeys[0].key)).toString("base64"))
+  expect(new Set(keys).size).toBe(1)
+  expect(yield* Effect.promise(() => readdir(directory))).toEqual(["secrets.json"])
+})
 
-it.scopedLive("a second process on a data directory leaves the first one's emulator its state and its port", () =>
-  Effect.gen(function* () {
+it.scopedLive(
+  "a second process on a data directory leaves the first one's emulator its state and its port",
+  function* () {
     const directory = yield* temporaryDirectory
     const shared = { DATABASE_URL: "postgresql://payments@127.0.0.1:9/payments", DATA_DIR: directory }
     const started = (settings: Readonly<Record<string, string>>) =>
@@ -88,5 +86,5 @@ it.scopedLive("a second process on a data directory leaves the first one's emula
     const next = yield* started(shared)
     expect(new URL(next.url).port).toBe(portOfFirst)
     expect(yield* isKept).toEqual([true, true])
-  })
+  }
 )

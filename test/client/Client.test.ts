@@ -232,48 +232,42 @@ const scripted = (replies: ReadonlyArray<Reply | "cut" | "none">, retry: RetryOp
 describe("the client's answers", () => {
   const path = { id: "cs_1" }
 
-  it.scopedLive("leave out what the provider sends as another type, and keep all else", () =>
-    Effect.gen(function* () {
-      const changed = {
-        id: "cs_1",
-        url: { href: "https://pay.example" },
-        amount_total: "3000",
-        payment_status: "paid",
-        metadata: { order_id: 4711 },
-        status: null,
-        payment_intent: { id: "pi_1" },
-        later: [1]
-      }
-      const { client } = yield* scripted([
-        { status: 200, body: changed },
-        { status: 200, body: { data: [changed], has_more: false, url: "/v1" } }
-      ])
-      const session = yield* client.checkoutSessions.get({ path })
-      const known = { id: "cs_1", payment_status: "paid", status: null, later: [1] }
-      const left = { url: undefined, amount_total: undefined, metadata: undefined, payment_intent: undefined }
-      expect(session).toEqual({ ...known, ...left })
-      expect("mode" in session).toBe(false)
-      expect(yield* client.checkoutSessions.list()).toEqual({ data: [session], has_more: false, url: "/v1" })
-    })
-  )
+  it.scopedLive("leave out what the provider sends as another type, and keep all else", function* () {
+    const changed = {
+      id: "cs_1",
+      url: { href: "https://pay.example" },
+      amount_total: "3000",
+      payment_status: "paid",
+      metadata: { order_id: 4711 },
+      status: null,
+      payment_intent: { id: "pi_1" },
+      later: [1]
+    }
+    const { client } = yield* scripted([
+      { status: 200, body: changed },
+      { status: 200, body: { data: [changed], has_more: false, url: "/v1" } }
+    ])
+    const session = yield* client.checkoutSessions.get({ path })
+    const known = { id: "cs_1", payment_status: "paid", status: null, later: [1] }
+    const left = { url: undefined, amount_total: undefined, metadata: undefined, payment_intent: undefined }
+    expect(session).toEqual({ ...known, ...left })
+    expect("mode" in session).toBe(false)
+    expect(yield* client.checkoutSessions.list()).toEqual({ data: [session], has_more: false, url: "/v1" })
+  })
 
-  it.scopedLive("of the provider's refusals keep the generic tag under any other code", () =>
-    Effect.gen(function* () {
-      const { client } = yield* scripted([
-        { status: 422, body: refusal("provider_amount_too_large") },
-        { status: 422, body: refusal("provider_parameter_unknown") }
-      ])
-      const tagOf = Effect.map(Effect.flip(client.checkoutSessions.list()), ({ _tag }) => _tag)
-      expect([yield* tagOf, yield* tagOf]).toEqual(["ProviderAmountTooLarge", "ProviderRequestRefused"])
-    })
-  )
+  it.scopedLive("of the provider's refusals keep the generic tag under any other code", function* () {
+    const { client } = yield* scripted([
+      { status: 422, body: refusal("provider_amount_too_large") },
+      { status: 422, body: refusal("provider_parameter_unknown") }
+    ])
+    const tagOf = Effect.map(Effect.flip(client.checkoutSessions.list()), ({ _tag }) => _tag)
+    expect([yield* tagOf, yield* tagOf]).toEqual(["ProviderAmountTooLarge", "ProviderRequestRefused"])
+  })
 
-  it.scopedLive("have an id, or fail", () =>
-    Effect.gen(function* () {
-      const { client } = yield* scripted([{ status: 200, body: { url: "https://pay.example" } }])
-      expect((yield* Effect.flip(client.checkoutSessions.get({ path })))._tag).toBe("ParseError")
-    })
-  )
+  it.scopedLive("have an id, or fail", function* () {
+    const { client } = yield* scripted([{ status: 200, body: { url: "https://pay.example" } }])
+    expect((yield* Effect.flip(client.checkoutSessions.get({ path })))._tag).toBe("ParseError")
+  })
 
   it("are of a described resource in every operation that answers an object of the provider's, but one", () => {
     const undescribed: Array<string> = []
@@ -291,67 +285,51 @@ describe("the client's answers", () => {
 })
 
 describe("the client's repeats", () => {
-  it.scopedLive("carry one idempotency key through lost connections and failures", () =>
-    Effect.gen(function* () {
-      const { asked, client } = yield* scripted(["cut", unavailable, { status: 500, body: refusal("internal_error") }])
-      expect((yield* client.products.create({ payload: { name: "Coffee" } })).id).toBe("prod_1")
-      expect(asked).toHaveLength(4)
-      expect(new Set(asked.map(({ headers }) => headers["idempotency-key"])).size).toBe(1)
-      expect(asked.every(({ headers }) => headers["x-api-key"] === "pk_test_1")).toBe(true)
-    })
-  )
+  it.scopedLive("carry one idempotency key through lost connections and failures", function* () {
+    const { asked, client } = yield* scripted(["cut", unavailable, { status: 500, body: refusal("internal_error") }])
+    expect((yield* client.products.create({ payload: { name: "Coffee" } })).id).toBe("prod_1")
+    expect(asked).toHaveLength(4)
+    expect(new Set(asked.map(({ headers }) => headers["idempotency-key"])).size).toBe(1)
+    expect(asked.every(({ headers }) => headers["x-api-key"] === "pk_test_1")).toBe(true)
+  })
 
-  it.scopedLive("wait for as long as the service asks", () =>
-    Effect.gen(function* () {
-      const limited = { status: 429, headers: { "retry-after": "1" }, body: refusal("rate_limit_exceeded") }
-      const { asked, client } = yield* scripted([limited])
-      yield* client.products.list().pipe(Effect.ignore)
-      expect(asked).toHaveLength(2)
-      expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeGreaterThanOrEqual(990)
-    })
-  )
+  it.scopedLive("wait for as long as the service asks", function* () {
+    const limited = { status: 429, headers: { "retry-after": "1" }, body: refusal("rate_limit_exceeded") }
+    const { asked, client } = yield* scripted([limited])
+    yield* client.products.list().pipe(Effect.ignore)
+    expect(asked).toHaveLength(2)
+    expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeGreaterThanOrEqual(990)
+  })
 
-  it.scopedLive("end where the service asks for more patience than the caller has", () =>
-    Effect.gen(function* () {
-      const limited = { status: 429, headers: { "retry-after": "60" }, body: refusal("rate_limit_exceeded") }
-      const { asked, client } = yield* scripted([limited])
-      const error = yield* Effect.flip(client.products.list())
-      expect([error._tag, asked.length]).toEqual(["RateLimitExceeded", 1])
-    })
-  )
+  it.scopedLive("end where the service asks for more patience than the caller has", function* () {
+    const limited = { status: 429, headers: { "retry-after": "60" }, body: refusal("rate_limit_exceeded") }
+    const { asked, client } = yield* scripted([limited])
+    const error = yield* Effect.flip(client.products.list())
+    expect([error._tag, asked.length]).toEqual(["RateLimitExceeded", 1])
+  })
 
-  it.scopedLive("end after their number, with the last answer", () =>
-    Effect.gen(function* () {
-      const { asked, client } = yield* scripted([unavailable, unavailable, unavailable, unavailable], { times: 2 })
-      expect((yield* Effect.flip(client.account.get()))._tag).toBe("ServiceUnavailable")
-      expect(asked).toHaveLength(3)
-    })
-  )
+  it.scopedLive("end after their number, with the last answer", function* () {
+    const { asked, client } = yield* scripted([unavailable, unavailable, unavailable, unavailable], { times: 2 })
+    expect((yield* Effect.flip(client.account.get()))._tag).toBe("ServiceUnavailable")
+    expect(asked).toHaveLength(3)
+  })
 
-  it.scopedLive("are not made of a mutation that takes no key, unless it was not begun", () =>
-    Effect.gen(function* () {
-      const { asked, client } = yield* scripted([unavailable])
-      const path = { id: CheckoutPageId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
-      expect((yield* Effect.flip(client.checkoutPages.delete({ path })))._tag).toBe("ServiceUnavailable")
-      expect(asked).toHaveLength(1)
-    })
-  )
+  it.scopedLive("are not made of a mutation that takes no key, unless it was not begun", function* () {
+    const { asked, client } = yield* scripted([unavailable])
+    const path = { id: CheckoutPageId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
+    expect((yield* Effect.flip(client.checkoutPages.delete({ path })))._tag).toBe("ServiceUnavailable")
+    expect(asked).toHaveLength(1)
+  })
 
-  it.scopedLive("are not made of what stays refused", () =>
-    Effect.gen(function* () {
-      const { asked, client } = yield* scripted([{ status: 422, body: refusal("validation_failed") }])
-      expect((yield* Effect.flip(client.products.create({ payload: { name: "Coffee" } })))._tag).toBe(
-        "ValidationFailed"
-      )
-      expect(asked).toHaveLength(1)
-    })
-  )
+  it.scopedLive("are not made of what stays refused", function* () {
+    const { asked, client } = yield* scripted([{ status: 422, body: refusal("validation_failed") }])
+    expect((yield* Effect.flip(client.products.create({ payload: { name: "Coffee" } })))._tag).toBe("ValidationFailed")
+    expect(asked).toHaveLength(1)
+  })
 
-  it.scopedLive("begin again where an answer takes too long", () =>
-    Effect.gen(function* () {
-      const { asked, client } = yield* scripted(["none", "none"], { timeout: "1 second", times: 1 })
-      expect((yield* Effect.flip(client.account.get()))._tag).toBe("RequestError")
-      expect(asked).toHaveLength(2)
-    })
-  )
+  it.scopedLive("begin again where an answer takes too long", function* () {
+    const { asked, client } = yield* scripted(["none", "none"], { timeout: "1 second", times: 1 })
+    expect((yield* Effect.flip(client.account.get()))._tag).toBe("RequestError")
+    expect(asked).toHaveLength(2)
+  })
 })

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
 import { accountParams, onboardingParams } from "../../src/payments/connecting/StripeConnecting.ts"
 import { call, raw, sdk, startEmulator, submit } from "../emulator/Harness.ts"
+import { it } from "../harness/Tests.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const check = providerChecks({
@@ -57,30 +58,28 @@ describe("connecting an account", () => {
       })
   )
 
-  it.scopedLive("has the provider's answers of OAuth at the emulator", () =>
-    Effect.gen(function* () {
-      const { emulator, stripe } = yield* onboarding
-      const query = new URLSearchParams({
-        client_id: emulator.oauthClientId,
-        redirect_uri: pages.returnUrl,
-        response_type: "code"
-      })
-      const consented = yield* raw(emulator.url, `/oauth/authorize?${query}`, {
-        method: "POST",
-        body: "action=connect&account=new"
-      })
-      const code = new URL(consented.headers.get("location") ?? "").searchParams.get("code") ?? ""
-      const token = yield* call(() => stripe.oauth.token({ grant_type: "authorization_code", code }))
-      expect(check("token")(wire(token))).toEqual([])
-      const account = String(token.stripe_user_id)
-      expect(check("account")(wire(yield* call(() => stripe.accounts.retrieve(account))))).toEqual([])
-      const ended = yield* call(() =>
-        stripe.oauth.deauthorize({ client_id: emulator.oauthClientId, stripe_user_id: account })
-      )
-      expect(check("deauthorization")(wire(ended))).toEqual([])
-      const listed = yield* raw(emulator.url, `/_emulator/events?account=${account}`)
-      const [told] = JSON.parse(listed.text).data
-      expect(check("account.application.deauthorized")(told.event)).toEqual([])
+  it.scopedLive("has the provider's answers of OAuth at the emulator", function* () {
+    const { emulator, stripe } = yield* onboarding
+    const query = new URLSearchParams({
+      client_id: emulator.oauthClientId,
+      redirect_uri: pages.returnUrl,
+      response_type: "code"
     })
-  )
+    const consented = yield* raw(emulator.url, `/oauth/authorize?${query}`, {
+      method: "POST",
+      body: "action=connect&account=new"
+    })
+    const code = new URL(consented.headers.get("location") ?? "").searchParams.get("code") ?? ""
+    const token = yield* call(() => stripe.oauth.token({ grant_type: "authorization_code", code }))
+    expect(check("token")(wire(token))).toEqual([])
+    const account = String(token.stripe_user_id)
+    expect(check("account")(wire(yield* call(() => stripe.accounts.retrieve(account))))).toEqual([])
+    const ended = yield* call(() =>
+      stripe.oauth.deauthorize({ client_id: emulator.oauthClientId, stripe_user_id: account })
+    )
+    expect(check("deauthorization")(wire(ended))).toEqual([])
+    const listed = yield* raw(emulator.url, `/_emulator/events?account=${account}`)
+    const [told] = JSON.parse(listed.text).data
+    expect(check("account.application.deauthorized")(told.event)).toEqual([])
+  })
 })

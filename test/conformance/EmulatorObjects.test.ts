@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
 import { call, connected, openLink, raw, somePrice, someSession, submit } from "../emulator/Harness.ts"
+import { it } from "../harness/Tests.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const eventNames = {
@@ -326,106 +327,99 @@ const compileTimeout = 120_000
 describe("what the emulator answers", () => {
   it.scopedLive(
     "has the fields and the values that the provider's types say, expanded or not",
-    () =>
-      Effect.gen(function* () {
-        const sales = yield* busyAccount
-        yield* expectLists(listsOfSales(sales.paid.id, sales.open.id), sales.read)
-        expect(check("account")(yield* sales.read("/v1/account"))).toEqual([])
-        expect(check("checkout.session")(yield* sales.read(`/v1/checkout/sessions/${sales.paid.id}`))).toEqual([])
-        const { lastResponse: _, ...body } = sales.deleted
-        expect(check("deletedProduct")(body)).toEqual([])
+    function* () {
+      const sales = yield* busyAccount
+      yield* expectLists(listsOfSales(sales.paid.id, sales.open.id), sales.read)
+      expect(check("account")(yield* sales.read("/v1/account"))).toEqual([])
+      expect(check("checkout.session")(yield* sales.read(`/v1/checkout/sessions/${sales.paid.id}`))).toEqual([])
+      const { lastResponse: _, ...body } = sales.deleted
+      expect(check("deletedProduct")(body)).toEqual([])
 
-        const { account, deleted, read } = yield* soldOut
-        const ids = {
-          invoice: idOf(yield* read("/v1/invoices")),
-          link: idOf(yield* read("/v1/payment_links")),
-          subscription: idOf(yield* read("/v1/subscriptions?status=all"))
-        }
-        yield* expectLists(listsOfMoney(account, ids), read)
-        expect(check("balance")(yield* read("/v1/balance"))).toEqual([])
-        expect(check("balance_settings")(yield* read("/v1/balance_settings"))).toEqual([])
-        expect(check("account")(yield* read("/v1/account"))).toEqual([])
-        expect(check("deletedCoupon")(JSON.parse(deleted.text))).toEqual([])
-      }),
+      const { account, deleted, read } = yield* soldOut
+      const ids = {
+        invoice: idOf(yield* read("/v1/invoices")),
+        link: idOf(yield* read("/v1/payment_links")),
+        subscription: idOf(yield* read("/v1/subscriptions?status=all"))
+      }
+      yield* expectLists(listsOfMoney(account, ids), read)
+      expect(check("balance")(yield* read("/v1/balance"))).toEqual([])
+      expect(check("balance_settings")(yield* read("/v1/balance_settings"))).toEqual([])
+      expect(check("account")(yield* read("/v1/account"))).toEqual([])
+      expect(check("deletedCoupon")(JSON.parse(deleted.text))).toEqual([])
+    },
     compileTimeout
   )
 
-  it.scopedLive("tells of every kind of event in the provider's form", () =>
-    Effect.gen(function* () {
-      const types = new Set<string>()
-      for (const { read } of [yield* busyAccount, yield* soldOut]) {
-        for (const event of dataOf(yield* read("/v1/events?limit=100"))) {
-          const type = typeOfEvent(event)
-          types.add(type)
-          expect([type, check(type)(event)]).toEqual([type, []])
-        }
+  it.scopedLive("tells of every kind of event in the provider's form", function* () {
+    const types = new Set<string>()
+    for (const { read } of [yield* busyAccount, yield* soldOut]) {
+      for (const event of dataOf(yield* read("/v1/events?limit=100"))) {
+        const type = typeOfEvent(event)
+        types.add(type)
+        expect([type, check(type)(event)]).toEqual([type, []])
       }
-      expect([...types].toSorted()).toEqual(eventTypes)
-    })
-  )
+    }
+    expect([...types].toSorted()).toEqual(eventTypes)
+  })
 
-  it.scopedLive("tells of each thing that can be triggered in the provider's form", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* connected()
-      const seen = new Set<string>()
-      for (const request of requests) {
-        const account = yield* emulator.ensureAccount()
-        const triggered = yield* emulator.trigger({ ...request, account })
-        const sent = new Set([...triggered.events, ...triggered.thin_events].map(({ id }) => id))
-        const listed = yield* Effect.all(
-          [`?account=${account}`, ""].map((query) => raw(emulator.url, `/_emulator/events${query}`))
-        )
-        const events = listed
-          .flatMap(({ text }): ReadonlyArray<unknown> => dataOf(JSON.parse(text)).map(({ event }) => event))
-          .filter((event) => sent.has(idOfEvent(event)))
-        expect([request.type, events.length]).toEqual([request.type, sent.size])
-        for (const event of events) {
-          const type = typeOfEvent(event)
-          seen.add(type)
-          expect([type, check(type)(event)]).toEqual([type, []])
-        }
-        const disputes = yield* raw(emulator.url, "/v1/disputes?expand[]=data.charge", {
-          headers: { "stripe-account": account }
-        })
-        for (const dispute of dataOf(JSON.parse(disputes.text))) expect(check("dispute")(dispute)).toEqual([])
-        const own = yield* raw(emulator.url, "/v1/account", { headers: { "stripe-account": account } })
-        if (own.status === 200) expect(check("account")(JSON.parse(own.text))).toEqual([])
+  it.scopedLive("tells of each thing that can be triggered in the provider's form", function* () {
+    const { emulator } = yield* connected()
+    const seen = new Set<string>()
+    for (const request of requests) {
+      const account = yield* emulator.ensureAccount()
+      const triggered = yield* emulator.trigger({ ...request, account })
+      const sent = new Set([...triggered.events, ...triggered.thin_events].map(({ id }) => id))
+      const listed = yield* Effect.all(
+        [`?account=${account}`, ""].map((query) => raw(emulator.url, `/_emulator/events${query}`))
+      )
+      const events = listed
+        .flatMap(({ text }): ReadonlyArray<unknown> => dataOf(JSON.parse(text)).map(({ event }) => event))
+        .filter((event) => sent.has(idOfEvent(event)))
+      expect([request.type, events.length]).toEqual([request.type, sent.size])
+      for (const event of events) {
+        const type = typeOfEvent(event)
+        seen.add(type)
+        expect([type, check(type)(event)]).toEqual([type, []])
       }
-      for (const { type } of triggers) expect(seen).toContain(type)
-      for (const type of Object.keys(triggeredNames)) expect(seen).toContain(type)
-    })
-  )
+      const disputes = yield* raw(emulator.url, "/v1/disputes?expand[]=data.charge", {
+        headers: { "stripe-account": account }
+      })
+      for (const dispute of dataOf(JSON.parse(disputes.text))) expect(check("dispute")(dispute)).toEqual([])
+      const own = yield* raw(emulator.url, "/v1/account", { headers: { "stripe-account": account } })
+      if (own.status === 200) expect(check("account")(JSON.parse(own.text))).toEqual([])
+    }
+    for (const { type } of triggers) expect(seen).toContain(type)
+    for (const type of Object.keys(triggeredNames)) expect(seen).toContain(type)
+  })
 })
 
 describe("the schemas", () => {
-  it.scopedLive("find what is missing, what is wrong and what is unknown", () =>
-    Effect.gen(function* () {
-      const { read } = yield* busyAccount
-      const [price] = dataOf(yield* read("/v1/prices?limit=1"))
-      const { currency: _, ...missing } = price ?? {}
-      const recurring = {
-        interval: "fortnight",
-        interval_count: 1,
-        meter: null,
-        trial_period_days: null,
-        usage_type: "licensed"
-      }
-      for (const wrong of [
-        missing,
-        { ...price, colour: "red" },
-        { ...price, type: "sometimes" },
-        { ...price, unit_amount: "5" },
-        { ...price, unit_amount_decimal: 5 },
-        { ...price, recurring },
-        { ...price, deleted: true },
-        null,
-        []
-      ]) {
-        expect(check("price")(wrong)).not.toEqual([])
-      }
-      expect(check("price")(price)).toEqual([])
-    })
-  )
+  it.scopedLive("find what is missing, what is wrong and what is unknown", function* () {
+    const { read } = yield* busyAccount
+    const [price] = dataOf(yield* read("/v1/prices?limit=1"))
+    const { currency: _, ...missing } = price ?? {}
+    const recurring = {
+      interval: "fortnight",
+      interval_count: 1,
+      meter: null,
+      trial_period_days: null,
+      usage_type: "licensed"
+    }
+    for (const wrong of [
+      missing,
+      { ...price, colour: "red" },
+      { ...price, type: "sometimes" },
+      { ...price, unit_amount: "5" },
+      { ...price, unit_amount_decimal: 5 },
+      { ...price, recurring },
+      { ...price, deleted: true },
+      null,
+      []
+    ]) {
+      expect(check("price")(wrong)).not.toEqual([])
+    }
+    expect(check("price")(price)).toEqual([])
+  })
 })
 
 /** Each trigger as it is, and those whose options lead to other fields. */

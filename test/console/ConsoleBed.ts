@@ -10,8 +10,8 @@ import { Chromium, hasBrowser } from "../harness/Browser.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import type { Steps } from "../harness/Steps.ts"
 import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
+import type { Steps } from "../harness/Tests.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
 

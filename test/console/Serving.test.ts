@@ -1,9 +1,9 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { request as undiciRequest } from "undici"
-import { steps } from "../harness/Steps.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
+import { layer } from "../harness/Tests.ts"
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))
@@ -13,7 +13,7 @@ const filesOf = (html: string): ReadonlyArray<string> =>
   [...html.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`)
 
 onSharedService("the console", (it) => {
-  steps(it.effect, "is one page for all of its addresses, with a policy that lets nothing of others in", function* () {
+  it.effect("is one page for all of its addresses, with a policy that lets nothing of others in", function* () {
     for (const path of ["/console", "/console/", "/console/sandbox", "/console/sandbox/deliveries/1?state=failed"]) {
       const answer = yield* get(path)
       expect([path, answer.status]).toEqual([path, 200])
@@ -29,7 +29,7 @@ onSharedService("the console", (it) => {
     }
   })
 
-  steps(it.effect, "is not sent again to a browser that has it", function* () {
+  it.effect("is not sent again to a browser that has it", function* () {
     const first = yield* get("/console/")
     const tag = first.headers.get("etag") ?? ""
     expect(tag).not.toBe("")
@@ -37,7 +37,7 @@ onSharedService("the console", (it) => {
     expect([again.status, again.text]).toEqual([304, ""])
   })
 
-  steps(it.effect, "has files that browsers keep for good, compressed as they accept them", function* () {
+  it.effect("has files that browsers keep for good, compressed as they accept them", function* () {
     const { baseUrl } = yield* TestService
     const files = filesOf((yield* get("/console/")).text)
     expect(files.some((path) => path.endsWith(".css"))).toBe(true)
@@ -64,7 +64,7 @@ onSharedService("the console", (it) => {
     }
   })
 
-  steps(it.effect, "answers HEAD like GET, refuses other methods, and has no other files", function* () {
+  it.effect("answers HEAD like GET, refuses other methods, and has no other files", function* () {
     const { request } = yield* TestService
     const [file = ""] = filesOf((yield* get("/console/")).text)
     for (const path of ["/console", "/console/sandbox/keys", file]) {
@@ -86,8 +86,7 @@ onSharedService("the console", (it) => {
     expect((yield* get("/consoles")).status).toBe(404)
   })
 
-  steps(
-    it.effect,
+  it.effect(
     "is where the front page and mailed links lead, whatever path a proxy serves the service below",
     function* () {
       expect((yield* get("/")).text).toContain('<a href="console">the console</a>')
@@ -102,10 +101,9 @@ onSharedService("the console", (it) => {
 })
 
 layer(TestService.layer({ console: false, roles: { api: true, worker: false } }), {
-  excludeTestServices: true,
   timeout: "60 seconds"
 })("a service without the console", (it) => {
-  steps(it.effect, "has nothing at its addresses, and mailed links open the service's own small pages", function* () {
+  it.effect("has nothing at its addresses, and mailed links open the service's own small pages", function* () {
     const { request } = yield* TestService
     for (const method of ["GET", "POST"]) {
       expect((yield* request(method, "/console")).status).toBe(404)
@@ -119,24 +117,19 @@ layer(TestService.layer({ console: false, roles: { api: true, worker: false } })
 })
 
 layer(TestService.layer({ roles: { api: true, worker: false } }, "https://payments.example/pay/ments"), {
-  excludeTestServices: true,
   timeout: "60 seconds"
 })("a service below a path of a proxy", (it) => {
-  steps(
-    it.effect,
-    "has its console for others if the first who asks for it leaves before it is prepared",
-    function* () {
-      const { baseUrl } = yield* TestService
-      // Bundling takes longer than this
-      yield* Effect.promise(() =>
-        fetch(`${baseUrl}/console`, { signal: AbortSignal.timeout(50) }).then(
-          () => expect.unreachable("the console was there at once"),
-          () => {}
-        )
+  it.effect("has its console for others if the first who asks for it leaves before it is prepared", function* () {
+    const { baseUrl } = yield* TestService
+    // Bundling takes longer than this
+    yield* Effect.promise(() =>
+      fetch(`${baseUrl}/console`, { signal: AbortSignal.timeout(50) }).then(
+        () => expect.unreachable("the console was there at once"),
+        () => {}
       )
-      expect((yield* get("/console")).status).toBe(200)
-    }
-  )
+    )
+    expect((yield* get("/console")).status).toBe(200)
+  })
 
   it.effect("names that path in the console's page", () =>
     Effect.map(get("/console"), ({ text }) => expect(text).toContain('<base href="/pay/ments/console/">'))

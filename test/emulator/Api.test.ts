@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Stripe } from "stripe"
 import { apiVersion } from "../../src/emulator/Versions.ts"
-import { live } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, secretKey, someSession, startEmulator } from "./Harness.ts"
 
 describe("access", () => {
@@ -46,7 +46,7 @@ describe("access", () => {
     expect(yield* said(() => stripe.accounts.retrieve(other))).toMatchObject({ statusCode: 403 })
   })
 
-  live("makes an account once, and lists the connected ones without the platform's own", function* () {
+  it.scopedLive("makes an account once, and lists the connected ones without the platform's own", function* () {
     const emulator = yield* startEmulator()
     const id = "acct_1A2b3C4d5E6f7G8h"
     expect(yield* emulator.ensureAccount(id)).toBe(id)

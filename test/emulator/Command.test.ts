@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type Emulator, triggers } from "../../src/emulator/Emulator.ts"
 import { cliHere, type Ended } from "../app/cli/CliProcess.ts"
-import { steps } from "../harness/Steps.ts"
+import { layer } from "../harness/Tests.ts"
 import { call, raw, sdk, secretKey, startEmulator, temporaryDirectory, webhookSecret } from "./Harness.ts"
 
 interface Scene {
@@ -29,48 +29,44 @@ class Running extends Context.Tag("test/emulator/Running")<Running, Scene>() {
   )
 }
 
-layer(Running.layer, { excludeTestServices: true })("connected-payments emulator", (it) => {
-  steps(
-    it.effect,
-    "triggers what is named, with its options, on the only account or the one that is named",
-    function* () {
-      const { account, emulator, run } = yield* Running
-      const options = ["--options", '{"amount": 2500, "outcome": "won"}']
-      const done = yield* run("trigger", "charge.dispute.closed", ...options, "--url", emulator.url)
-      expect(done, done.stderr).toMatchObject({ code: 0, stderr: "" })
-      for (const words of [account, "charge.dispute.funds_reinstated evt_", "charge.dispute.closed evt_"]) {
-        expect(done.stdout).toContain(words)
-      }
-      const [dispute] = (yield* call(() => sdk(emulator.url, account).disputes.list())).data
-      expect(dispute).toMatchObject({ amount: 2500, status: "won" })
-      expect(done.stdout).toContain(dispute?.id)
-
-      const other = yield* emulator.ensureAccount()
-      const url = `--url=${emulator.url}/`
-      const json = yield* run(
-        "trigger",
-        "account.updated",
-        "--account",
-        other,
-        url,
-        "--json",
-        "--options",
-        '{"thin":true}'
-      )
-      expect(json, json.stderr).toMatchObject({
-        code: 0,
-        json: {
-          type: "account.updated",
-          account: other,
-          object: other,
-          events: [{ type: "account.updated" }],
-          thin_events: [{ type: "v1.account.updated" }]
-        }
-      })
+layer(Running.layer)("connected-payments emulator", (it) => {
+  it.effect("triggers what is named, with its options, on the only account or the one that is named", function* () {
+    const { account, emulator, run } = yield* Running
+    const options = ["--options", '{"amount": 2500, "outcome": "won"}']
+    const done = yield* run("trigger", "charge.dispute.closed", ...options, "--url", emulator.url)
+    expect(done, done.stderr).toMatchObject({ code: 0, stderr: "" })
+    for (const words of [account, "charge.dispute.funds_reinstated evt_", "charge.dispute.closed evt_"]) {
+      expect(done.stdout).toContain(words)
     }
-  )
+    const [dispute] = (yield* call(() => sdk(emulator.url, account).disputes.list())).data
+    expect(dispute).toMatchObject({ amount: 2500, status: "won" })
+    expect(done.stdout).toContain(dispute?.id)
 
-  steps(it.effect, "lists every trigger, for people and for programs, and the guide names them", function* () {
+    const other = yield* emulator.ensureAccount()
+    const url = `--url=${emulator.url}/`
+    const json = yield* run(
+      "trigger",
+      "account.updated",
+      "--account",
+      other,
+      url,
+      "--json",
+      "--options",
+      '{"thin":true}'
+    )
+    expect(json, json.stderr).toMatchObject({
+      code: 0,
+      json: {
+        type: "account.updated",
+        account: other,
+        object: other,
+        events: [{ type: "account.updated" }],
+        thin_events: [{ type: "v1.account.updated" }]
+      }
+    })
+  })
+
+  it.effect("lists every trigger, for people and for programs, and the guide names them", function* () {
     const { run } = yield* Running
     const guide = readFileSync(new URL("../../src/docs/guides/local-provider.md", import.meta.url), "utf8")
     for (const { type } of triggers) expect(guide).toContain(`\`${type}\``)
@@ -82,7 +78,7 @@ layer(Running.layer, { excludeTestServices: true })("connected-payments emulator
     expect(json.json).toEqual(JSON.parse(JSON.stringify(triggers)))
   })
 
-  steps(it.effect, "answers wrong usage with exit code 2, before anything is asked", function* () {
+  it.effect("answers wrong usage with exit code 2, before anything is asked", function* () {
     const { run } = yield* Running
     const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
       [["trigger"], /type/],
@@ -102,7 +98,7 @@ layer(Running.layer, { excludeTestServices: true })("connected-payments emulator
     }
   })
 
-  steps(it.effect, "says with exit code 1 what the emulator refuses, and where there is none", function* () {
+  it.effect("says with exit code 1 what the emulator refuses, and where there is none", function* () {
     const { account, emulator, run } = yield* Running
     const before = yield* raw(emulator.url, `/_emulator/events?account=${account}`)
     const at = ["--url", emulator.url, "--account", account]

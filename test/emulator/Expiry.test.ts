@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { requestContext } from "../../src/emulator/api/Route.ts"
 import type { HttpRequest } from "../../src/emulator/Http.ts"
@@ -10,7 +10,7 @@ import { createProduct } from "../../src/emulator/resources/Products.ts"
 import { createSession } from "../../src/emulator/resources/SessionCreation.ts"
 import { type Service, transactNow } from "../../src/emulator/Service.ts"
 import { makeStore } from "../../src/emulator/store/Store.ts"
-import { steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 
 const account = "acct_0123456789abcdef"
 
@@ -50,7 +50,7 @@ const request = (method: string, body = ""): HttpRequest => ({
 })
 
 describe("a session whose time has run out", () => {
-  steps(it.scoped, "is expired by the sweep, once, and not a second earlier", function* () {
+  it.scoped("is expired by the sweep, once, and not a second earlier", function* () {
     const at = yield* service
     const session = yield* openSession(at)
     yield* TestClock.adjust("86399 seconds")
@@ -62,7 +62,7 @@ describe("a session whose time has run out", () => {
     expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
   })
 
-  steps(it.scoped, "cannot be paid any more, swept or not", function* () {
+  it.scoped("cannot be paid any more, swept or not", function* () {
     const at = yield* service
     const session = yield* openSession(at)
     yield* TestClock.adjust("24 hours")

@@ -1,8 +1,8 @@
 import { request } from "node:http"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
-import { steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { call, connected, eventually, onEmulator, raw, refusal, said, sdk, secretKey } from "./Harness.ts"
 
 const fault = (url: string, body: object) =>
@@ -116,7 +116,7 @@ describe("a fault", () => {
     expect(yield* pending(emulator.url)).toEqual([])
   })
 
-  steps(it.live, "that is under way does not keep the emulator from closing", function* () {
+  it.live("that is under way does not keep the emulator from closing", function* () {
     const cut = yield* Effect.scoped(
       Effect.gen(function* () {
         const { account, emulator } = yield* connected()

@@ -6,7 +6,8 @@ import { Effect, Schedule, type Scope } from "effect"
 import { Stripe } from "stripe"
 import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { listening } from "../harness/Listening.ts"
-import { live, type Steps } from "../harness/Steps.ts"
+import type { Steps } from "../harness/Tests.ts"
+import { it } from "../harness/Tests.ts"
 
 export const secretKey = "sk_test_emulatorKey0000"
 export const webhookSecret = "whsec_emulatorSecret0000"
@@ -44,7 +45,7 @@ export const onEmulator = (
   name: string,
   body: (scene: Effect.Effect.Success<ReturnType<typeof connected>>) => Steps
 ): void =>
-  live(name, function* () {
+  it.scopedLive(name, function* () {
     yield* body(yield* connected())
   })
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
 import { internalError, refuse } from "../../src/emulator/ProviderError.ts"
@@ -9,7 +9,7 @@ import {
   makeIdempotency
 } from "../../src/emulator/store/Idempotency.ts"
 import { makeStore } from "../../src/emulator/store/Store.ts"
-import { steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, somePrice } from "./Harness.ts"
 
 describe("a repeated request with the same idempotency key", () => {
@@ -119,8 +119,7 @@ const keyed: KeyedRequest = {
 const done: Answer = { status: 200, body: "{}" }
 
 describe("the guard", () => {
-  steps(
-    it.scoped,
+  it.scoped(
     "answers 409 idempotency_key_in_use while the first request is under way, and lets go when it ends",
     function* () {
       const { run } = makeIdempotency(yield* makeStore(undefined))
@@ -140,13 +139,13 @@ describe("the guard", () => {
     }
   )
 
-  steps(it.scoped, "forgets a server error, so that the request can be tried again", function* () {
+  it.scoped("forgets a server error, so that the request can be tried again", function* () {
     const { run } = makeIdempotency(yield* makeStore(undefined))
     yield* Effect.flip(run(keyed, () => Effect.fail(internalError)))
     expect(yield* run(keyed, () => Effect.succeed(done))).toEqual(done)
   })
 
-  steps(it.scoped, "keeps nothing of what a refused operation wrote", function* () {
+  it.scoped("keeps nothing of what a refused operation wrote", function* () {
     const store = yield* makeStore(undefined)
     const { run } = makeIdempotency(store)
     const refused = yield* run(keyed, (transaction) => {
@@ -159,7 +158,7 @@ describe("the guard", () => {
     ).toBeUndefined()
   })
 
-  steps(it.scoped, "holds an answer for 24 hours", function* () {
+  it.scoped("holds an answer for 24 hours", function* () {
     const store = yield* makeStore(undefined)
     const { run } = makeIdempotency(store)
     yield* run(keyed, () => Effect.succeed(done))

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { live, steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import {
   call,
   connected,
@@ -123,7 +123,7 @@ describe("notifications", () => {
     expect(own.data[0]).not.toHaveProperty("account")
   })
 
-  live("that could not be delivered go on after a restart, to the same place, once", function* () {
+  it.scopedLive("that could not be delivered go on after a restart, to the same place, once", function* () {
     const journalFile = `${yield* temporaryDirectory}/journal`
     let accepts = false
     const { received, url } = yield* platform(() => (accepts ? 200 : 503))
@@ -148,8 +148,7 @@ describe("notifications", () => {
 })
 
 describe("thin notifications", () => {
-  steps(
-    it.scopedLive,
+  it.scopedLive(
     "wait for an entry of their own while snapshots pass, outlive restarts, and repeat until 2xx",
     function* () {
       const journalFile = `${yield* temporaryDirectory}/journal`

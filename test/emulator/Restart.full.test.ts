@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { Stripe } from "stripe"
 import { program } from "../harness/Program.ts"
-import { live } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import {
   call,
   connected,
@@ -80,7 +80,7 @@ const everything = (stripe: Stripe) =>
   })
 
 describe("with a journal", () => {
-  live("the state is the same after a restart, and the file is its owner's alone", function* () {
+  it.scopedLive("the state is the same after a restart, and the file is its owner's alone", function* () {
     const journalFile = `${yield* temporaryDirectory}/deep/journal`
     const options = { idempotencyKey: "key-1" }
     const before = yield* Effect.scoped(
@@ -121,7 +121,7 @@ describe("with a journal", () => {
     expect(statSync(journalFile).mode & 0o777).toBe(0o600)
   })
 
-  live("the file is compacted at the start", function* () {
+  it.scopedLive("the file is compacted at the start", function* () {
     const journalFile = `${yield* temporaryDirectory}/journal`
     yield* Effect.scoped(
       Effect.gen(function* () {
@@ -144,7 +144,7 @@ describe("with a journal", () => {
 })
 
 describe.concurrent("in a process of its own", () => {
-  live("loses nothing that it answered when it is killed", function* () {
+  it.scopedLive("loses nothing that it answered when it is killed", function* () {
     const EMULATOR_JOURNAL = `${yield* temporaryDirectory}/journal`
     let accepts = false
     const { received, url } = yield* platform(() => (accepts ? 200 : 500))
@@ -212,7 +212,7 @@ describe.concurrent("in a process of its own", () => {
     )
   )
 
-  live("names the setting that is missing or wrong, and does not start", function* () {
+  it.scopedLive("names the setting that is missing or wrong, and does not start", function* () {
     const failure = (extra: Readonly<Record<string, string>>) =>
       Effect.promise(
         () =>

@@ -1,11 +1,11 @@
 import { connect } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { live, steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { raw, startEmulator } from "./Harness.ts"
 
 describe("the server", () => {
-  steps(it.live, "closes without waiting for open keep-alive connections and half-sent requests", function* () {
+  it.live("closes without waiting for open keep-alive connections and half-sent requests", function* () {
     const sockets = yield* Effect.scoped(
       Effect.gen(function* () {
         const emulator = yield* startEmulator()
@@ -23,7 +23,7 @@ describe("the server", () => {
     sockets[1].destroy()
   })
 
-  live("says what is wrong where it cannot listen", function* () {
+  it.scopedLive("says what is wrong where it cannot listen", function* () {
     const emulator = yield* startEmulator()
     const error = yield* Effect.flip(startEmulator({ port: Number(new URL(emulator.url).port) }))
     expect(error).toMatchObject({ _tag: "EmulatorError", reason: "CannotListen" })

@@ -1,9 +1,9 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck, type Scope } from "effect"
 import type { EmulatorError } from "../../src/emulator/EmulatorError.ts"
 import { makeStore, type Scoped, type Store } from "../../src/emulator/store/Store.ts"
-import { steps } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "./Harness.ts"
 
 const scope = "acct_a"
@@ -28,7 +28,7 @@ const opened = <A, E>(
 ): Effect.Effect<A, E | EmulatorError> => Effect.scoped(Effect.flatMap(makeStore(file), body))
 
 describe("a transaction", () => {
-  steps(it.scoped, "sees its own writes, and nobody else's until it succeeds", function* () {
+  it.scoped("sees its own writes, and nobody else's until it succeeds", function* () {
     const store = yield* makeStore(undefined)
     yield* write(store, (objects) => objects.put("webhook", "1", { url: "one" }))
     yield* Effect.flip(
@@ -46,7 +46,7 @@ describe("a transaction", () => {
     expect(yield* urls(store)).toEqual(["one"])
   })
 
-  steps(it.scoped, "waits for the one before it", function* () {
+  it.scoped("waits for the one before it", function* () {
     const store = yield* makeStore(undefined)
     yield* write(store, (objects) => objects.put("webhook", "n", { url: "0" }))
     const increment = store.transact((transaction) =>
@@ -65,7 +65,7 @@ describe("a transaction", () => {
 })
 
 describe("the journal", () => {
-  steps(it.scoped, "brings back any sequence of changes, order included", function* () {
+  it.scoped("brings back any sequence of changes, order included", function* () {
     const directory = yield* temporaryDirectory
     let run = 0
     const step = FastCheck.record({
@@ -100,33 +100,29 @@ describe("the journal", () => {
     )
   })
 
-  steps(
-    it.scoped,
-    "keeps a transaction whole or loses it, wherever the process was stopped in writing it",
-    function* () {
-      const file = `${yield* temporaryDirectory}/journal`
-      yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "1", { url: "one" })))
-      const before = readFileSync(file)
-      yield* opened(file, (store) =>
-        write(store, (objects) => {
-          objects.put("webhook", "2", { url: "twö" })
-          objects.put("webhook", "3", { url: "three" })
-        })
-      )
-      const compacted = readFileSync(file)
-      const whole = Buffer.concat([before, compacted.subarray(compacted.indexOf("\n", before.length - 1) + 1)])
-      for (let cut = before.length; cut < whole.length; cut++) {
-        writeFileSync(file, whole)
-        truncateSync(file, cut)
-        expect(yield* opened(file, urls)).toEqual(["one"])
-        // The torn line is gone for good: what is written next stands on a line of its own
-        yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "4", { url: "four" })))
-        expect(yield* opened(file, urls)).toEqual(["one", "four"])
-      }
+  it.scoped("keeps a transaction whole or loses it, wherever the process was stopped in writing it", function* () {
+    const file = `${yield* temporaryDirectory}/journal`
+    yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "1", { url: "one" })))
+    const before = readFileSync(file)
+    yield* opened(file, (store) =>
+      write(store, (objects) => {
+        objects.put("webhook", "2", { url: "twö" })
+        objects.put("webhook", "3", { url: "three" })
+      })
+    )
+    const compacted = readFileSync(file)
+    const whole = Buffer.concat([before, compacted.subarray(compacted.indexOf("\n", before.length - 1) + 1)])
+    for (let cut = before.length; cut < whole.length; cut++) {
+      writeFileSync(file, whole)
+      truncateSync(file, cut)
+      expect(yield* opened(file, urls)).toEqual(["one"])
+      // The torn line is gone for good: what is written next stands on a line of its own
+      yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "4", { url: "four" })))
+      expect(yield* opened(file, urls)).toEqual(["one", "four"])
     }
-  )
+  })
 
-  steps(it.scoped, "is not touched where it is damaged or not the emulator's", function* () {
+  it.scoped("is not touched where it is damaged or not the emulator's", function* () {
     const file = `${yield* temporaryDirectory}/journal`
     yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "1", { url: "one" })))
     const good = readFileSync(file, "utf8")
@@ -149,7 +145,7 @@ describe("the journal", () => {
     expect(yield* opened(file, urls)).toEqual(["one"])
   })
 
-  steps(it.scoped, "that cannot be written stops the start with a reason", function* () {
+  it.scoped("that cannot be written stops the start with a reason", function* () {
     const directory = yield* temporaryDirectory
     expect(yield* Effect.flip(Effect.scoped(makeStore(directory)))).toMatchObject({ _tag: "EmulatorError" })
     writeFileSync(`${directory}/file`, "")

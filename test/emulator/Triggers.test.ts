@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { type Emulator, type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
-import { live } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import {
   call,
   connected,
@@ -80,7 +80,7 @@ const objectOf = (events: ReadonlyArray<Stripe.Event>, type: string): Readonly<R
 }
 
 describe("every trigger", () => {
-  live("leads to its event, kept, sent to its entry and signed so that the SDK accepts it", function* () {
+  it.scopedLive("leads to its event, kept, sent to its entry and signed so that the SDK accepts it", function* () {
     const { emulator, received } = yield* notifying
     for (const { type } of triggers) {
       const account = yield* emulator.ensureAccount()
@@ -156,21 +156,24 @@ describe("every trigger", () => {
     expect((yield* raw(emulator.url, "/_emulator/trigger", { headers: { authorization: "" } })).status).toBe(401)
   })
 
-  live("happens on the only connected account where none is named, and asks where there are several", function* () {
-    const emulator = yield* startEmulator()
-    const status = Effect.map(control(emulator.url, { type: "payout.created" }), (answer) => answer.status)
-    expect(yield* status).toBe(400)
-    const account = yield* emulator.ensureAccount()
-    expect(yield* emulator.trigger({ type: "payout.created" })).toMatchObject({ account })
-    yield* emulator.ensureAccount()
-    expect(yield* status).toBe(400)
-    const listed = yield* raw(emulator.url, "/_emulator/triggers")
-    expect(JSON.parse(listed.text).data).toEqual(JSON.parse(JSON.stringify(triggers)))
-  })
+  it.scopedLive(
+    "happens on the only connected account where none is named, and asks where there are several",
+    function* () {
+      const emulator = yield* startEmulator()
+      const status = Effect.map(control(emulator.url, { type: "payout.created" }), (answer) => answer.status)
+      expect(yield* status).toBe(400)
+      const account = yield* emulator.ensureAccount()
+      expect(yield* emulator.trigger({ type: "payout.created" })).toMatchObject({ account })
+      yield* emulator.ensureAccount()
+      expect(yield* status).toBe(400)
+      const listed = yield* raw(emulator.url, "/_emulator/triggers")
+      expect(JSON.parse(listed.text).data).toEqual(JSON.parse(JSON.stringify(triggers)))
+    }
+  )
 })
 
 describe("an account", () => {
-  live("changes its status, told as snapshot, thin or both", function* () {
+  it.scopedLive("changes its status, told as snapshot, thin or both", function* () {
     const scene = yield* notifying
     const { account, events, stripe } = yield* told(scene, {
       type: "account.updated",
@@ -215,7 +218,7 @@ describe("an account", () => {
     expect((yield* call(() => stripe.accounts.retrieve(account))).requirements).toBeUndefined()
   })
 
-  live("edits its profile, and nothing else changes", function* () {
+  it.scopedLive("edits its profile, and nothing else changes", function* () {
     const scene = yield* notifying
     const { events } = yield* told(scene, { type: "account.updated", business_profile: { name: "New name" } })
     expect(Object.keys(events[0]?.data.previous_attributes ?? {})).toEqual(["business_profile"])
@@ -232,7 +235,7 @@ describe("an account", () => {
     expect(yield* due).toBe(0)
   })
 
-  live("that is disconnected is out of the platform's reach, and told of in either form", function* () {
+  it.scopedLive("that is disconnected is out of the platform's reach, and told of in either form", function* () {
     const scene = yield* notifying
     const { account, events, stripe } = yield* told(scene, { type: "account.application.deauthorized" })
     expect(events).toMatchObject([{ account, data: { object: { object: "application" } } }])
@@ -246,7 +249,7 @@ describe("an account", () => {
 })
 
 describe("a dispute", () => {
-  live("takes amount and fee from the balance, and gives the amount back where it is won", function* () {
+  it.scopedLive("takes amount and fee from the balance, and gives the amount back where it is won", function* () {
     const scene = yield* notifying
     const opened = yield* told(scene, { type: "charge.dispute.created", amount: 2_000, metadata: { case: "7" } })
     const { account, stripe } = opened
@@ -284,7 +287,7 @@ describe("a dispute", () => {
     expect((yield* call(() => stripe.disputes.list({ charge }))).data).toHaveLength(1)
   })
 
-  live("that is lost gives nothing back", function* () {
+  it.scopedLive("that is lost gives nothing back", function* () {
     const scene = yield* notifying
     const { events, stripe, types } = yield* told(scene, { type: "charge.dispute.closed" })
     expect(types.slice(-1)).toEqual(["charge.dispute.closed"])
@@ -294,7 +297,7 @@ describe("a dispute", () => {
 })
 
 describe("a payment that is paid later", () => {
-  live("completes the session unpaid, then pays it", function* () {
+  it.scopedLive("completes the session unpaid, then pays it", function* () {
     const scene = yield* notifying
     const slip = yield* told(scene, { type: "checkout.session.completed", method: "boleto", metadata: { order: "1" } })
     const { account, object: session, stripe } = slip
@@ -336,7 +339,7 @@ describe("a payment that is paid later", () => {
     expect(again.status).toBe(400)
   })
 
-  live("runs out unpaid, with no charge", function* () {
+  it.scopedLive("runs out unpaid, with no charge", function* () {
     const scene = yield* notifying
     const { events, stripe, types } = yield* told(scene, {
       type: "checkout.session.async_payment_failed",
@@ -352,7 +355,7 @@ describe("a payment that is paid later", () => {
 })
 
 describe("a subscription of many prices", () => {
-  live("is cut to ten items in notifications; the lists have the rest", function* () {
+  it.scopedLive("is cut to ten items in notifications; the lists have the rest", function* () {
     const scene = yield* notifying
     const { account, events, object, stripe } = yield* told(scene, {
       type: "customer.subscription.created",
@@ -377,7 +380,7 @@ describe("a subscription of many prices", () => {
     expect([rest.data.length, rest.has_more]).toEqual([2, false])
   })
 
-  live("fails to pay, and ends", function* () {
+  it.scopedLive("fails to pay, and ends", function* () {
     const scene = yield* notifying
     const failed = yield* told(scene, { type: "invoice.payment_failed", metadata: { plan: "gold" } })
     const invoice = yield* call(() => failed.stripe.invoices.retrieve(failed.object))
@@ -391,7 +394,7 @@ describe("a subscription of many prices", () => {
 })
 
 describe("the version of a notification", () => {
-  live("is the older one where the trigger or the target says so; what is read stays current", function* () {
+  it.scopedLive("is the older one where the trigger or the target says so; what is read stays current", function* () {
     const scene = yield* notifying
     const api_version = "2024-12-18.acacia"
     const { account, events, object, stripe } = yield* told(scene, { type: "invoice.paid", items: 2, api_version })

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { AttemptPool, sharedScheduler } from "../../src/engine/worker/AttemptPool.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 
 /** A pool whose attempts wait to be ended, each by its name. */
 const held = Effect.gen(function* () {
@@ -28,30 +29,26 @@ const held = Effect.gen(function* () {
 })
 
 describe("a pool of attempts", () => {
-  it.scopedLive("tells of a bug in an attempt, and goes on", () =>
-    Effect.gen(function* () {
-      const { end, ended, pool } = yield* held
-      pool.run("a")
-      yield* end("a", Exit.die(new Error("a bug")))
-      const exit = ended.get("a")
-      expect(exit !== undefined && Exit.isFailure(exit) && Option.isSome(Cause.dieOption(exit.cause))).toBe(true)
-      pool.run("b")
-      yield* end("b", Exit.succeed("B"))
-      expect(ended.get("b")).toEqual(Exit.succeed("B"))
-    })
-  )
+  it.scopedLive("tells of a bug in an attempt, and goes on", function* () {
+    const { end, ended, pool } = yield* held
+    pool.run("a")
+    yield* end("a", Exit.die(new Error("a bug")))
+    const exit = ended.get("a")
+    expect(exit !== undefined && Exit.isFailure(exit) && Option.isSome(Cause.dieOption(exit.cause))).toBe(true)
+    pool.run("b")
+    yield* end("b", Exit.succeed("B"))
+    expect(ended.get("b")).toEqual(Exit.succeed("B"))
+  })
 
-  it.live("interrupts with its scope what is in flight, and tells nobody", () =>
-    Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const { end, ended, interrupted, pool } = yield* Scope.extend(held, scope)
-      for (const attempt of ["a", "b", "c"]) pool.run(attempt)
-      yield* end("b", Exit.succeed("B"))
-      yield* Scope.close(scope, Exit.void)
-      expect(interrupted.toSorted()).toEqual(["a", "c"])
-      expect([...ended.keys()]).toEqual(["b"])
-    })
-  )
+  it.live("interrupts with its scope what is in flight, and tells nobody", function* () {
+    const scope = yield* Scope.make()
+    const { end, ended, interrupted, pool } = yield* Scope.extend(held, scope)
+    for (const attempt of ["a", "b", "c"]) pool.run(attempt)
+    yield* end("b", Exit.succeed("B"))
+    yield* Scope.close(scope, Exit.void)
+    expect(interrupted.toSorted()).toEqual(["a", "c"])
+    expect([...ended.keys()]).toEqual(["b"])
+  })
 
   it.effect("resumes its fibers together, before what they resume", () =>
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Attempts } from "../../src/engine/attempts/Attempts.ts"
 import { Destinations } from "../../src/engine/attempts/Destinations.ts"
@@ -9,6 +9,7 @@ import { Held } from "../../src/engine/worker/Held.ts"
 import type { WorkerOptions } from "../../src/engine/worker/Limits.ts"
 import { LoopHealth } from "../../src/engine/worker/WorkerLife.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 
 const options: WorkerOptions = {
   lease: Duration.seconds(15),
@@ -77,30 +78,26 @@ const started = (answer: (claim: ClaimOptions, held: Held) => Claim) =>
   })
 
 describe("claims", () => {
-  it.scopedLive("wait for room that was taken while they rested, and never ask for less than one", () =>
-    Effect.gen(function* () {
-      let taken = false
-      const { held, claims } = yield* started((_, held) => {
-        // As when many attempts aside end at once: until they are recorded, they hold up claims
-        if (!taken) setTimeout(() => held.add(40), 1)
-        taken = true
-        return othersHoldAll
-      })
-      yield* Effect.sleep("100 millis")
-      expect(claims.map(({ limit }) => limit)).toEqual([4])
-      held.settle(40)
-      yield* eventuallyTrue("the next claim", () => claims.length >= 2)
-      expect(claims[1]?.limit).toBe(4)
+  it.scopedLive("wait for room that was taken while they rested, and never ask for less than one", function* () {
+    let taken = false
+    const { held, claims } = yield* started((_, held) => {
+      // As when many attempts aside end at once: until they are recorded, they hold up claims
+      if (!taken) setTimeout(() => held.add(40), 1)
+      taken = true
+      return othersHoldAll
     })
-  )
+    yield* Effect.sleep("100 millis")
+    expect(claims.map(({ limit }) => limit)).toEqual([4])
+    held.settle(40)
+    yield* eventuallyTrue("the next claim", () => claims.length >= 2)
+    expect(claims[1]?.limit).toBe(4)
+  })
 
-  it.scopedLive("begin where the one before ended", () =>
-    Effect.gen(function* () {
-      const { claims, held } = yield* started(() => nothingDue)
-      // Else they rest for longer each time
-      held.add(1)
-      yield* eventuallyTrue("claims from there", () => claims.some(({ from }) => from === nothingDue.place))
-      expect(claims[0]?.from).toBe(queueStart)
-    })
-  )
+  it.scopedLive("begin where the one before ended", function* () {
+    const { claims, held } = yield* started(() => nothingDue)
+    // Else they rest for longer each time
+    held.add(1)
+    yield* eventuallyTrue("claims from there", () => claims.some(({ from }) => from === nothingDue.place))
+    expect(claims[0]?.from).toBe(queueStart)
+  })
 })

@@ -1,10 +1,11 @@
-import { describe, expect, it, vi } from "@effect/vitest"
+import { describe, expect, vi } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/engine/queue/Claim.ts"
 import { ClaimingAside } from "../../src/engine/worker/Claiming.ts"
 import { EndpointPace } from "../../src/engine/worker/Limits.ts"
 import { LoopHealth } from "../../src/engine/worker/WorkerLife.ts"
 import { EndpointId, OrganizationId } from "../../src/platform/kit/Ids.ts"
+import { it } from "../harness/Tests.ts"
 
 const nothingDue: Claim = {
   deliveries: [],
@@ -55,8 +56,9 @@ const started = (isBehind: () => boolean) =>
   })
 
 describe("claims aside", () => {
-  it.scoped("take the newest again and again while the worker is behind, and ask for slow endpoints less often", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "take the newest again and again while the worker is behind, and ask for slow endpoints less often",
+    function* () {
       const { aside, newest, passMillis, slow } = yield* started(() => true)
       aside.noteNews()
       yield* passMillis(1500)
@@ -66,32 +68,28 @@ describe("claims aside", () => {
       // Few of one endpoint, of as many endpoints as there is room for
       expect(newest().map(({ limit, perEndpoint }) => [limit, perEndpoint])).toContainEqual([256, 2])
       expect(slow()[0]).toMatchObject({ perEndpoint: 16, askedFor: [{ room: 16 }] })
-    })
+    }
   )
 
-  it.scoped("ask for slow endpoints although the worker catches up before it is their turn again", () =>
-    Effect.gen(function* () {
-      let behind = true
-      const { aside, newest, passMillis, slow } = yield* started(() => behind)
-      aside.noteNews()
-      yield* passMillis(150)
-      expect(slow()).toHaveLength(1)
-      expect(newest().length).toBeGreaterThan(1)
-      behind = false
-      yield* passMillis(150)
-      expect(slow()).toHaveLength(2)
-    })
-  )
+  it.scoped("ask for slow endpoints although the worker catches up before it is their turn again", function* () {
+    let behind = true
+    const { aside, newest, passMillis, slow } = yield* started(() => behind)
+    aside.noteNews()
+    yield* passMillis(150)
+    expect(slow()).toHaveLength(1)
+    expect(newest().length).toBeGreaterThan(1)
+    behind = false
+    yield* passMillis(150)
+    expect(slow()).toHaveLength(2)
+  })
 
-  it.scoped("rest without news", () =>
-    Effect.gen(function* () {
-      const { aside, newest, passMillis, slow } = yield* started(() => false)
-      yield* passMillis(300)
-      expect([newest().length, slow().length]).toEqual([0, 0])
-      aside.noteNews()
-      yield* passMillis(300)
-      expect(slow()).toHaveLength(1)
-      expect(newest()).toEqual([])
-    })
-  )
+  it.scoped("rest without news", function* () {
+    const { aside, newest, passMillis, slow } = yield* started(() => false)
+    yield* passMillis(300)
+    expect([newest().length, slow().length]).toEqual([0, 0])
+    aside.noteNews()
+    yield* passMillis(300)
+    expect(slow()).toHaveLength(1)
+    expect(newest()).toEqual([])
+  })
 })

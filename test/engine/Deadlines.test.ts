@@ -1,8 +1,9 @@
 import { connect, createServer } from "node:net"
 import { performance } from "node:perf_hooks"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Deadlines, Expiring } from "../../src/engine/transport/Deadlines.ts"
+import { it } from "../harness/Tests.ts"
 import { until } from "./TransportServers.ts"
 
 class Told extends Expiring {
@@ -49,26 +50,25 @@ describe("deadlines", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leave the event loop to other work while many pass together", () =>
-    Effect.gen(function* () {
-      const deadlines = new Deadlines(20)
-      const passed: Array<number> = []
-      for (let index = 0; index < 100; index++) deadlines.add(expiring(() => passed.push(index)))
-      const passedAtTurns = new Set<number>()
-      const turn = () => {
-        passedAtTurns.add(passed.length)
-        if (passed.length < 100) setImmediate(turn)
-      }
-      turn()
-      yield* until(() => deadlines.size === 0)
-      expect(passed).toEqual(Array.from({ length: 100 }, (_, index) => index))
-      // In turns of a few each
-      expect(passedAtTurns.size).toBeGreaterThan(10)
-    })
-  )
+  it.live("leave the event loop to other work while many pass together", function* () {
+    const deadlines = new Deadlines(20)
+    const passed: Array<number> = []
+    for (let index = 0; index < 100; index++) deadlines.add(expiring(() => passed.push(index)))
+    const passedAtTurns = new Set<number>()
+    const turn = () => {
+      passedAtTurns.add(passed.length)
+      if (passed.length < 100) setImmediate(turn)
+    }
+    turn()
+    yield* until(() => deadlines.size === 0)
+    expect(passed).toEqual(Array.from({ length: 100 }, (_, index) => index))
+    // In turns of a few each
+    expect(passedAtTurns.size).toBeGreaterThan(10)
+  })
 
-  it.live("are spread over the time that is given for it if many would pass together, and none passes early", () =>
-    Effect.gen(function* () {
+  it.live(
+    "are spread over the time that is given for it if many would pass together, and none passes early",
+    function* () {
       const deadlines = new Deadlines(20, 1000)
       const passedAt: Array<number> = []
       const startedAt = performance.now()
@@ -81,6 +81,6 @@ describe("deadlines", () => {
       // Without the spread, a thousand such ends take a few milliseconds
       expect((passedAt.at(-1) ?? 0) - first).toBeGreaterThan(300)
       expect(passedAt).toHaveLength(1000)
-    })
+    }
   )
 })

@@ -1,5 +1,5 @@
 import { BlockList } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Layer } from "effect"
 import { isLoopbackAddress, loopbackToo, publicAddressesOnly } from "../../src/engine/transport/AddressPolicy.ts"
 import {
@@ -12,6 +12,7 @@ import {
   resolveDestination
 } from "../../src/engine/transport/DestinationUrl.ts"
 import { nameServer } from "../destinations/endpoints/DestinationNameServer.ts"
+import { it } from "../harness/Tests.ts"
 
 const judge = (text: string, allowLocal: boolean): string =>
   Either.match(parseDestinationUrl(text, { allowLocal }), { onLeft: ({ reason }) => reason, onRight: (url) => url })
@@ -361,26 +362,22 @@ describe("a name server's answer", () => {
       )
     })
 
-  it.scopedLive("holds all addresses of both families", () =>
-    Effect.gen(function* () {
-      const addresses = yield* resolve("both.example")
-      expect(addresses).toHaveLength(3)
-      expect(addresses).toEqual(
-        expect.arrayContaining([
-          { address: "8.8.8.8", family: 4 },
-          { address: "1.1.1.1", family: 4 },
-          { address: "2606:4700:4700::1111", family: 6 }
-        ])
-      )
-    })
-  )
+  it.scopedLive("holds all addresses of both families", function* () {
+    const addresses = yield* resolve("both.example")
+    expect(addresses).toHaveLength(3)
+    expect(addresses).toEqual(
+      expect.arrayContaining([
+        { address: "8.8.8.8", family: 4 },
+        { address: "1.1.1.1", family: 4 },
+        { address: "2606:4700:4700::1111", family: 6 }
+      ])
+    )
+  })
 
-  it.scopedLive("may be of one family only", () =>
-    Effect.gen(function* () {
-      expect(yield* resolve("v4.example")).toEqual([{ address: "8.8.8.8", family: 4 }])
-      expect(yield* resolve("v6.example")).toEqual([{ address: "2606:4700:4700::1111", family: 6 }])
-    })
-  )
+  it.scopedLive("may be of one family only", function* () {
+    expect(yield* resolve("v4.example")).toEqual([{ address: "8.8.8.8", family: 4 }])
+    expect(yield* resolve("v6.example")).toEqual([{ address: "2606:4700:4700::1111", family: 6 }])
+  })
 
   it.scopedLive.each([
     ["ipv6", "8.8.8.8"],
@@ -396,11 +393,9 @@ describe("a name server's answer", () => {
     })
   )
 
-  it.scopedLive("refuses the name with one address that is not public", () =>
-    Effect.gen(function* () {
-      expect(yield* Effect.flip(resolve("inside.example"))).toMatchObject({ _tag: "DestinationRefusal" })
-    })
-  )
+  it.scopedLive("refuses the name with one address that is not public", function* () {
+    expect(yield* Effect.flip(resolve("inside.example"))).toMatchObject({ _tag: "DestinationRefusal" })
+  })
 
   it.scopedLive.each(["empty.example", "unknown.example", "silent.example"])("may be none: %s", (hostname) =>
     Effect.gen(function* () {

@@ -35,43 +35,40 @@ const settings = {
 }
 
 onService(settings)("a new delivery", (it) => {
-  it.scoped("goes to the worker of the process that stores it, under a lease from its start", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      const release = consumer.hold()
-      const { endpoint, tenant } = yield* subscribed(consumer.url)
-      yield* notify(notification(tenant.accountId))
-      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
-      expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
-      release()
-      const [delivery] = yield* eventuallyIs("the record", deliveriesOf(tenant, endpoint.id), (all) =>
-        all.every(({ state }) => state === "delivered")
-      )
-      expect(delivery).toMatchObject({ attemptCount: 1, attempts: [{ number: 1, trigger: "automatic" }] })
-      expect(yield* leases(endpoint.id)).toEqual([])
-    })
-  )
+  it.scoped("goes to the worker of the process that stores it, under a lease from its start", function* () {
+    const consumer = yield* makeConsumer
+    const release = consumer.hold()
+    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    yield* notify(notification(tenant.accountId))
+    yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
+    expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
+    release()
+    const [delivery] = yield* eventuallyIs("the record", deliveriesOf(tenant, endpoint.id), (all) =>
+      all.every(({ state }) => state === "delivered")
+    )
+    expect(delivery).toMatchObject({ attemptCount: 1, attempts: [{ number: 1, trigger: "automatic" }] })
+    expect(yield* leases(endpoint.id)).toEqual([])
+  })
 
-  it.scoped("waits for a claim if its endpoint has as many in flight as it is given", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      const release = consumer.hold()
-      const { endpoint, tenant } = yield* subscribed(consumer.url)
-      const three = Array.from({ length: 3 }, () => notify(notification(tenant.accountId)))
-      yield* Effect.all(three, { concurrency: "unbounded" })
-      yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
-      // A claim that began before the first two were stored may have taken the third by now: then it waits in the worker
-      const stored = yield* leases(endpoint.id)
-      expect(stored.map(({ sinceItWasStored }) => sinceItWasStored === true).sort()).toEqual([false, true, true])
-      expect(consumer.received).toHaveLength(2)
-      release()
-      yield* eventuallyTrue("the third", () => consumer.received.length === 3)
-      expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(3)
-    })
-  )
+  it.scoped("waits for a claim if its endpoint has as many in flight as it is given", function* () {
+    const consumer = yield* makeConsumer
+    const release = consumer.hold()
+    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    const three = Array.from({ length: 3 }, () => notify(notification(tenant.accountId)))
+    yield* Effect.all(three, { concurrency: "unbounded" })
+    yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
+    // A claim that began before the first two were stored may have taken the third by now: then it waits in the worker
+    const stored = yield* leases(endpoint.id)
+    expect(stored.map(({ sinceItWasStored }) => sinceItWasStored === true).sort()).toEqual([false, true, true])
+    expect(consumer.received).toHaveLength(2)
+    release()
+    yield* eventuallyTrue("the third", () => consumer.received.length === 3)
+    expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(3)
+  })
 
-  it.scoped("waits in the worker, under its lease, if its endpoint keeps up; once it is slow, it is given back", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "waits in the worker, under its lease, if its endpoint keeps up; once it is slow, it is given back",
+    function* () {
       const consumer = yield* makeConsumer
       const { endpoint, tenant } = yield* subscribed(consumer.url)
       const five = () => Array.from({ length: 5 }, () => notify(notification(tenant.accountId)))
@@ -94,49 +91,43 @@ onService(settings)("a new delivery", (it) => {
       // A claim in between begins to count anew
       const numbers = [yield* handedOver, yield* handedOver, yield* handedOver]
       expect(Math.max(...numbers)).toBeGreaterThan(2)
-    })
+    }
   )
 
-  it.scoped("finds its place free, however often its tenant changed between look-up and storing", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const consumer = yield* makeConsumer
-      const { endpoint, tenant } = yield* subscribed(consumer.url)
+  it.scoped("finds its place free, however often its tenant changed between look-up and storing", function* () {
+    const { sql } = yield* TestService
+    const consumer = yield* makeConsumer
+    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    yield* notify(notification(tenant.accountId))
+    // What was remembered is wrong each time: nothing is stored at first, and the places kept for it are given up
+    for (let n = 2; n <= 6; n += 1) {
+      yield* sql`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
       yield* notify(notification(tenant.accountId))
-      // What was remembered is wrong each time: nothing is stored at first, and the places kept for it are given up
-      for (let n = 2; n <= 6; n += 1) {
-        yield* sql`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
-        yield* notify(notification(tenant.accountId))
-        yield* eventuallyTrue("the delivery", () => consumer.received.length === n)
-        yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
-      }
-      const release = consumer.hold()
-      yield* notify(notification(tenant.accountId))
-      yield* eventuallyTrue("the last delivery", () => consumer.received.length === 7)
-      expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
-      release()
-    })
-  )
-
-  it.scoped("is made once of a notification that comes twice at once", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      const { endpoint, tenant } = yield* subscribed(consumer.url)
-      const payment = notification(tenant.accountId)
-      yield* Effect.all([notify(payment), notify(payment), notify(payment)], { concurrency: "unbounded" })
+      yield* eventuallyTrue("the delivery", () => consumer.received.length === n)
       yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
-      expect(consumer.received).toHaveLength(1)
-    })
-  )
+    }
+    const release = consumer.hold()
+    yield* notify(notification(tenant.accountId))
+    yield* eventuallyTrue("the last delivery", () => consumer.received.length === 7)
+    expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
+    release()
+  })
+
+  it.scoped("is made once of a notification that comes twice at once", function* () {
+    const consumer = yield* makeConsumer
+    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    const payment = notification(tenant.accountId)
+    yield* Effect.all([notify(payment), notify(payment), notify(payment)], { concurrency: "unbounded" })
+    yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
+    expect(consumer.received).toHaveLength(1)
+  })
 })
 
 onService({ ...settings, roles: { api: true, worker: false } })("a new delivery", (it) => {
-  it.scoped("waits for a claim if its process has no worker", () =>
-    Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      const { endpoint, tenant } = yield* subscribed(consumer.url)
-      yield* notify(notification(tenant.accountId))
-      expect(yield* leases(endpoint.id)).toMatchObject([{ leased: false, attempts: 0 }])
-    })
-  )
+  it.scoped("waits for a claim if its process has no worker", function* () {
+    const consumer = yield* makeConsumer
+    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    yield* notify(notification(tenant.accountId))
+    expect(yield* leases(endpoint.id)).toMatchObject([{ leased: false, attempts: 0 }])
+  })
 })

@@ -1,9 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { ClaimedDelivery } from "../../src/engine/queue/Claim.ts"
 import type { Queue } from "../../src/engine/queue/Queue.ts"
 import { type BegunAs, Held, makeBegin } from "../../src/engine/worker/Held.ts"
 import { anyDelivery } from "../destinations/deliveries/AnyDelivery.ts"
+import { it } from "../harness/Tests.ts"
 
 const unused = () => Effect.die("not called")
 
@@ -35,16 +36,12 @@ const begunAtTurns = (as: BegunAs) =>
   })
 
 describe("claimed deliveries", () => {
-  it.live("begin all at once", () =>
-    Effect.gen(function* () {
-      expect([...(yield* begunAtTurns("usual"))]).toEqual([])
-    })
-  )
+  it.live("begin all at once", function* () {
+    expect([...(yield* begunAtTurns("usual"))]).toEqual([])
+  })
 
-  it.live("aside begin a few at a time, and leave the event loop to other work in between", () =>
-    Effect.gen(function* () {
-      expect((yield* begunAtTurns("slow")).size).toBeGreaterThan(10)
-      expect((yield* begunAtTurns("newest")).size).toBeGreaterThan(2)
-    })
-  )
+  it.live("aside begin a few at a time, and leave the event loop to other work in between", function* () {
+    expect((yield* begunAtTurns("slow")).size).toBeGreaterThan(10)
+    expect((yield* begunAtTurns("newest")).size).toBeGreaterThan(2)
+  })
 })

@@ -1,49 +1,44 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Signal } from "../../src/engine/queue/Signal.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 
 /** A fiber that waits, once it does. */
 const waiting = (signal: Signal) =>
   Effect.tap(Effect.fork(signal.wait()), () => eventuallyTrue("a fiber waits", () => signal.isAwaited))
 
 describe("a signal", () => {
-  it.live("is remembered once if nobody waits, and can be taken back", () =>
-    Effect.gen(function* () {
-      const signal = new Signal()
-      signal.raise()
-      signal.raise()
-      expect(signal.isAwaited).toBe(false)
-      yield* signal.wait()
-      const next = yield* waiting(signal)
-      yield* Fiber.interrupt(next)
-      signal.raise()
-      signal.reset()
-      yield* Fiber.interrupt(yield* waiting(signal))
-    })
-  )
+  it.live("is remembered once if nobody waits, and can be taken back", function* () {
+    const signal = new Signal()
+    signal.raise()
+    signal.raise()
+    expect(signal.isAwaited).toBe(false)
+    yield* signal.wait()
+    const next = yield* waiting(signal)
+    yield* Fiber.interrupt(next)
+    signal.raise()
+    signal.reset()
+    yield* Fiber.interrupt(yield* waiting(signal))
+  })
 
-  it.live("that a fiber waited for when it was interrupted comes to the next one", () =>
-    Effect.gen(function* () {
-      const signal = new Signal()
-      const fiber = yield* waiting(signal)
-      yield* Fiber.interrupt(fiber)
-      expect(signal.isAwaited).toBe(false)
-      signal.raise()
-      yield* signal.wait()
-    })
-  )
+  it.live("that a fiber waited for when it was interrupted comes to the next one", function* () {
+    const signal = new Signal()
+    const fiber = yield* waiting(signal)
+    yield* Fiber.interrupt(fiber)
+    expect(signal.isAwaited).toBe(false)
+    signal.raise()
+    yield* signal.wait()
+  })
 
-  it.live("is not waited for longer than that many milliseconds, by the one who says so", () =>
-    Effect.gen(function* () {
-      const signal = new Signal()
-      yield* signal.wait(5)
-      yield* Fiber.interrupt(yield* Effect.fork(signal.wait(5)))
-      const next = yield* waiting(signal)
-      yield* Effect.sleep("20 millis")
-      expect(next.unsafePoll()).toBeNull()
-      signal.raise()
-      yield* Fiber.join(next)
-    })
-  )
+  it.live("is not waited for longer than that many milliseconds, by the one who says so", function* () {
+    const signal = new Signal()
+    yield* signal.wait(5)
+    yield* Fiber.interrupt(yield* Effect.fork(signal.wait(5)))
+    const next = yield* waiting(signal)
+    yield* Effect.sleep("20 millis")
+    expect(next.unsafePoll()).toBeNull()
+    signal.raise()
+    yield* Fiber.join(next)
+  })
 })

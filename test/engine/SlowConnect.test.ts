@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { Worker } from "node:worker_threads"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
+import { it } from "../harness/Tests.ts"
 import { httpConsumer, post, transport, until } from "./TransportServers.ts"
 
 /** A consumer that is too busy to accept connections, so that connecting to it takes until it is freed. */
@@ -67,50 +68,44 @@ const leadingTo = (...addresses: ReadonlyArray<string>) =>
 describe.skipIf(process.platform !== "linux")(
   "a name with several addresses (skipped unless on Linux, which has all of 127.0.0.0/8)",
   () => {
-    it.scopedLive("is reached at one that is slow to connect, if the others never answer", () =>
-      Effect.gen(function* () {
-        const slow = yield* busyConsumer("127.0.0.2")
-        const dead = yield* busyConsumer("127.0.0.3", slow.port)
-        yield* until(() => begun("127.0.0.2", slow.port) > 0 && begun("127.0.0.3", dead.port) > 0)
-        const before = begun("127.0.0.3", dead.port)
-        const attempt = yield* Effect.fork(
-          post(`http://localhost:${slow.port}/`).pipe(
-            Effect.provide(transport({ timeout: "30 seconds" }, leadingTo("127.0.0.2", "127.0.0.3")))
-          )
+    it.scopedLive("is reached at one that is slow to connect, if the others never answer", function* () {
+      const slow = yield* busyConsumer("127.0.0.2")
+      const dead = yield* busyConsumer("127.0.0.3", slow.port)
+      yield* until(() => begun("127.0.0.2", slow.port) > 0 && begun("127.0.0.3", dead.port) > 0)
+      const before = begun("127.0.0.3", dead.port)
+      const attempt = yield* Effect.fork(
+        post(`http://localhost:${slow.port}/`).pipe(
+          Effect.provide(transport({ timeout: "30 seconds" }, leadingTo("127.0.0.2", "127.0.0.3")))
         )
-        yield* until(() => begun("127.0.0.3", dead.port) > before)
-        slow.free()
-        expect(yield* Fiber.join(attempt)).toMatchObject({ httpStatus: 200, errorCode: null })
-      })
-    )
+      )
+      yield* until(() => begun("127.0.0.3", dead.port) > before)
+      slow.free()
+      expect(yield* Fiber.join(attempt)).toMatchObject({ httpStatus: 200, errorCode: null })
+    })
 
-    it.scopedLive("is reached at the last one, if the others never answer", () =>
-      Effect.gen(function* () {
-        const consumer = yield* httpConsumer((_, response) => response.end("ok"), "127.0.0.4")
-        const addresses = ["127.0.0.2", "127.0.0.3"]
-        for (const address of addresses) yield* busyConsumer(address, consumer.port)
-        yield* until(() => addresses.every((address) => begun(address, consumer.port) > 0))
-        const outcome = yield* post(`http://localhost:${consumer.port}/`).pipe(
-          Effect.provide(transport({ timeout: "30 seconds" }, leadingTo(...addresses, "127.0.0.4")))
-        )
-        expect(outcome).toMatchObject({ httpStatus: 200, errorCode: null })
-        // Nothing of the others goes on
-        yield* until(() => addresses.every((address) => begun(address, consumer.port) <= 4))
-        expect(consumer.requests).toHaveLength(1)
-      })
-    )
+    it.scopedLive("is reached at the last one, if the others never answer", function* () {
+      const consumer = yield* httpConsumer((_, response) => response.end("ok"), "127.0.0.4")
+      const addresses = ["127.0.0.2", "127.0.0.3"]
+      for (const address of addresses) yield* busyConsumer(address, consumer.port)
+      yield* until(() => addresses.every((address) => begun(address, consumer.port) > 0))
+      const outcome = yield* post(`http://localhost:${consumer.port}/`).pipe(
+        Effect.provide(transport({ timeout: "30 seconds" }, leadingTo(...addresses, "127.0.0.4")))
+      )
+      expect(outcome).toMatchObject({ httpStatus: 200, errorCode: null })
+      // Nothing of the others goes on
+      yield* until(() => addresses.every((address) => begun(address, consumer.port) <= 4))
+      expect(consumer.requests).toHaveLength(1)
+    })
 
-    it.scopedLive("timeout: if none of them answers", () =>
-      Effect.gen(function* () {
-        const one = yield* busyConsumer("127.0.0.2")
-        yield* busyConsumer("127.0.0.3", one.port)
-        yield* until(() => begun("127.0.0.2", one.port) > 0 && begun("127.0.0.3", one.port) > 0)
-        const outcome = yield* post(`http://localhost:${one.port}/`).pipe(
-          Effect.provide(transport({ timeout: "1 second" }, leadingTo("127.0.0.2", "127.0.0.3")))
-        )
-        expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
-        expect(outcome.durationMs).toBeGreaterThanOrEqual(1000)
-      })
-    )
+    it.scopedLive("timeout: if none of them answers", function* () {
+      const one = yield* busyConsumer("127.0.0.2")
+      yield* busyConsumer("127.0.0.3", one.port)
+      yield* until(() => begun("127.0.0.2", one.port) > 0 && begun("127.0.0.3", one.port) > 0)
+      const outcome = yield* post(`http://localhost:${one.port}/`).pipe(
+        Effect.provide(transport({ timeout: "1 second" }, leadingTo("127.0.0.2", "127.0.0.3")))
+      )
+      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
+      expect(outcome.durationMs).toBeGreaterThanOrEqual(1000)
+    })
   }
 )

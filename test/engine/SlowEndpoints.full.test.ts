@@ -44,11 +44,9 @@ for (const { caps, count, name } of [
   { name: "32 at the usual settings", count: 32, caps: { concurrency: 256, concurrencyPerEndpoint: 16 } }
 ]) {
   onService({ delivery: { ...hanging, ...caps } })("endpoints that hang", (it) => {
-    it.scoped(`don't hold up a healthy one: ${name}`, () =>
-      Effect.gen(function* () {
-        yield* makeHanging(count)
-        yield* expectDelivered
-      })
-    )
+    it.scoped(`don't hold up a healthy one: ${name}`, function* () {
+      yield* makeHanging(count)
+      yield* expectDelivered
+    })
   })
 }

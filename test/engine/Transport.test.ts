@@ -1,8 +1,9 @@
 import { gzipSync } from "node:zlib"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber } from "effect"
 import type { AttemptOutcome } from "../../src/engine/attempts/Attempt.ts"
 import { Transport } from "../../src/engine/transport/Transport.ts"
+import { it } from "../harness/Tests.ts"
 import { httpConsumer, post, rawConsumer, tcpConsumer, transport, until } from "./TransportServers.ts"
 
 const answering = (status: number, headers: Record<string, string> = {}) =>
@@ -391,20 +392,18 @@ describe("the deadline", () => {
 })
 
 describe("the end of the transport", () => {
-  it.scopedLive("ends what is in flight, and connects no more", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => socket.resume())
-      const { attempt, service } = yield* Effect.gen(function* () {
-        const attempt = yield* Effect.forkDaemon(postTo(consumer))
-        yield* until(() => consumer.sockets.some((socket) => socket.bytesRead > 0))
-        return { attempt, service: yield* Transport }
-      }).pipe(Effect.provide(transport()))
-      expect(yield* Fiber.join(attempt)).toMatchObject({ httpStatus: null, errorCode: "interrupted" })
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      expect(yield* Effect.provideService(postTo(consumer), Transport, service)).toMatchObject({
-        errorCode: "interrupted"
-      })
-      expect(consumer.sockets).toHaveLength(1)
+  it.scopedLive("ends what is in flight, and connects no more", function* () {
+    const consumer = yield* tcpConsumer((socket) => socket.resume())
+    const { attempt, service } = yield* Effect.gen(function* () {
+      const attempt = yield* Effect.forkDaemon(postTo(consumer))
+      yield* until(() => consumer.sockets.some((socket) => socket.bytesRead > 0))
+      return { attempt, service: yield* Transport }
+    }).pipe(Effect.provide(transport()))
+    expect(yield* Fiber.join(attempt)).toMatchObject({ httpStatus: null, errorCode: "interrupted" })
+    yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+    expect(yield* Effect.provideService(postTo(consumer), Transport, service)).toMatchObject({
+      errorCode: "interrupted"
     })
-  )
+    expect(consumer.sockets).toHaveLength(1)
+  })
 })

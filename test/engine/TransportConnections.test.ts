@@ -1,11 +1,12 @@
 import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { loopbackToo } from "../../src/engine/transport/AddressPolicy.ts"
 import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
 import { type Connection, Connections, type Origin } from "../../src/engine/transport/TransportConnections.ts"
+import { it } from "../harness/Tests.ts"
 import {
   type Consumer,
   httpConsumer,
@@ -175,13 +176,11 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ maxConnectionAge: 0 }, resolver)))
   })
 
-  it.scopedLive("closes with the transport", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      expect(yield* postTo(consumer).pipe(Effect.provide(transport()))).toMatchObject(success)
-      yield* until(() => open(consumer) === 0)
-    })
-  )
+  it.scopedLive("closes with the transport", function* () {
+    const consumer = yield* ok
+    expect(yield* postTo(consumer).pipe(Effect.provide(transport()))).toMatchObject(success)
+    yield* until(() => open(consumer) === 0)
+  })
 
   it.scopedLive("is not used again where the consumer said that it closes", () =>
     Effect.gen(function* () {
@@ -321,17 +320,15 @@ describe("a proxy in the environment", () => {
         })
     )
 
-  it.scopedLive("is not used", () =>
-    Effect.gen(function* () {
-      const [proxy, consumer] = [yield* ok, yield* ok]
-      const secure = yield* httpsConsumer((_, response) => response.end())
-      yield* proxiedBy(proxy)
-      const outcomes = yield* Effect.all([postTo(consumer), post(`https://localhost:${secure.port}/`)]).pipe(
-        Effect.provide(transport())
-      )
-      expect(outcomes).toMatchObject([success, { errorCode: "tls_failure" }])
-      expect(proxy.sockets).toHaveLength(0)
-      expect([consumer.sockets.length, secure.sockets.length]).toEqual([1, 1])
-    })
-  )
+  it.scopedLive("is not used", function* () {
+    const [proxy, consumer] = [yield* ok, yield* ok]
+    const secure = yield* httpsConsumer((_, response) => response.end())
+    yield* proxiedBy(proxy)
+    const outcomes = yield* Effect.all([postTo(consumer), post(`https://localhost:${secure.port}/`)]).pipe(
+      Effect.provide(transport())
+    )
+    expect(outcomes).toMatchObject([success, { errorCode: "tls_failure" }])
+    expect(proxy.sockets).toHaveLength(0)
+    expect([consumer.sockets.length, secure.sockets.length]).toEqual([1, 1])
+  })
 })

@@ -1,6 +1,6 @@
 import { BlockList } from "node:net"
 import { networkInterfaces } from "node:os"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import {
   DestinationUnresolvable,
@@ -8,6 +8,7 @@ import {
   type ResolvedAddress
 } from "../../src/engine/transport/DestinationUrl.ts"
 import { isPrivateAddress } from "../../src/platform/bounds/PrivateNetworks.ts"
+import { it } from "../harness/Tests.ts"
 import { httpConsumer, post, transport, until } from "./TransportServers.ts"
 
 const ok = httpConsumer((_, response) => response.end("ok"))
@@ -156,16 +157,14 @@ describe("a name", () => {
       })
   )
 
-  it.scopedLive("with several addresses is reached at one that answers", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      const outcome = yield* post(`http://localhost:${consumer.port}/`).pipe(
-        Effect.provide(transport({}, answering(["::1", "127.0.0.1"]).layer))
-      )
-      expect(outcome).toMatchObject(success)
-      expect(consumer.requests).toHaveLength(1)
-    })
-  )
+  it.scopedLive("with several addresses is reached at one that answers", function* () {
+    const consumer = yield* ok
+    const outcome = yield* post(`http://localhost:${consumer.port}/`).pipe(
+      Effect.provide(transport({}, answering(["::1", "127.0.0.1"]).layer))
+    )
+    expect(outcome).toMatchObject(success)
+    expect(consumer.requests).toHaveLength(1)
+  })
 
   it.scopedLive("dns_failure: without an address", () =>
     Effect.gen(function* () {

@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { WakeUp } from "../../src/engine/queue/WakeUp.ts"
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { it } from "../harness/Tests.ts"
 
 /** The wake-ups of one process. */
 const startProcess = Effect.fnUntraced(function* (url: Redacted.Redacted) {
@@ -39,81 +40,71 @@ const listening = (sql: SqlClient.SqlClient, count: number, others: ReadonlyArra
     )
   )
 
-it.scopedLive("an announcement wakes the other processes where nobody of one's own is waiting", () =>
-  Effect.gen(function* () {
-    const { url } = yield* createTestDatabase()
-    const announcer = yield* startProcess(url)
-    const other = yield* startProcess(url)
-    yield* listening(announcer.sql, 2)
-    const wakes = yield* countWakes(other.wakeUp)
-    // Beginning to listen counts as a wake-up: something may have been missed before
-    yield* eventuallyTrue("its first", () => wakes.count === 1)
+it.scopedLive("an announcement wakes the other processes where nobody of one's own is waiting", function* () {
+  const { url } = yield* createTestDatabase()
+  const announcer = yield* startProcess(url)
+  const other = yield* startProcess(url)
+  yield* listening(announcer.sql, 2)
+  const wakes = yield* countWakes(other.wakeUp)
+  // Beginning to listen counts as a wake-up: something may have been missed before
+  yield* eventuallyTrue("its first", () => wakes.count === 1)
+  yield* announcer.wakeUp.announce
+  yield* eventuallyTrue("the announced one", () => wakes.count === 2)
+})
+
+it.scopedLive("an announcement is one's own worker's where it is waiting; nobody else is told", function* () {
+  const { url } = yield* createTestDatabase()
+  const announcer = yield* startProcess(url)
+  const other = yield* startProcess(url)
+  yield* listening(announcer.sql, 2)
+  const own = yield* countWakes(announcer.wakeUp)
+  const others = yield* countWakes(other.wakeUp)
+  yield* eventuallyTrue("their first ones", () => own.count === 1 && others.count === 1)
+  for (let round = 2; round <= 6; round += 1) {
     yield* announcer.wakeUp.announce
-    yield* eventuallyTrue("the announced one", () => wakes.count === 2)
-  })
-)
+    yield* eventuallyTrue("one's own", () => own.count === round)
+  }
+  // What is sent now arrives after what was sent before
+  yield* other.sql`SELECT pg_notify('connected_payments_deliveries', 'somebody else')`
+  yield* eventuallyTrue("what a third one sent", () => own.count === 7 && others.count === 2)
+})
 
-it.scopedLive("an announcement is one's own worker's where it is waiting; nobody else is told", () =>
-  Effect.gen(function* () {
-    const { url } = yield* createTestDatabase()
-    const announcer = yield* startProcess(url)
-    const other = yield* startProcess(url)
-    yield* listening(announcer.sql, 2)
-    const own = yield* countWakes(announcer.wakeUp)
-    const others = yield* countWakes(other.wakeUp)
-    yield* eventuallyTrue("their first ones", () => own.count === 1 && others.count === 1)
-    for (let round = 2; round <= 6; round += 1) {
-      yield* announcer.wakeUp.announce
-      yield* eventuallyTrue("one's own", () => own.count === round)
-    }
-    // What is sent now arrives after what was sent before
-    yield* other.sql`SELECT pg_notify('connected_payments_deliveries', 'somebody else')`
-    yield* eventuallyTrue("what a third one sent", () => own.count === 7 && others.count === 2)
-  })
-)
+it.scopedLive("what was announced while nobody waited is not lost", function* () {
+  const { url } = yield* createTestDatabase()
+  const { sql, wakeUp } = yield* startProcess(url)
+  yield* listening(sql, 1)
+  yield* wakeUp.await
+  yield* wakeUp.announce
+  yield* wakeUp.announce
+  yield* wakeUp.await
+})
 
-it.scopedLive("what was announced while nobody waited is not lost", () =>
-  Effect.gen(function* () {
-    const { url } = yield* createTestDatabase()
-    const { sql, wakeUp } = yield* startProcess(url)
-    yield* listening(sql, 1)
-    yield* wakeUp.await
-    yield* wakeUp.announce
-    yield* wakeUp.announce
-    yield* wakeUp.await
-  })
-)
+it.scopedLive("a listener that lost its connection makes a new one, and takes the gap for a wake-up", function* () {
+  const { url } = yield* createTestDatabase()
+  const announcer = yield* startProcess(url)
+  const other = yield* startProcess(url)
+  const before = yield* listening(announcer.sql, 2)
+  const wakes = yield* countWakes(other.wakeUp)
+  yield* eventuallyTrue("its first", () => wakes.count === 1)
+  for (let loss = 1; loss <= 2; loss += 1) {
+    const lost = yield* listening(announcer.sql, 2)
+    yield* announcer.sql`SELECT pg_terminate_backend(pid) FROM unnest(${lost}::int[]) AS pid`
+    yield* listening(announcer.sql, 2, [...before, ...lost])
+    yield* eventuallyTrue("a wake-up for what may have been missed", () => wakes.count >= 1 + loss)
+  }
+  const known = wakes.count
+  yield* announcer.wakeUp.announce
+  yield* eventuallyTrue("the announced one", () => wakes.count > known)
+})
 
-it.scopedLive("a listener that lost its connection makes a new one, and takes the gap for a wake-up", () =>
-  Effect.gen(function* () {
-    const { url } = yield* createTestDatabase()
-    const announcer = yield* startProcess(url)
-    const other = yield* startProcess(url)
-    const before = yield* listening(announcer.sql, 2)
-    const wakes = yield* countWakes(other.wakeUp)
-    yield* eventuallyTrue("its first", () => wakes.count === 1)
-    for (let loss = 1; loss <= 2; loss += 1) {
-      const lost = yield* listening(announcer.sql, 2)
-      yield* announcer.sql`SELECT pg_terminate_backend(pid) FROM unnest(${lost}::int[]) AS pid`
-      yield* listening(announcer.sql, 2, [...before, ...lost])
-      yield* eventuallyTrue("a wake-up for what may have been missed", () => wakes.count >= 1 + loss)
-    }
-    const known = wakes.count
-    yield* announcer.wakeUp.announce
-    yield* eventuallyTrue("the announced one", () => wakes.count > known)
-  })
-)
-
-it.scopedLive("all processes' listeners end with them", () =>
-  Effect.gen(function* () {
-    const { url } = yield* createTestDatabase()
-    const { sql } = yield* startProcess(url)
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* startProcess(url)
-        expect(yield* listening(sql, 2)).toHaveLength(2)
-      })
-    )
-    yield* listening(sql, 1)
-  })
-)
+it.scopedLive("all processes' listeners end with them", function* () {
+  const { url } = yield* createTestDatabase()
+  const { sql } = yield* startProcess(url)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* startProcess(url)
+      expect(yield* listening(sql, 2)).toHaveLength(2)
+    })
+  )
+  yield* listening(sql, 1)
+})

@@ -41,181 +41,166 @@ const rawDestination = (onRequest: (socket: Socket) => void) =>
 const quickAttempts = { delivery: { ...testSettings.delivery, timeout: testSettings.delivery.leaseMargin } }
 
 onService(quickAttempts)("an attempt", (it) => {
-  it.scoped("sends the stored bytes, signed, with the documented headers, and 2xx is delivered", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      for (const status of [200, 201, 204, 299]) {
-        const consumer = yield* answering(status)
-        const { endpoint, tenant } = yield* send(consumer.url)
-        const delivery = yield* attempted(tenant, endpoint.id)
-        const [received] = consumer.received
-        if (received === undefined) return yield* Effect.dieMessage("it is delivered but was not received")
-        expect(consumer.received).toHaveLength(1)
-        const [stored] = yield* sql<{ payload: string }>`
+  it.scoped("sends the stored bytes, signed, with the documented headers, and 2xx is delivered", function* () {
+    const { sql } = yield* TestService
+    for (const status of [200, 201, 204, 299]) {
+      const consumer = yield* answering(status)
+      const { endpoint, tenant } = yield* send(consumer.url)
+      const delivery = yield* attempted(tenant, endpoint.id)
+      const [received] = consumer.received
+      if (received === undefined) return yield* Effect.dieMessage("it is delivered but was not received")
+      expect(consumer.received).toHaveLength(1)
+      const [stored] = yield* sql<{ payload: string }>`
           SELECT e.payload FROM payments.events e WHERE e.organization_id = ${tenant.id}`
-        expect(received.body.equals(Buffer.from(stored?.payload ?? ""))).toBe(true)
-        expect(received.headers).toMatchObject({
-          "content-type": "application/json",
-          "content-length": String(received.body.length),
-          "service-delivery-id": delivery["id"],
-          "service-signature": expect.stringMatching(/^t=\d+,v1=[0-9a-f]{64}$/)
-        })
-        expect(received.headers["user-agent"]).toBe(`connected-payments/${version}`)
-        expect(delivery["id"]).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
-        const event = verifyWebhook({
-          body: received.body,
-          header: String(received.headers["service-signature"]),
-          secret: endpoint.secret,
-          organizationId: tenant.id,
-          livemode: false
-        })
-        expect(delivery).toEqual({
-          id: delivery["id"],
-          endpointId: endpoint.id,
-          eventId: event.id,
-          type: "payment.succeeded",
-          state: "delivered",
-          test: false,
-          attemptCount: 1,
-          nextAttemptAt: null,
-          createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
-          finishedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
-          lastHttpStatus: status,
-          lastErrorCode: null,
-          attempts: [
-            {
-              number: 1,
-              trigger: "automatic",
-              startedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
-              durationMs: expect.any(Number),
-              httpStatus: status,
-              errorCode: null
-            }
-          ],
-          event: JSON.parse(received.body.toString())
-        })
-      }
-    })
-  )
+      expect(received.body.equals(Buffer.from(stored?.payload ?? ""))).toBe(true)
+      expect(received.headers).toMatchObject({
+        "content-type": "application/json",
+        "content-length": String(received.body.length),
+        "service-delivery-id": delivery["id"],
+        "service-signature": expect.stringMatching(/^t=\d+,v1=[0-9a-f]{64}$/)
+      })
+      expect(received.headers["user-agent"]).toBe(`connected-payments/${version}`)
+      expect(delivery["id"]).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+      const event = verifyWebhook({
+        body: received.body,
+        header: String(received.headers["service-signature"]),
+        secret: endpoint.secret,
+        organizationId: tenant.id,
+        livemode: false
+      })
+      expect(delivery).toEqual({
+        id: delivery["id"],
+        endpointId: endpoint.id,
+        eventId: event.id,
+        type: "payment.succeeded",
+        state: "delivered",
+        test: false,
+        attemptCount: 1,
+        nextAttemptAt: null,
+        createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
+        finishedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
+        lastHttpStatus: status,
+        lastErrorCode: null,
+        attempts: [
+          {
+            number: 1,
+            trigger: "automatic",
+            startedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
+            durationMs: expect.any(Number),
+            httpStatus: status,
+            errorCode: null
+          }
+        ],
+        event: JSON.parse(received.body.toString())
+      })
+    }
+  })
 
   for (const status of [408, 429, 500, 502, 503, 504, 599]) {
-    it.scoped(`that is answered ${status} is made again after about 30 seconds`, () =>
-      Effect.gen(function* () {
-        const consumer = yield* answering(status)
-        const { endpoint, tenant } = yield* send(consumer.url)
-        const delivery = yield* attempted(tenant, endpoint.id)
-        expect(delivery).toMatchObject({
-          state: "queued",
-          attemptCount: 1,
-          finishedAt: null,
-          lastHttpStatus: status,
-          lastErrorCode: "http_error",
-          attempts: [{ number: 1, httpStatus: status, errorCode: "http_error" }]
-        })
-        expectWait(delivery, 30)
+    it.scoped(`that is answered ${status} is made again after about 30 seconds`, function* () {
+      const consumer = yield* answering(status)
+      const { endpoint, tenant } = yield* send(consumer.url)
+      const delivery = yield* attempted(tenant, endpoint.id)
+      expect(delivery).toMatchObject({
+        state: "queued",
+        attemptCount: 1,
+        finishedAt: null,
+        lastHttpStatus: status,
+        lastErrorCode: "http_error",
+        attempts: [{ number: 1, httpStatus: status, errorCode: "http_error" }]
       })
-    )
+      expectWait(delivery, 30)
+    })
   }
 
   for (const status of [301, 302, 303, 307, 308]) {
-    it.scoped(`that is answered ${status} fails for good, and the redirect is not followed`, () =>
-      Effect.gen(function* () {
-        const elsewhere = yield* makeConsumer
-        const consumer = yield* answering(status, { location: elsewhere.url })
-        const { endpoint, tenant } = yield* send(consumer.url)
-        const delivery = yield* attempted(tenant, endpoint.id)
-        expect(delivery).toMatchObject({
-          state: "failed",
-          nextAttemptAt: null,
-          finishedAt: expect.any(String),
-          lastHttpStatus: status,
-          lastErrorCode: "redirect_refused"
-        })
-        expect(elsewhere.received).toEqual([])
+    it.scoped(`that is answered ${status} fails for good, and the redirect is not followed`, function* () {
+      const elsewhere = yield* makeConsumer
+      const consumer = yield* answering(status, { location: elsewhere.url })
+      const { endpoint, tenant } = yield* send(consumer.url)
+      const delivery = yield* attempted(tenant, endpoint.id)
+      expect(delivery).toMatchObject({
+        state: "failed",
+        nextAttemptAt: null,
+        finishedAt: expect.any(String),
+        lastHttpStatus: status,
+        lastErrorCode: "redirect_refused"
       })
-    )
+      expect(elsewhere.received).toEqual([])
+    })
   }
 
   for (const status of [400, 401, 403, 404, 409, 410, 422]) {
-    it.scoped(`that is answered ${status} fails for good`, () =>
-      Effect.gen(function* () {
-        const consumer = yield* answering(status, { "retry-after": "1" })
-        const { endpoint, tenant } = yield* send(consumer.url)
-        expect(yield* attempted(tenant, endpoint.id)).toMatchObject({
-          state: "failed",
-          attemptCount: 1,
-          nextAttemptAt: null,
-          lastHttpStatus: status,
-          lastErrorCode: "http_error"
-        })
+    it.scoped(`that is answered ${status} fails for good`, function* () {
+      const consumer = yield* answering(status, { "retry-after": "1" })
+      const { endpoint, tenant } = yield* send(consumer.url)
+      expect(yield* attempted(tenant, endpoint.id)).toMatchObject({
+        state: "failed",
+        attemptCount: 1,
+        nextAttemptAt: null,
+        lastHttpStatus: status,
+        lastErrorCode: "http_error"
       })
-    )
+    })
   }
 
-  it.scoped("that is not answered at all is made again", () =>
-    Effect.gen(function* () {
-      const hanging = yield* makeConsumer
-      const release = hanging.hold()
-      const { endpoint, tenant } = yield* send(hanging.url)
+  it.scoped("that is not answered at all is made again", function* () {
+    const hanging = yield* makeConsumer
+    const release = hanging.hold()
+    const { endpoint, tenant } = yield* send(hanging.url)
+    const delivery = yield* attempted(tenant, endpoint.id)
+    release()
+    expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: null, lastErrorCode: "timeout" })
+    expect(attemptsIn(delivery)[0]?.["durationMs"]).toBeGreaterThanOrEqual(900)
+    expectWait(delivery, 30)
+  })
+
+  it.scoped("whose connection breaks or is refused is made again", function* () {
+    const resetting = yield* rawDestination((socket) => socket.resetAndDestroy())
+    const closed = yield* Effect.scoped(rawDestination(() => {}))
+    for (const [url, errorCode] of [
+      [resetting.url, "connection_reset"],
+      [closed.url, "connection_refused"]
+    ] as const) {
+      const { endpoint, tenant } = yield* send(url)
       const delivery = yield* attempted(tenant, endpoint.id)
-      release()
-      expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: null, lastErrorCode: "timeout" })
-      expect(attemptsIn(delivery)[0]?.["durationMs"]).toBeGreaterThanOrEqual(900)
+      expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: null, lastErrorCode: errorCode })
       expectWait(delivery, 30)
-    })
-  )
+    }
+  })
 
-  it.scoped("whose connection breaks or is refused is made again", () =>
-    Effect.gen(function* () {
-      const resetting = yield* rawDestination((socket) => socket.resetAndDestroy())
-      const closed = yield* Effect.scoped(rawDestination(() => {}))
-      for (const [url, errorCode] of [
-        [resetting.url, "connection_reset"],
-        [closed.url, "connection_refused"]
-      ] as const) {
-        const { endpoint, tenant } = yield* send(url)
-        const delivery = yield* attempted(tenant, endpoint.id)
-        expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: null, lastErrorCode: errorCode })
-        expectWait(delivery, 30)
-      }
-    })
-  )
+  it.scoped("that is answered too many bytes to be an answer keeps nothing of them", function* () {
+    const talkative = yield* rawDestination((socket) =>
+      socket.write(`HTTP/1.1 500 Sorry\r\ncontent-length: 1000000\r\n\r\n${"secret of the consumer ".repeat(10_000)}`)
+    )
+    const { endpoint, tenant } = yield* send(talkative.url)
+    const delivery = yield* attempted(tenant, endpoint.id)
+    expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: 500, lastErrorCode: "http_error" })
+    expect(JSON.stringify(delivery)).not.toContain("secret of the consumer")
+  })
 
-  it.scoped("that is answered too many bytes to be an answer keeps nothing of them", () =>
-    Effect.gen(function* () {
-      const talkative = yield* rawDestination((socket) =>
-        socket.write(`HTTP/1.1 500 Sorry\r\ncontent-length: 1000000\r\n\r\n${"secret of the consumer ".repeat(10_000)}`)
-      )
-      const { endpoint, tenant } = yield* send(talkative.url)
-      const delivery = yield* attempted(tenant, endpoint.id)
-      expect(delivery).toMatchObject({ state: "queued", lastHttpStatus: 500, lastErrorCode: "http_error" })
-      expect(JSON.stringify(delivery)).not.toContain("secret of the consumer")
+  it.scoped("whose answer asks for a wait gets a longer one, never a shorter one, within bounds", function* () {
+    const wait = Effect.fnUntraced(function* (status: number, retryAfter: string) {
+      const consumer = yield* answering(status, { "retry-after": retryAfter })
+      const { endpoint, tenant } = yield* send(consumer.url)
+      return waitOf(yield* attempted(tenant, endpoint.id))
     })
-  )
+    const asked = yield* wait(429, "120")
+    expect(asked).toBeGreaterThanOrEqual(119.9)
+    expect(asked).toBeLessThan(125)
+    expect(yield* wait(503, "1")).toBeGreaterThanOrEqual(23.9)
+    expect(yield* wait(503, "0")).toBeGreaterThanOrEqual(23.9)
+    expect(yield* wait(429, "soon")).toBeLessThan(40)
+    const bounded = yield* wait(503, "1000000000000")
+    expect(bounded).toBeGreaterThanOrEqual(299.9)
+    expect(bounded).toBeLessThan(305)
+    // Asked with a status that may not ask
+    expect(yield* wait(500, "200")).toBeLessThan(40)
+  })
 
-  it.scoped("whose answer asks for a wait gets a longer one, never a shorter one, within bounds", () =>
-    Effect.gen(function* () {
-      const wait = Effect.fnUntraced(function* (status: number, retryAfter: string) {
-        const consumer = yield* answering(status, { "retry-after": retryAfter })
-        const { endpoint, tenant } = yield* send(consumer.url)
-        return waitOf(yield* attempted(tenant, endpoint.id))
-      })
-      const asked = yield* wait(429, "120")
-      expect(asked).toBeGreaterThanOrEqual(119.9)
-      expect(asked).toBeLessThan(125)
-      expect(yield* wait(503, "1")).toBeGreaterThanOrEqual(23.9)
-      expect(yield* wait(503, "0")).toBeGreaterThanOrEqual(23.9)
-      expect(yield* wait(429, "soon")).toBeLessThan(40)
-      const bounded = yield* wait(503, "1000000000000")
-      expect(bounded).toBeGreaterThanOrEqual(299.9)
-      expect(bounded).toBeLessThan(305)
-      // Asked with a status that may not ask
-      expect(yield* wait(500, "200")).toBeLessThan(40)
-    })
-  )
-
-  it.scoped("is signed anew each time, on the same bytes and delivery id, with the policy's delays in between", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is signed anew each time, on the same bytes and delivery id, with the policy's delays in between",
+    function* () {
       const consumer = yield* answering(503)
       const { endpoint, tenant } = yield* send(consumer.url)
       const times: Array<number> = []
@@ -247,42 +232,38 @@ onService(quickAttempts)("an attempt", (it) => {
           livemode: false
         })
       }
-    })
+    }
   )
 
-  it.scoped("that is made again and accepted ends delivered, its failures in the history", () =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(500)
-      const { endpoint, tenant } = yield* send(consumer.url)
-      yield* attempted(tenant, endpoint.id)
-      consumer.answer(200)
-      yield* dueNow(endpoint.id)
-      expect(yield* attempted(tenant, endpoint.id, 2)).toMatchObject({
-        state: "delivered",
-        attemptCount: 2,
-        lastHttpStatus: 200,
-        lastErrorCode: null,
-        attempts: [
-          { number: 1, httpStatus: 500, errorCode: "http_error" },
-          { number: 2, httpStatus: 200, errorCode: null }
-        ]
-      })
+  it.scoped("that is made again and accepted ends delivered, its failures in the history", function* () {
+    const consumer = yield* answering(500)
+    const { endpoint, tenant } = yield* send(consumer.url)
+    yield* attempted(tenant, endpoint.id)
+    consumer.answer(200)
+    yield* dueNow(endpoint.id)
+    expect(yield* attempted(tenant, endpoint.id, 2)).toMatchObject({
+      state: "delivered",
+      attemptCount: 2,
+      lastHttpStatus: 200,
+      lastErrorCode: null,
+      attempts: [
+        { number: 1, httpStatus: 500, errorCode: "http_error" },
+        { number: 2, httpStatus: 200, errorCode: null }
+      ]
     })
-  )
+  })
 })
 
 onService(quickAttempts)("an attempt", (it) => {
-  it.scoped("is dated and signed by the service's own clock", () =>
-    Effect.gen(function* () {
-      const { clock } = yield* TestService
-      clock.forward("2 minutes")
-      const consumer = yield* answering(200)
-      const { endpoint, tenant } = yield* send(consumer.url)
-      const [attempt] = attemptsIn(yield* attempted(tenant, endpoint.id))
-      const signedAt = Number(/^t=(\d+)/.exec(String(consumer.received[0]?.headers["service-signature"]))?.[1])
-      for (const millis of [signedAt * 1000, Date.parse(String(attempt?.["startedAt"]))]) {
-        expect(Math.abs(millis - clock.unsafeCurrentTimeMillis())).toBeLessThan(30_000)
-      }
-    })
-  )
+  it.scoped("is dated and signed by the service's own clock", function* () {
+    const { clock } = yield* TestService
+    clock.forward("2 minutes")
+    const consumer = yield* answering(200)
+    const { endpoint, tenant } = yield* send(consumer.url)
+    const [attempt] = attemptsIn(yield* attempted(tenant, endpoint.id))
+    const signedAt = Number(/^t=(\d+)/.exec(String(consumer.received[0]?.headers["service-signature"]))?.[1])
+    for (const millis of [signedAt * 1000, Date.parse(String(attempt?.["startedAt"]))]) {
+      expect(Math.abs(millis - clock.unsafeCurrentTimeMillis())).toBeLessThan(30_000)
+    }
+  })
 })

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import { it } from "../harness/Tests.ts"
 import { allDelivered, duplicates, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { type Installation, installation } from "./Installation.ts"
 import { makeProvider, type Provider } from "./Provider.ts"
@@ -70,8 +71,9 @@ const expectWindow = Effect.fnUntraced(function* (all: Loaded) {
 })
 
 describe("while its database", () => {
-  it.scopedLive(`is restarted, crashes, cuts connections or is frozen, the service loses nothing (seed ${seed})`, () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    `is restarted, crashes, cuts connections or is frozen, the service loses nothing (seed ${seed})`,
+    function* () {
       const all = yield* loaded
       const { provider, random, receiver, service } = all
       const { server } = service
@@ -100,6 +102,6 @@ describe("while its database", () => {
       // Every fault reached the callers as a request to come again, if at all
       expect([...provider.answers.keys()].filter((status) => ![200, 503, 0].includes(status))).toEqual([])
       expect(receiver.exchanges.length).toBeGreaterThan(500)
-    })
+    }
   )
 })

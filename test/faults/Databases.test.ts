@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { it } from "../harness/Tests.ts"
 import { integrator, payWithOneFailure } from "../process/Integrator.ts"
 import { emptyDataDirectory, type LocalFile, startService, stop } from "../process/ServiceProcess.ts"
 
@@ -55,24 +56,22 @@ const payAndDeliver = (local: LocalFile, admin: Client) =>
   })
 
 describe("the service as an ordinary role", () => {
-  it.scopedLive("creates its schema, and then needs nothing but that", () =>
-    Effect.gen(function* () {
-      const { admin, database, role, run, url } = yield* ordinaryRole
-      const directory = yield* emptyDataDirectory
-      const first = yield* startService(directory, { DATABASE_URL: url })
-      expect((yield* stop(first, "SIGTERM")).code).toBe(0)
-      yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
-      const { local } = yield* startService(directory, { DATABASE_URL: url })
-      yield* payAndDeliver(local, admin)
-      // All of it belongs to the role, and no extension was needed
-      const owners = yield* run(
-        "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'payments'::regnamespace"
-      )
-      expect(owners.rows).toEqual([{ owner: role }])
-      const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
-      expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
-    })
-  )
+  it.scopedLive("creates its schema, and then needs nothing but that", function* () {
+    const { admin, database, role, run, url } = yield* ordinaryRole
+    const directory = yield* emptyDataDirectory
+    const first = yield* startService(directory, { DATABASE_URL: url })
+    expect((yield* stop(first, "SIGTERM")).code).toBe(0)
+    yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
+    const { local } = yield* startService(directory, { DATABASE_URL: url })
+    yield* payAndDeliver(local, admin)
+    // All of it belongs to the role, and no extension was needed
+    const owners = yield* run(
+      "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'payments'::regnamespace"
+    )
+    expect(owners.rows).toEqual([{ owner: role }])
+    const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
+    expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
+  })
 })
 
 describe.skipIf(!hasPgBouncer)(
@@ -80,40 +79,39 @@ describe.skipIf(!hasPgBouncer)(
   () => {
     it.scopedLive(
       "migrates, takes notifications, delivers with two workers, retries, repeats answers and limits requests",
-      () =>
-        Effect.gen(function* () {
-          const { admin, role, url } = yield* ordinaryRole
-          // Fewer connections than two processes have, so that each meets what others leave behind
-          const pooler = yield* startPgBouncer(Redacted.make(url), { pool_mode: "transaction", default_pool_size: 4 })
-          const settings = {
-            DATABASE_URL: pooler.url,
-            DATABASE_DIRECT_URL: url,
-            RATE_LIMIT_PER_MINUTE: "200",
-            MASTER_KEYS: `shared:${randomBytes(32).toString("base64")}`
-          }
-          const homes = yield* Effect.all([emptyDataDirectory, emptyDataDirectory])
-          const { local } = yield* startService(homes[0], settings)
-          const second = yield* Effect.forkScoped(startService(homes[1], { ...settings, ROLES: "worker" }))
-          yield* payAndDeliver(local, admin)
-          yield* Fiber.join(second)
-          yield* payAndDeliver(local, admin)
+      function* () {
+        const { admin, role, url } = yield* ordinaryRole
+        // Fewer connections than two processes have, so that each meets what others leave behind
+        const pooler = yield* startPgBouncer(Redacted.make(url), { pool_mode: "transaction", default_pool_size: 4 })
+        const settings = {
+          DATABASE_URL: pooler.url,
+          DATABASE_DIRECT_URL: url,
+          RATE_LIMIT_PER_MINUTE: "200",
+          MASTER_KEYS: `shared:${randomBytes(32).toString("base64")}`
+        }
+        const homes = yield* Effect.all([emptyDataDirectory, emptyDataDirectory])
+        const { local } = yield* startService(homes[0], settings)
+        const second = yield* Effect.forkScoped(startService(homes[1], { ...settings, ROLES: "worker" }))
+        yield* payAndDeliver(local, admin)
+        yield* Fiber.join(second)
+        yield* payAndDeliver(local, admin)
 
-          const backend = integrator(local)
-          const answers = yield* Effect.all(
-            Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
-            { concurrency: 16 }
+        const backend = integrator(local)
+        const answers = yield* Effect.all(
+          Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
+          { concurrency: 16 }
+        )
+        const statuses = new Set(answers.map(({ status }) => status))
+        expect(statuses).toEqual(new Set([200, 429]))
+        // Nothing but a few sessions goes past it
+        const { rows } = yield* Effect.promise(() =>
+          admin.query<{ direct: number }>(
+            `SELECT count(*)::int AS direct FROM pg_stat_activity WHERE usename = '${role}'`
           )
-          const statuses = new Set(answers.map(({ status }) => status))
-          expect(statuses).toEqual(new Set([200, 429]))
-          // Nothing but a few sessions goes past it
-          const { rows } = yield* Effect.promise(() =>
-            admin.query<{ direct: number }>(
-              `SELECT count(*)::int AS direct FROM pg_stat_activity WHERE usename = '${role}'`
-            )
-          )
-          expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
-          expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
-        })
+        )
+        expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
+        expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
+      }
     )
   }
 )

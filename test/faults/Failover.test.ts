@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { cliHere } from "../app/cli/CliProcess.ts"
 import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { serviceOn } from "../platform/storage/ReplicatedBed.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
@@ -74,30 +75,31 @@ const under = <E, R>({ provider, service }: Loaded, fault: Effect.Effect<unknown
 describe("with synchronous replication", () => {
   it.scopedLive(
     `processes find the promoted replica soon when the primary is killed, and lose nothing (seed ${seed})`,
-    () =>
-      Effect.gen(function* () {
-        const all = yield* loaded(withPatience)
-        const { servers } = all
-        yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
-        yield* expectWhole(all)
-      })
+    function* () {
+      const all = yield* loaded(withPatience)
+      const { servers } = all
+      yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
+      yield* expectWhole(all)
+    }
   )
 
-  it.scopedLive(`the same when the primary falls silent, and every connection to it stays open (seed ${seed})`, () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    `the same when the primary falls silent, and every connection to it stays open (seed ${seed})`,
+    function* () {
       const all = yield* loaded()
       const { servers } = all
       yield* under(all, Effect.zipRight(servers.primary.freeze, servers.promote))
       // Before it could wake up and believe itself the primary
       yield* servers.primary.crash
       yield* expectWhole(all)
-    })
+    }
   )
 })
 
 describe("with asynchronous replication", () => {
-  it.scopedLive("what was answered 200 in the last moments is lost, and found and stored again as the guide says", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "what was answered 200 in the last moments is lost, and found and stored again as the guide says",
+    function* () {
       const directory = yield* temporaryDirectory
       const servers = yield* startReplicatedServers(directory, { synchronous: false })
       const service = yield* serviceOn({ url: servers.url })
@@ -169,51 +171,49 @@ describe("with asynchronous replication", () => {
       expect(times.length).toBeGreaterThanOrEqual(6)
       const nothing = yield* run("missing", "--since", "1 hour")
       expect([nothing.code, nothing.stdout]).toEqual([0, "Every event of that time has its receipt.\n"])
-    })
+    }
   )
 })
 
 describe("with a read replica that falls silent and is killed", () => {
-  it.scopedLive("lists are read from the primary, after one wait", () =>
-    Effect.gen(function* () {
-      const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: false })
-      const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
-      const receiver = yield* makeReceiver(new Randomness(), 5)
-      yield* service.subscribe(receiver.url("orders"))
-      const provider = makeProvider(service, new Randomness())
-      const expectOwnWrites = Effect.gen(function* () {
-        yield* provider.notify
-        const { json, status } = yield* service.get("/deliveries?limit=100")
-        expect(status).toBe(200)
-        expect(json["data"]).toHaveLength(provider.confirmed.size)
-      })
-      const news = (text: string) => service.log.filter((line) => line.text.includes(text)).length
-      const isUsedAgain = (times: number) =>
-        eventuallyDone(
-          "reads on the replica",
-          Effect.map(service.get("/events"), () => news("The read replica is used again") === times)
-        )
-      yield* expectOwnWrites
-      expect(news("The read replica is not used")).toBe(0)
-
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* servers.replica.freeze
-          yield* expectOwnWrites
-          // What comes after that does not wait for the replica
-          expect(news("The read replica is not used")).toBe(1)
-          yield* expectOwnWrites
-        })
-      )
-      yield* isUsedAgain(1)
-      yield* expectOwnWrites
-
-      yield* servers.replica.crash
-      yield* Effect.repeatN(expectOwnWrites, 2)
-      yield* Effect.orDie(servers.replica.start)
-      yield* isUsedAgain(2)
-      yield* expectOwnWrites
-      expect(news("The read replica is not used")).toBe(2)
+  it.scopedLive("lists are read from the primary, after one wait", function* () {
+    const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: false })
+    const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
+    const receiver = yield* makeReceiver(new Randomness(), 5)
+    yield* service.subscribe(receiver.url("orders"))
+    const provider = makeProvider(service, new Randomness())
+    const expectOwnWrites = Effect.gen(function* () {
+      yield* provider.notify
+      const { json, status } = yield* service.get("/deliveries?limit=100")
+      expect(status).toBe(200)
+      expect(json["data"]).toHaveLength(provider.confirmed.size)
     })
-  )
+    const news = (text: string) => service.log.filter((line) => line.text.includes(text)).length
+    const isUsedAgain = (times: number) =>
+      eventuallyDone(
+        "reads on the replica",
+        Effect.map(service.get("/events"), () => news("The read replica is used again") === times)
+      )
+    yield* expectOwnWrites
+    expect(news("The read replica is not used")).toBe(0)
+
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* servers.replica.freeze
+        yield* expectOwnWrites
+        // What comes after that does not wait for the replica
+        expect(news("The read replica is not used")).toBe(1)
+        yield* expectOwnWrites
+      })
+    )
+    yield* isUsedAgain(1)
+    yield* expectOwnWrites
+
+    yield* servers.replica.crash
+    yield* Effect.repeatN(expectOwnWrites, 2)
+    yield* Effect.orDie(servers.replica.start)
+    yield* isUsedAgain(2)
+    yield* expectOwnWrites
+    expect(news("The read replica is not used")).toBe(2)
+  })
 })

@@ -1,8 +1,9 @@
 import { createServer, type ServerResponse } from "node:http"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
+import { it } from "../harness/Tests.ts"
 import { cuttingProxy } from "./CuttingProxy.ts"
 import { allDelivered, expectTrueHistory, storedDeliveries } from "./History.ts"
 import { installation } from "./Installation.ts"
@@ -76,47 +77,41 @@ const confirmedWhileAway = Effect.fnUntraced(function* (again: (nth: number) => 
 })
 
 describe("a worker whose database is away for longer than a lease, while its attempts are confirmed,", () => {
-  it.scopedLive("records them before it claims anything, and sends none of them again", () =>
-    Effect.gen(function* () {
-      const { consumer, proxy, service } = yield* confirmedWhileAway(() => 409)
-      yield* Effect.sleep(timeout + margin + 1000)
-      proxy.restore()
-      yield* allDelivered(service)
+  it.scopedLive("records them before it claims anything, and sends none of them again", function* () {
+    const { consumer, proxy, service } = yield* confirmedWhileAway(() => 409)
+    yield* Effect.sleep(timeout + margin + 1000)
+    proxy.restore()
+    yield* allDelivered(service)
 
-      expect(consumer.again()).toBe(0)
-      for (const delivery of yield* storedDeliveries(service)) {
-        expectTrueHistory(delivery)
-        expect(delivery).toMatchObject({ state: "delivered", attemptCount: 1, attempts: [{ httpStatus: 204 }] })
-      }
-    })
-  )
+    expect(consumer.again()).toBe(0)
+    for (const delivery of yield* storedDeliveries(service)) {
+      expectTrueHistory(delivery)
+      expect(delivery).toMatchObject({ state: "delivered", attemptCount: 1, attempts: [{ httpStatus: 204 }] })
+    }
+  })
 
-  it.scopedLive("has them delivered even if another worker has sent them again since, and was refused", () =>
-    Effect.gen(function* () {
-      const { consumer, proxy, service } = yield* confirmedWhileAway((nth) => (nth % 2 === 0 ? 409 : 503))
-      yield* service.start({ role: "worker" })
-      const recorded = service.query<{ count: number }>(
-        "SELECT count(*)::int AS count FROM payments.deliveries WHERE cardinality(attempts) = 2"
-      )
-      yield* eventuallyDone(
-        "all of them sent again and refused",
-        Effect.map(recorded, ([row]) => row?.count === deliveries)
-      )
-      expect(new Set((yield* storedDeliveries(service)).map(({ state }) => state))).toEqual(
-        new Set(["queued", "failed"])
-      )
-      proxy.restore()
-      yield* eventuallyDone(
-        "all of them delivered, long before their next attempt",
-        Effect.map(storedDeliveries(service), (all) => all.every(({ state }) => state === "delivered"))
-      )
+  it.scopedLive("has them delivered even if another worker has sent them again since, and was refused", function* () {
+    const { consumer, proxy, service } = yield* confirmedWhileAway((nth) => (nth % 2 === 0 ? 409 : 503))
+    yield* service.start({ role: "worker" })
+    const recorded = service.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM payments.deliveries WHERE cardinality(attempts) = 2"
+    )
+    yield* eventuallyDone(
+      "all of them sent again and refused",
+      Effect.map(recorded, ([row]) => row?.count === deliveries)
+    )
+    expect(new Set((yield* storedDeliveries(service)).map(({ state }) => state))).toEqual(new Set(["queued", "failed"]))
+    proxy.restore()
+    yield* eventuallyDone(
+      "all of them delivered, long before their next attempt",
+      Effect.map(storedDeliveries(service), (all) => all.every(({ state }) => state === "delivered"))
+    )
 
-      expect(consumer.again()).toBe(deliveries)
-      for (const delivery of yield* storedDeliveries(service)) {
-        expectTrueHistory(delivery)
-        expect(delivery).toMatchObject({ attemptCount: 2, attempts: [{ httpStatus: 204 }, {}] })
-      }
-      expect(yield* service.query("SELECT id FROM payments.delivery_queue")).toEqual([])
-    })
-  )
+    expect(consumer.again()).toBe(deliveries)
+    for (const delivery of yield* storedDeliveries(service)) {
+      expectTrueHistory(delivery)
+      expect(delivery).toMatchObject({ attemptCount: 2, attempts: [{ httpStatus: 204 }, {}] })
+    }
+    expect(yield* service.query("SELECT id FROM payments.delivery_queue")).toEqual([])
+  })
 })

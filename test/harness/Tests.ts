@@ -1,18 +1,28 @@
 import * as vitest from "@effect/vitest"
 import { type Duration, Effect, type Layer, type Scope, type TestServices } from "effect"
 import type { YieldWrap } from "effect/Utils"
+import type { TestOptions } from "vitest"
 
 /** A test whose body is a generator, as `Effect.gen` takes it. */
 type GeneratorTest<R> = <Yielded extends YieldWrap<Effect.Effect<unknown, unknown, R>>>(
   name: string,
   body: () => Generator<Yielded, unknown, never>,
-  timeout?: number
+  timeout?: number | TestOptions
 ) => void
+
+/** The body of a test as a generator of effects, which may use resources for as long as the test runs. */
+export type Steps<R = never> = Generator<YieldWrap<Effect.Effect<unknown, unknown, R | Scope.Scope>>, void, unknown>
 
 /** The methods of a suite that take generators. */
 interface Generators<R> {
   readonly effect: GeneratorTest<R>
   readonly scoped: GeneratorTest<R | Scope.Scope>
+}
+
+/** Those in real time. */
+interface LiveGenerators {
+  readonly live: GeneratorTest<never>
+  readonly scopedLive: GeneratorTest<Scope.Scope>
 }
 
 type Methods<R> = vitest.Vitest.MethodsNonLive<R, true>
@@ -27,14 +37,14 @@ type Suite<R> = Generators<R> & {
 type Declare<R> = (it: Suite<R>) => void
 
 type Run = Effect.Effect<unknown, unknown, never>
-type Tester = (name: string, body: () => Run, timeout?: number) => void
+type Tester = (name: string, body: () => Run, timeout?: number | TestOptions) => void
 
 const takingGenerators = (tester: Tester) =>
   Object.assign(
     (
       name: string,
       body: () => Run | ReturnType<Parameters<typeof Effect.gen<YieldWrap<Run>, unknown>>[0]>,
-      timeout?: number
+      timeout?: number | TestOptions
     ) =>
       tester(
         name,
@@ -52,9 +62,8 @@ const withGenerators = <R, Of extends { readonly effect: unknown; readonly scope
   others: Readonly<Record<string, unknown>> = {}
 ) => {
   // What the tests require is checked by the types of the result
-  const effect = takingGenerators(methods.effect as Tester)
-  const scoped = takingGenerators(methods.scoped as Tester)
-  const own = { ...others, effect, scoped }
+  const taking = (tester: unknown) => takingGenerators(tester as Tester)
+  const own = { ...others, effect: taking(methods.effect), scoped: taking(methods.scoped) }
   return new Proxy(methods, {
     get: (target, name) => Reflect.get(Object.hasOwn(own, name) ? own : target, name)
   }) as Of & Generators<R>
@@ -72,8 +81,11 @@ const layerOf =
     else suite((methods) => first(suiteOf(methods)))
   }
 
-/** `it` of `@effect/vitest`, of which `effect` and `scoped` also take generators. */
-export const it = withGenerators<TestServices.TestServices, typeof vitest.it>(vitest.it)
+/** `it` of `@effect/vitest`, of which `effect`, `scoped`, `live` and `scopedLive` also take generators. */
+export const it = withGenerators<TestServices.TestServices, typeof vitest.it>(vitest.it, {
+  live: takingGenerators(vitest.it.live as Tester),
+  scopedLive: takingGenerators(vitest.it.scopedLive as Tester)
+}) as Generators<TestServices.TestServices> & LiveGenerators & typeof vitest.it
 
 /** `layer` of `@effect/vitest`, without its test clock and the like; the suite's tests may be generators. */
 export const layer =

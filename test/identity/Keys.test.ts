@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, FastCheck, Redacted } from "effect"
 import { permissionsOf } from "../../src/identity/Access.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
@@ -11,6 +11,7 @@ import {
   permissions
 } from "../../src/identity/keys/Permissions.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
+import { it } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 describe("grants", () => {
@@ -96,8 +97,9 @@ const author = { kind: "operator", id: "test" } as const
 const invalid = { status: 401, code: "api_key_invalid", fields: [] }
 
 onSharedService("keys", (it) => {
-  it.effect("are stored as their SHA-256, their prefix and their last four characters, and nothing more of them", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are stored as their SHA-256, their prefix and their last four characters, and nothing more of them",
+    function* () {
       const { organization, services, sql } = yield* TestService
       const { key, record } = yield* Context.get(services, Keys).create({
         organizationId: organization.id,
@@ -115,28 +117,27 @@ onSharedService("keys", (it) => {
         expect(row?.dump).not.toContain(text.slice(start, start + 5))
       }
       expect(JSON.stringify({ record, key })).not.toContain(text)
-    })
+    }
   )
 
-  it.effect("of an older form work in sandbox", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization, request } = yield* TestService
-      for (const key of [`sk_${randomUUID()}`, `legacy-${randomUUID()}`, randomUUID()]) {
-        yield* insertRow({ key, environment: "sandbox", prefix: key.slice(0, 3) })
-        const create = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-          key,
-          headers: { "idempotency-key": randomUUID() },
-          body: { name: "Migrated", url: "http://localhost:1/hook", events: ["payment.failed"] }
-        })
-        expect(create.json).toMatchObject({ environment: "sandbox" })
-      }
-      const live = yield* makeKey(organization.id, ["webhook-endpoints:*"], { mode: "live" })
-      expect((yield* listEndpoints(live)).json["data"]).toEqual([])
-    })
-  )
+  it.effect("of an older form work in sandbox", function* () {
+    const { makeKey, organization, request } = yield* TestService
+    for (const key of [`sk_${randomUUID()}`, `legacy-${randomUUID()}`, randomUUID()]) {
+      yield* insertRow({ key, environment: "sandbox", prefix: key.slice(0, 3) })
+      const create = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+        key,
+        headers: { "idempotency-key": randomUUID() },
+        body: { name: "Migrated", url: "http://localhost:1/hook", events: ["payment.failed"] }
+      })
+      expect(create.json).toMatchObject({ environment: "sandbox" })
+    }
+    const live = yield* makeKey(organization.id, ["webhook-endpoints:*"], { mode: "live" })
+    expect((yield* listEndpoints(live)).json["data"]).toEqual([])
+  })
 
-  it.effect("of an older form work in production if their prefix has _live_ in it, whatever stands before it", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "of an older form work in production if their prefix has _live_ in it, whatever stands before it",
+    function* () {
       for (const prefix of ["old_live_", "acme2_live_", "rk_v2_live_", "ACME_live_", "my-app_live_", "_live_"]) {
         const key = `${prefix}${randomUUID()}`
         const stored = yield* Effect.either(insertRow({ key, environment: "sandbox", prefix }))
@@ -146,36 +147,30 @@ onSharedService("keys", (it) => {
         expect(principal.environment, prefix).toBe("production")
         expect((yield* listEndpoints(key)).status, prefix).toBe(200)
       }
-    })
+    }
   )
 
-  it.effect("stay in the sandbox whatever follows their prefix", () =>
-    Effect.gen(function* () {
-      for (const prefix of ["pk_test_", "old_", "key-"]) {
-        const key = `${prefix}${randomUUID()}_live_${randomUUID()}`
-        yield* insertRow({ key, environment: "sandbox", prefix })
-        expect((yield* whoHas(key)).environment, prefix).toBe("sandbox")
-        expect((yield* listEndpoints(key)).status, prefix).toBe(200)
-      }
-    })
-  )
+  it.effect("stay in the sandbox whatever follows their prefix", function* () {
+    for (const prefix of ["pk_test_", "old_", "key-"]) {
+      const key = `${prefix}${randomUUID()}_live_${randomUUID()}`
+      yield* insertRow({ key, environment: "sandbox", prefix })
+      expect((yield* whoHas(key)).environment, prefix).toBe("sandbox")
+      expect((yield* listEndpoints(key)).status, prefix).toBe(200)
+    }
+  })
 
-  it.effect("whose form says another environment than their row are refused", () =>
-    Effect.gen(function* () {
-      const sandboxForm = `pk_test_${"a".repeat(43)}`
-      const liveForm = `pk_live_${"b".repeat(43)}`
-      yield* insertRow({ key: sandboxForm, environment: "production", prefix: "pk_live_" })
-      yield* insertRow({ key: liveForm, environment: "sandbox", prefix: "pk_test_" })
-      expectFailure(yield* listEndpoints(sandboxForm), invalid)
-      expectFailure(yield* listEndpoints(liveForm), invalid)
-    })
-  )
+  it.effect("whose form says another environment than their row are refused", function* () {
+    const sandboxForm = `pk_test_${"a".repeat(43)}`
+    const liveForm = `pk_live_${"b".repeat(43)}`
+    yield* insertRow({ key: sandboxForm, environment: "production", prefix: "pk_live_" })
+    yield* insertRow({ key: liveForm, environment: "sandbox", prefix: "pk_test_" })
+    expectFailure(yield* listEndpoints(sandboxForm), invalid)
+    expectFailure(yield* listEndpoints(liveForm), invalid)
+  })
 
-  it.effect("whose prefix and environment disagree can't be stored", () =>
-    Effect.gen(function* () {
-      const key = `pk_test_${"c".repeat(43)}`
-      const stored = yield* Effect.either(insertRow({ key, environment: "production", prefix: "pk_test_" }))
-      expect(stored._tag).toBe("Left")
-    })
-  )
+  it.effect("whose prefix and environment disagree can't be stored", function* () {
+    const key = `pk_test_${"c".repeat(43)}`
+    const stored = yield* Effect.either(insertRow({ key, environment: "production", prefix: "pk_test_" }))
+    expect(stored._tag).toBe("Left")
+  })
 })

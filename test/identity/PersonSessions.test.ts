@@ -48,78 +48,72 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
         WHERE organization_id = ${organizationId} AND target_type = 'session' ORDER BY audit_log.id`
     )
 
-  it.effect("are listed to them alone, ended one by one, and on the record of their organization", () =>
-    Effect.gen(function* () {
-      const owner = yield* signInOwner
-      const stranger = yield* signInOwner
-      const second = yield* signInWith(owner.email, firefox)
-      const [latest, first, ...others] = yield* sessionsOf(second)
-      const shown = {
-        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        environment: "sandbox",
-        createdAt: expect.stringMatching(/Z$/),
-        lastUsedAt: expect.stringMatching(/:00\.000Z$/),
-        expiresAt: expect.stringMatching(/Z$/)
-      }
-      expect(others).toEqual([])
-      expect(latest).toEqual({ ...shown, current: true, client: "Firefox on Linux" })
-      expect(first).toEqual({ ...shown, current: false, client: null })
-      const missing = { status: 404, code: "resource_not_found", fields: [] }
-      const of = `/identity/sessions/${String(first?.["id"])}`
-      expectFailure(yield* stranger.request("DELETE", of), missing)
-      expect((yield* second.request("DELETE", of)).status).toBe(204)
-      expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
-      expectFailure(yield* second.request("DELETE", of), missing)
-      const malformed = { status: 422, code: "validation_failed", fields: ["id"] }
-      expectFailure(yield* second.request("DELETE", "/identity/sessions/nonsense"), malformed)
-      expect(yield* sessionsOf(second)).toHaveLength(1)
-      const author = owner.id
-      // The first one began before its person had an organization
-      expect(yield* recorded(owner.organizationId)).toEqual([
-        { action: "session.started", author, id: latest?.["id"] },
-        { action: "session.ended", author, id: first?.["id"] }
-      ])
-    })
-  )
+  it.effect("are listed to them alone, ended one by one, and on the record of their organization", function* () {
+    const owner = yield* signInOwner
+    const stranger = yield* signInOwner
+    const second = yield* signInWith(owner.email, firefox)
+    const [latest, first, ...others] = yield* sessionsOf(second)
+    const shown = {
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      environment: "sandbox",
+      createdAt: expect.stringMatching(/Z$/),
+      lastUsedAt: expect.stringMatching(/:00\.000Z$/),
+      expiresAt: expect.stringMatching(/Z$/)
+    }
+    expect(others).toEqual([])
+    expect(latest).toEqual({ ...shown, current: true, client: "Firefox on Linux" })
+    expect(first).toEqual({ ...shown, current: false, client: null })
+    const missing = { status: 404, code: "resource_not_found", fields: [] }
+    const of = `/identity/sessions/${String(first?.["id"])}`
+    expectFailure(yield* stranger.request("DELETE", of), missing)
+    expect((yield* second.request("DELETE", of)).status).toBe(204)
+    expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
+    expectFailure(yield* second.request("DELETE", of), missing)
+    const malformed = { status: 422, code: "validation_failed", fields: ["id"] }
+    expectFailure(yield* second.request("DELETE", "/identity/sessions/nonsense"), malformed)
+    expect(yield* sessionsOf(second)).toHaveLength(1)
+    const author = owner.id
+    // The first one began before its person had an organization
+    expect(yield* recorded(owner.organizationId)).toEqual([
+      { action: "session.started", author, id: latest?.["id"] },
+      { action: "session.ended", author, id: first?.["id"] }
+    ])
+  })
 
-  it.effect("end all at once, with their open links, and nobody else's", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const mailbox = yield* TestMailbox
-      const owner = yield* signInOwner
-      const stranger = yield* signInOwner
-      const others = [yield* signInWith(owner.email, firefox), yield* signInWith(owner.email, "curl/8.9.1")]
-      yield* request("POST", "/identity/sign-in-links", { body: { email: owner.email } })
-      const token = tokenIn(yield* mailbox.mailTo(owner.email, 4))
-      const cookie = { cookie: owner.cookie }
-      expectFailure(yield* request("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
-      const answer = yield* owner.request("DELETE", "/identity/sessions")
-      expect(answer.status, answer.text).toBe(204)
-      expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-svc_session=; Max-Age=0/)
-      for (const person of [owner, ...others]) {
-        expectFailure(yield* person.request("GET", "/identity/session"), invalid)
-      }
-      expectFailure(yield* request("POST", "/identity/session", { body: { token } }), invalid)
-      expect((yield* stranger.request("GET", "/identity/session")).status).toBe(200)
-      const ended = (yield* recorded(owner.organizationId)).filter(({ action }) => action === "session.ended")
-      expect(ended).toHaveLength(3)
-    })
-  )
+  it.effect("end all at once, with their open links, and nobody else's", function* () {
+    const { request } = yield* TestService
+    const mailbox = yield* TestMailbox
+    const owner = yield* signInOwner
+    const stranger = yield* signInOwner
+    const others = [yield* signInWith(owner.email, firefox), yield* signInWith(owner.email, "curl/8.9.1")]
+    yield* request("POST", "/identity/sign-in-links", { body: { email: owner.email } })
+    const token = tokenIn(yield* mailbox.mailTo(owner.email, 4))
+    const cookie = { cookie: owner.cookie }
+    expectFailure(yield* request("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
+    const answer = yield* owner.request("DELETE", "/identity/sessions")
+    expect(answer.status, answer.text).toBe(204)
+    expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-svc_session=; Max-Age=0/)
+    for (const person of [owner, ...others]) {
+      expectFailure(yield* person.request("GET", "/identity/session"), invalid)
+    }
+    expectFailure(yield* request("POST", "/identity/session", { body: { token } }), invalid)
+    expect((yield* stranger.request("GET", "/identity/session")).status).toBe(200)
+    const ended = (yield* recorded(owner.organizationId)).filter(({ action }) => action === "session.ended")
+    expect(ended).toHaveLength(3)
+  })
 
-  it.effect("are at most 100: the next one ends the one that was not used for the longest time", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const owner = yield* signInOwner
-      yield* sql`
+  it.effect("are at most 100: the next one ends the one that was not used for the longest time", function* () {
+    const { sql } = yield* TestService
+    const owner = yield* signInOwner
+    yield* sql`
         INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, last_used_at)
         SELECT gen_random_uuid(), sha256(gen_random_uuid()::text::bytea), ${owner.id}, now() + interval '1 hour',
           now() - n * interval '1 minute'
         FROM generate_series(1, 100) AS n`
-      yield* sql`
+    yield* sql`
         UPDATE payments.sessions SET last_used_at = now() - interval '1 day' WHERE token_hash = ${hashOf(owner)}`
-      const next = yield* signInWith(owner.email, firefox)
-      expect(yield* sessionsOf(next)).toHaveLength(100)
-      expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
-    })
-  )
+    const next = yield* signInWith(owner.email, firefox)
+    expect(yield* sessionsOf(next)).toHaveLength(100)
+    expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
+  })
 })

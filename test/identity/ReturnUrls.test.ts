@@ -58,8 +58,9 @@ const pagesOf = (successUrl: string | null, cancelUrl: string | null) => ({
 })
 
 onSharedServiceWithMail("return URLs", (it) => {
-  it.effect("are the operator's until an owner sets the organization's own, and again when they are given up", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are the operator's until an owner sets the organization's own, and again when they are given up",
+    function* () {
       const { services, sql } = yield* TestService
       const owner = yield* shop
       expect((yield* read(owner)).json).toEqual({ environment: "sandbox", ...none, updatedAt: null })
@@ -94,118 +95,110 @@ onSharedServiceWithMail("return URLs", (it) => {
       )
       const stranger = yield* shop
       expect(yield* Context.get(services, ReturnUrls).ownOf({ ...stranger, environment: "sandbox" })).toEqual(none)
-    })
+    }
   )
 
-  it.effect("belong to one environment and one organization", () =>
-    Effect.gen(function* () {
-      const [owner, other] = [yield* shop, yield* shop]
-      yield* set(owner, own)
-      yield* select(owner, "production")
-      expect((yield* read(owner)).json).toMatchObject({ environment: "production", ...none })
-      const live = { successUrl: "https://bakery.example/live", cancelUrl: null }
-      expect((yield* set(owner, live)).json).toMatchObject({ environment: "production", ...live })
-      expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, own.cancelUrl))
-      expect((yield* read(other)).json).toMatchObject(none)
-      expect((yield* other.sell()).json).toMatchObject(pagesOf(null, null))
-    })
-  )
+  it.effect("belong to one environment and one organization", function* () {
+    const [owner, other] = [yield* shop, yield* shop]
+    yield* set(owner, own)
+    yield* select(owner, "production")
+    expect((yield* read(owner)).json).toMatchObject({ environment: "production", ...none })
+    const live = { successUrl: "https://bakery.example/live", cancelUrl: null }
+    expect((yield* set(owner, live)).json).toMatchObject({ environment: "production", ...live })
+    expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, own.cancelUrl))
+    expect((yield* read(other)).json).toMatchObject(none)
+    expect((yield* other.sell()).json).toMatchObject(pagesOf(null, null))
+  })
 
-  it.effect("are set by owners and admins, and read by whoever enters the workspace", () =>
-    Effect.gen(function* () {
-      const { organization, request } = yield* TestService
-      const owner = yield* signInOwner
-      const admin = yield* signInMember(owner.organizationId, "admin")
-      expect((yield* set(admin, own)).json).toMatchObject(own)
-      for (const role of ["developer", "viewer"] as const) {
-        const member = yield* signInMember(owner.organizationId, role, ["sandbox"])
-        expect((yield* read(member)).json).toMatchObject(own)
-        expectFailure(yield* set(member, none), denied)
-      }
-      const elsewhere = yield* signInMember(owner.organizationId, "developer", [])
-      expectFailure(yield* read(elsewhere), workspace)
-      expectFailure(yield* set(elsewhere, none), workspace)
-      const homeless = yield* signIn(newEmail())
-      for (const answer of [yield* read(homeless), yield* set(homeless, none)]) {
-        expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
-      }
-      for (const method of ["GET", "PUT"]) {
-        const byKey = yield* request(method, path, {
-          key: organization.testKey,
-          ...(method === "PUT" ? { body: none } : {})
-        })
-        expectFailure(byKey, { status: 401, code: "authentication_required", fields: [] })
-      }
-      const foreign = yield* owner.request("PUT", path, { body: none, headers: { origin: "https://evil.example" } })
-      expectFailure(foreign, { status: 403, code: "origin_not_trusted", fields: [] })
-      expect((yield* read(owner)).json).toMatchObject(own)
-    })
-  )
-
-  it.effect("are http or https in the sandbox, https in production, and never hold credentials", () =>
-    Effect.gen(function* () {
-      const owner = yield* signInOwner
-      const local = { successUrl: "http://localhost:3000/thanks", cancelUrl: "HTTP://127.0.0.1/cart" }
-      expect((yield* set(owner, local)).json).toMatchObject({
-        successUrl: "http://localhost:3000/thanks",
-        cancelUrl: "http://127.0.0.1/cart"
+  it.effect("are set by owners and admins, and read by whoever enters the workspace", function* () {
+    const { organization, request } = yield* TestService
+    const owner = yield* signInOwner
+    const admin = yield* signInMember(owner.organizationId, "admin")
+    expect((yield* set(admin, own)).json).toMatchObject(own)
+    for (const role of ["developer", "viewer"] as const) {
+      const member = yield* signInMember(owner.organizationId, role, ["sandbox"])
+      expect((yield* read(member)).json).toMatchObject(own)
+      expectFailure(yield* set(member, none), denied)
+    }
+    const elsewhere = yield* signInMember(owner.organizationId, "developer", [])
+    expectFailure(yield* read(elsewhere), workspace)
+    expectFailure(yield* set(elsewhere, none), workspace)
+    const homeless = yield* signIn(newEmail())
+    for (const answer of [yield* read(homeless), yield* set(homeless, none)]) {
+      expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
+    }
+    for (const method of ["GET", "PUT"]) {
+      const byKey = yield* request(method, path, {
+        key: organization.testKey,
+        ...(method === "PUT" ? { body: none } : {})
       })
-      const long = (length: number) => "https://bakery.example/".padEnd(length, "a")
-      for (const successUrl of [
-        "",
-        "/thanks",
-        "thanks",
-        "javascript:alert(1)",
-        "ftp://bakery.example",
-        "https://",
-        "https:///thanks",
-        "https://bakery.example:99999/",
-        "https://ana@bakery.example/",
-        "https://ana:secret@bakery.example/",
-        "https://bakery.example\\@evil.example/",
-        "https://bakery.example/a b",
-        "https://bakery.example/\n",
-        " https://bakery.example/",
-        long(2049),
-        // Longer than that when it is escaped
-        `https://bakery.example/${"é".repeat(400)}`,
-        7,
-        [own.successUrl]
-      ]) {
-        const answer = yield* set(owner, { successUrl, cancelUrl: null })
-        expectFailure(answer, invalid("successUrl"), JSON.stringify(successUrl))
-      }
-      expectFailure(yield* set(owner, {}), invalid("cancelUrl", "successUrl"))
-      expectFailure(yield* set(owner, { ...own, returnUrl: null }), invalid("returnUrl"))
-      expect((yield* set(owner, { ...own, successUrl: long(2048) })).status).toBe(200)
-      expect(
-        (yield* set(owner, { ...own, successUrl: "https://bakery.example/{CHECKOUT_SESSION_ID}/é" })).json
-      ).toMatchObject({ successUrl: "https://bakery.example/{CHECKOUT_SESSION_ID}/%C3%A9" })
-      yield* select(owner, "production")
-      expectFailure(yield* set(owner, local), invalid("cancelUrl", "successUrl"))
-      expect((yield* set(owner, own)).status).toBe(200)
-    })
-  )
+      expectFailure(byKey, { status: 401, code: "authentication_required", fields: [] })
+    }
+    const foreign = yield* owner.request("PUT", path, { body: none, headers: { origin: "https://evil.example" } })
+    expectFailure(foreign, { status: 403, code: "origin_not_trusted", fields: [] })
+    expect((yield* read(owner)).json).toMatchObject(own)
+  })
 
-  it.effect("that were changed since a try whose answer was lost don't stop its repeat", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const owner = yield* shop
-      yield* set(owner, own)
-      yield* emulator.addFault({
-        fault: "lost_answer",
-        account: owner.accountId,
-        times: 1_000,
-        method: "POST",
-        path: "/v1/checkout/sessions"
-      })
-      const lost = yield* owner.sell("lost-session").pipe(Effect.ensuring(emulator.clearFaults))
-      expectFailure(lost, { status: 502, code: "provider_unavailable" })
-      yield* set(owner, { ...own, cancelUrl: "https://bakery.example/basket" })
-      const repeated = yield* owner.sell("lost-session")
-      expect(repeated.json).toMatchObject(pagesOf(own.successUrl, "https://bakery.example/basket"))
-      yield* set(owner, none)
-      expect((yield* owner.sell("lost-session")).text).toBe(repeated.text)
+  it.effect("are http or https in the sandbox, https in production, and never hold credentials", function* () {
+    const owner = yield* signInOwner
+    const local = { successUrl: "http://localhost:3000/thanks", cancelUrl: "HTTP://127.0.0.1/cart" }
+    expect((yield* set(owner, local)).json).toMatchObject({
+      successUrl: "http://localhost:3000/thanks",
+      cancelUrl: "http://127.0.0.1/cart"
     })
-  )
+    const long = (length: number) => "https://bakery.example/".padEnd(length, "a")
+    for (const successUrl of [
+      "",
+      "/thanks",
+      "thanks",
+      "javascript:alert(1)",
+      "ftp://bakery.example",
+      "https://",
+      "https:///thanks",
+      "https://bakery.example:99999/",
+      "https://ana@bakery.example/",
+      "https://ana:secret@bakery.example/",
+      "https://bakery.example\\@evil.example/",
+      "https://bakery.example/a b",
+      "https://bakery.example/\n",
+      " https://bakery.example/",
+      long(2049),
+      // Longer than that when it is escaped
+      `https://bakery.example/${"é".repeat(400)}`,
+      7,
+      [own.successUrl]
+    ]) {
+      const answer = yield* set(owner, { successUrl, cancelUrl: null })
+      expectFailure(answer, invalid("successUrl"), JSON.stringify(successUrl))
+    }
+    expectFailure(yield* set(owner, {}), invalid("cancelUrl", "successUrl"))
+    expectFailure(yield* set(owner, { ...own, returnUrl: null }), invalid("returnUrl"))
+    expect((yield* set(owner, { ...own, successUrl: long(2048) })).status).toBe(200)
+    expect(
+      (yield* set(owner, { ...own, successUrl: "https://bakery.example/{CHECKOUT_SESSION_ID}/é" })).json
+    ).toMatchObject({ successUrl: "https://bakery.example/{CHECKOUT_SESSION_ID}/%C3%A9" })
+    yield* select(owner, "production")
+    expectFailure(yield* set(owner, local), invalid("cancelUrl", "successUrl"))
+    expect((yield* set(owner, own)).status).toBe(200)
+  })
+
+  it.effect("that were changed since a try whose answer was lost don't stop its repeat", function* () {
+    const { emulator } = yield* TestService
+    const owner = yield* shop
+    yield* set(owner, own)
+    yield* emulator.addFault({
+      fault: "lost_answer",
+      account: owner.accountId,
+      times: 1_000,
+      method: "POST",
+      path: "/v1/checkout/sessions"
+    })
+    const lost = yield* owner.sell("lost-session").pipe(Effect.ensuring(emulator.clearFaults))
+    expectFailure(lost, { status: 502, code: "provider_unavailable" })
+    yield* set(owner, { ...own, cancelUrl: "https://bakery.example/basket" })
+    const repeated = yield* owner.sell("lost-session")
+    expect(repeated.json).toMatchObject(pagesOf(own.successUrl, "https://bakery.example/basket"))
+    yield* set(owner, none)
+    expect((yield* owner.sell("lost-session")).text).toBe(repeated.text)
+  })
 })

@@ -159,8 +159,9 @@ const expectReceiptsOfGenuine = (arrivals: ReadonlyArray<Arrival>) =>
   })
 
 onSharedService("bad notifications", (it) => {
-  it.effect("are refused where they are not signed, and leave no receipt; what is genuine among them leaves one", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "are refused where they are not signed, and leave no receipt; what is genuine among them leaves one",
+    function* () {
       const { services } = yield* TestService
       const inbound = Context.get(services, Inbound)
       const tenant = yield* makeTenant
@@ -182,49 +183,47 @@ onSharedService("bad notifications", (it) => {
       )
       const outcomes = yield* expectReceiptsOfGenuine(arrivals)
       expect([...outcomes].sort()).toEqual(["delivered", "ignored", "unlinked"])
-    })
+    }
   )
 
-  it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const tenant = yield* makeTenant
-      const send = ({ body, entry, header }: Arrival, headers: Readonly<Record<string, string>> = {}) =>
-        request("POST", paths[entry], {
-          raw: body,
-          headers: { ...(header === undefined ? {} : { "stripe-signature": header }), ...headers }
-        })
-      const arrivals = [...refusedArrivals(tenant.accountId, casesOf(1000)), ...genuineArrivals(tenant.accountId, 40)]
-      yield* Effect.forEach(
-        arrivals,
-        (arrival) =>
-          Effect.map(send(arrival), ({ status, text }) => {
-            expect([arrival.kind, status], text).toEqual([arrival.kind, arrival.isGenuine ? 200 : 400])
-          }),
-        { concurrency: 16, discard: true }
-      )
-      yield* expectReceiptsOfGenuine(arrivals)
+  it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", function* () {
+    const { request } = yield* TestService
+    const tenant = yield* makeTenant
+    const send = ({ body, entry, header }: Arrival, headers: Readonly<Record<string, string>> = {}) =>
+      request("POST", paths[entry], {
+        raw: body,
+        headers: { ...(header === undefined ? {} : { "stripe-signature": header }), ...headers }
+      })
+    const arrivals = [...refusedArrivals(tenant.accountId, casesOf(1000)), ...genuineArrivals(tenant.accountId, 40)]
+    yield* Effect.forEach(
+      arrivals,
+      (arrival) =>
+        Effect.map(send(arrival), ({ status, text }) => {
+          expect([arrival.kind, status], text).toEqual([arrival.kind, arrival.isGenuine ? 200 : 400])
+        }),
+      { concurrency: 16, discard: true }
+    )
+    yield* expectReceiptsOfGenuine(arrivals)
 
-      for (const entry of ["snapshot", "thin"] as const) {
-        const id = newEventId()
-        const huge = genuineBody(entry, tenant.accountId, id).replace(/\}$/, `,"x":"${"a".repeat(1024 * 1024)}"}`)
-        const tooLarge = { entry, kind: "huge", id, body: bytesOf(huge), header: signature(huge), isGenuine: false }
-        expect((yield* send(tooLarge)).status).toBe(413)
-        // What a header says of the bytes changes nothing about which of them are signed
-        const text = genuineBody(entry, tenant.accountId, id)
-        const forged = { ...tooLarge, body: bytesOf(text), header: signature(`${text} `) }
-        for (const headers of [
-          { "content-encoding": "gzip" },
-          { "content-type": "text/plain; charset=utf-16" },
-          { "content-type": "multipart/form-data" },
-          { "content-type": "" }
-        ]) {
-          expect((yield* send(forged, headers)).status).toBeLessThan(500)
-        }
-        yield* expectReceiptsOfGenuine([tooLarge])
+    for (const entry of ["snapshot", "thin"] as const) {
+      const id = newEventId()
+      const huge = genuineBody(entry, tenant.accountId, id).replace(/\}$/, `,"x":"${"a".repeat(1024 * 1024)}"}`)
+      const tooLarge = { entry, kind: "huge", id, body: bytesOf(huge), header: signature(huge), isGenuine: false }
+      expect((yield* send(tooLarge)).status).toBe(413)
+      // What a header says of the bytes changes nothing about which of them are signed
+      const text = genuineBody(entry, tenant.accountId, id)
+      const forged = { ...tooLarge, body: bytesOf(text), header: signature(`${text} `) }
+      for (const headers of [
+        { "content-encoding": "gzip" },
+        { "content-type": "text/plain; charset=utf-16" },
+        { "content-type": "multipart/form-data" },
+        { "content-type": "" }
+      ]) {
+        expect((yield* send(forged, headers)).status).toBeLessThan(500)
       }
-    })
-  )
+      yield* expectReceiptsOfGenuine([tooLarge])
+    }
+  })
 
   const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`
   const depths = [5_000, 200_000, 520_000] as const
@@ -267,8 +266,9 @@ onSharedService("bad notifications", (it) => {
     )
 
   for (const entry of ["snapshot", "thin"] as const) {
-    it.effect(`that are signed and no event are answered 400 at the entry of ${entry}s, and nothing is stored`, () =>
-      Effect.gen(function* () {
+    it.effect(
+      `that are signed and no event are answered 400 at the entry of ${entry}s, and nothing is stored`,
+      function* () {
         const { sql } = yield* TestService
         const tenant = yield* makeTenant
         const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
@@ -299,38 +299,37 @@ onSharedService("bad notifications", (it) => {
           expect([what, status, json["code"]]).toEqual([what, 400, "signature_invalid"])
         }
         expect(yield* count).toEqual(before)
-      })
+      }
     )
   }
 
-  it.effect("that hold what nobody asks for are taken by what they hold beside it", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const extras: Readonly<Record<string, string>> = {
-        depth: `"x":${deep(200_000)}`,
-        width: `"x":[${"0,".repeat(300_000)}0]`,
-        "many fields": Array.from({ length: 50_000 }, (_, n) => `"x${n}":0`).join(),
-        "a prototype": '"__proto__":{"livemode":true,"amount_received":1},"constructor":{"prototype":null}',
-        "a number beyond all": '"x":1e400',
-        NUL: '"x\\u0000":"\\u0000"',
-        "half a character": '"x\\ud800":"\\udfff"'
-      }
-      for (const [what, extra] of Object.entries(extras)) {
-        const id = newEventId()
-        const body = notification(tenant.accountId, { id }).replace('"amount": 1500', () => `"amount":1500,${extra}`)
-        expect([what, (yield* sendSigned("snapshot", body)).status]).toEqual([what, 200])
-        expect([what, yield* outcomeOf(id)]).toEqual([what, "delivered"])
-        const thinId = newEventId()
-        const thin = genuineBody("thin", tenant.accountId, thinId).replace("{", () => `{${extra},`)
-        expect([what, (yield* sendSigned("thin", thin)).status]).toEqual([what, 200])
-        expect([what, yield* outcomeOf(thinId)]).toEqual([what, "ignored"])
-      }
-    })
-  )
+  it.effect("that hold what nobody asks for are taken by what they hold beside it", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const extras: Readonly<Record<string, string>> = {
+      depth: `"x":${deep(200_000)}`,
+      width: `"x":[${"0,".repeat(300_000)}0]`,
+      "many fields": Array.from({ length: 50_000 }, (_, n) => `"x${n}":0`).join(),
+      "a prototype": '"__proto__":{"livemode":true,"amount_received":1},"constructor":{"prototype":null}',
+      "a number beyond all": '"x":1e400',
+      NUL: '"x\\u0000":"\\u0000"',
+      "half a character": '"x\\ud800":"\\udfff"'
+    }
+    for (const [what, extra] of Object.entries(extras)) {
+      const id = newEventId()
+      const body = notification(tenant.accountId, { id }).replace('"amount": 1500', () => `"amount":1500,${extra}`)
+      expect([what, (yield* sendSigned("snapshot", body)).status]).toEqual([what, 200])
+      expect([what, yield* outcomeOf(id)]).toEqual([what, "delivered"])
+      const thinId = newEventId()
+      const thin = genuineBody("thin", tenant.accountId, thinId).replace("{", () => `{${extra},`)
+      expect([what, (yield* sendSigned("thin", thin)).status]).toEqual([what, 200])
+      expect([what, yield* outcomeOf(thinId)]).toEqual([what, "ignored"])
+    }
+  })
 
-  it.effect("whose object holds what can't be are kept as malformed, or delivered with what is as it should be", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "whose object holds what can't be are kept as malformed, or delivered with what is as it should be",
+    function* () {
       const { sql } = yield* TestService
       const tenant = yield* makeTenant
       yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
@@ -361,34 +360,32 @@ onSharedService("bad notifications", (it) => {
           outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
         )
       }
-    })
+    }
   )
 
-  it.effect("with tens of thousands of things to filter by take no longer than others", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_none"] })
-      const send = (different: number) =>
-        Effect.gen(function* () {
-          const id = newEventId()
-          const data = Array.from({ length: 18_000 }, (_, n) => ({
-            price: { id: `price_${10_000 + (n % different)}`, product: `prod_${10_000 + (n % different)}` }
-          }))
-          const body = JSON.stringify(
-            JSON.parse(
-              notification(tenant.accountId, {
-                id,
-                type: "customer.subscription.created",
-                object: { ...subscription, items: { object: "list", data, has_more: false } }
-              })
-            )
+  it.effect("with tens of thousands of things to filter by take no longer than others", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_none"] })
+    const send = (different: number) =>
+      Effect.gen(function* () {
+        const id = newEventId()
+        const data = Array.from({ length: 18_000 }, (_, n) => ({
+          price: { id: `price_${10_000 + (n % different)}`, product: `prod_${10_000 + (n % different)}` }
+        }))
+        const body = JSON.stringify(
+          JSON.parse(
+            notification(tenant.accountId, {
+              id,
+              type: "customer.subscription.created",
+              object: { ...subscription, items: { object: "list", data, has_more: false } }
+            })
           )
-          expect(body.length).toBeLessThan(1024 * 1024)
-          expect((yield* sendSigned("snapshot", body)).status).toBe(200)
-          expect(yield* outcomeOf(id)).toBe("no_subscriber")
-        })
-      // Each compared with each other would be seconds
-      expect(yield* takesLess(5 * (yield* processorTime(send(1))), send(18_000))).toBe(true)
-    })
-  )
+        )
+        expect(body.length).toBeLessThan(1024 * 1024)
+        expect((yield* sendSigned("snapshot", body)).status).toBe(200)
+        expect(yield* outcomeOf(id)).toBe("no_subscriber")
+      })
+    // Each compared with each other would be seconds
+    expect(yield* takesLess(5 * (yield* processorTime(send(1))), send(18_000))).toBe(true)
+  })
 })

@@ -46,68 +46,63 @@ const makeSubscription = Effect.gen(function* () {
 const cut = (first: unknown) => ({ object: "list", data: [first], has_more: true })
 
 onSharedService("what a notification leaves out", (it) => {
-  it.effect("is fetched where an endpoint filters by what a subscription's items sell", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const { id, priceId, productId, tenant } = yield* makeSubscription
-      const byPrice = yield* subscribe(tenant, ["subscription.canceled"], undefined, { prices: [priceId] })
-      const byProduct = yield* subscribe(tenant, ["subscription.canceled"], undefined, { products: [productId] })
-      const byOther = yield* subscribe(tenant, ["subscription.canceled"], undefined, { products: ["prod_other"] })
-      const { events } = yield* emulator.trigger({
-        type: "customer.subscription.deleted",
-        account: tenant.accountId,
-        subscription: id
-      })
-      const canceled = events.find(({ type }) => type === "customer.subscription.deleted")
-      expect(yield* settled(canceled?.id ?? "")).toBe("delivered")
-      expect(yield* typesTo(byPrice.id)).toEqual(["subscription.canceled"])
-      expect(yield* typesTo(byProduct.id)).toEqual(["subscription.canceled"])
-      expect(yield* typesTo(byOther.id)).toEqual([])
+  it.effect("is fetched where an endpoint filters by what a subscription's items sell", function* () {
+    const { emulator } = yield* TestService
+    const { id, priceId, productId, tenant } = yield* makeSubscription
+    const byPrice = yield* subscribe(tenant, ["subscription.canceled"], undefined, { prices: [priceId] })
+    const byProduct = yield* subscribe(tenant, ["subscription.canceled"], undefined, { products: [productId] })
+    const byOther = yield* subscribe(tenant, ["subscription.canceled"], undefined, { products: ["prod_other"] })
+    const { events } = yield* emulator.trigger({
+      type: "customer.subscription.deleted",
+      account: tenant.accountId,
+      subscription: id
     })
-  )
+    const canceled = events.find(({ type }) => type === "customer.subscription.deleted")
+    expect(yield* settled(canceled?.id ?? "")).toBe("delivered")
+    expect(yield* typesTo(byPrice.id)).toEqual(["subscription.canceled"])
+    expect(yield* typesTo(byProduct.id)).toEqual(["subscription.canceled"])
+    expect(yield* typesTo(byOther.id)).toEqual([])
+  })
 
-  it.effect("is fetched where an endpoint filters by what an invoice's lines sell", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const { id, priceId, tenant } = yield* makeSubscription
-      const endpoint = yield* subscribe(tenant, ["subscription.renewed"], undefined, { prices: [priceId] })
-      const { events } = yield* emulator.trigger({
+  it.effect("is fetched where an endpoint filters by what an invoice's lines sell", function* () {
+    const { emulator } = yield* TestService
+    const { id, priceId, tenant } = yield* makeSubscription
+    const endpoint = yield* subscribe(tenant, ["subscription.renewed"], undefined, { prices: [priceId] })
+    const { events } = yield* emulator.trigger({
+      type: "invoice.paid",
+      account: tenant.accountId,
+      subscription: id
+    })
+    const paid = events.find(({ type }) => type === "invoice.paid")
+    expect(yield* settled(paid?.id ?? "")).toBe("delivered")
+    expect(yield* typesTo(endpoint.id)).toEqual(["subscription.renewed"])
+  })
+
+  it.effect("is not asked for where nobody filters by it", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["subscription.created", "subscription.renewed"], undefined, { metadata: { a: "b" } })
+    yield* subscribe(tenant, ["payment.succeeded"], undefined, { products: ["prod_1"] })
+    const all = yield* subscribe(tenant, ["subscription.created", "subscription.renewed"])
+    const bodies = [
+      notification(tenant.accountId, {
+        type: "customer.subscription.created",
+        object: { ...subscription, items: cut({ id: "si_1", price: { id: "price_1", product: "prod_1" } }) }
+      }),
+      notification(tenant.accountId, {
         type: "invoice.paid",
-        account: tenant.accountId,
-        subscription: id
+        object: { ...invoice, lines: cut({ id: "il_1", price: { id: "price_1", product: "prod_1" } }) }
       })
-      const paid = events.find(({ type }) => type === "invoice.paid")
-      expect(yield* settled(paid?.id ?? "")).toBe("delivered")
-      expect(yield* typesTo(endpoint.id)).toEqual(["subscription.renewed"])
-    })
-  )
+    ]
+    yield* withoutProvider(
+      tenant.accountId,
+      Effect.forEach(bodies, (body) => accepted(notify(body)))
+    )
+    expect(yield* typesTo(all.id)).toEqual(["subscription.created", "subscription.renewed"])
+  })
 
-  it.effect("is not asked for where nobody filters by it", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["subscription.created", "subscription.renewed"], undefined, { metadata: { a: "b" } })
-      yield* subscribe(tenant, ["payment.succeeded"], undefined, { products: ["prod_1"] })
-      const all = yield* subscribe(tenant, ["subscription.created", "subscription.renewed"])
-      const bodies = [
-        notification(tenant.accountId, {
-          type: "customer.subscription.created",
-          object: { ...subscription, items: cut({ id: "si_1", price: { id: "price_1", product: "prod_1" } }) }
-        }),
-        notification(tenant.accountId, {
-          type: "invoice.paid",
-          object: { ...invoice, lines: cut({ id: "il_1", price: { id: "price_1", product: "prod_1" } }) }
-        })
-      ]
-      yield* withoutProvider(
-        tenant.accountId,
-        Effect.forEach(bodies, (body) => accepted(notify(body)))
-      )
-      expect(yield* typesTo(all.id)).toEqual(["subscription.created", "subscription.renewed"])
-    })
-  )
-
-  it.effect("is asked for again while the provider is down: 503, nothing stored, and the repeat is stored once", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is asked for again while the provider is down: 503, nothing stored, and the repeat is stored once",
+    function* () {
       const { id, priceId, tenant } = yield* makeSubscription
       const endpoint = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: [priceId] })
       const eventId = newEventId()
@@ -122,7 +117,7 @@ onSharedService("what a notification leaves out", (it) => {
       yield* accepted(notify(body))
       yield* accepted(notify(body))
       expect([yield* outcomeOf(eventId), yield* typesTo(endpoint.id)]).toEqual(["delivered", ["subscription.created"]])
-    })
+    }
   )
 
   const open = Effect.gen(function* () {
@@ -148,27 +143,26 @@ onSharedService("what a notification leaves out", (it) => {
       )
     )
 
-  it.effect("is what a session of ours sells, where a crash kept it from being recorded", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, priceId, recorded, tenant, url } = yield* open
-      const endpoint = yield* subscribe(tenant, ["checkout.completed"], undefined, { prices: [priceId] })
-      const before = yield* recorded
-      expect(before.map(({ prices }) => prices)).toEqual([[priceId]])
-      yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
-      yield* Effect.promise(() =>
-        fetch(url, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
-      )
-      yield* eventually(
-        "the delivery",
-        Effect.map(typesTo(endpoint.id), (types) => (types.length === 0 ? Option.none() : Option.some(types)))
-      )
-      expect(yield* recorded).toEqual(before)
-    })
-  )
+  it.effect("is what a session of ours sells, where a crash kept it from being recorded", function* () {
+    const { sql } = yield* TestService
+    const { id, priceId, recorded, tenant, url } = yield* open
+    const endpoint = yield* subscribe(tenant, ["checkout.completed"], undefined, { prices: [priceId] })
+    const before = yield* recorded
+    expect(before.map(({ prices }) => prices)).toEqual([[priceId]])
+    yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+    yield* Effect.promise(() =>
+      fetch(url, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
+    )
+    yield* eventually(
+      "the delivery",
+      Effect.map(typesTo(endpoint.id), (types) => (types.length === 0 ? Option.none() : Option.some(types)))
+    )
+    expect(yield* recorded).toEqual(before)
+  })
 
-  it.effect("is asked for only where a session of ours has no record, and again where the provider is down", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is asked for only where a session of ours has no record, and again where the provider is down",
+    function* () {
       const { sql } = yield* TestService
       const { id, priceId, tenant } = yield* open
       yield* subscribe(tenant, ["checkout.completed"])
@@ -199,6 +193,6 @@ onSharedService("what a notification leaves out", (it) => {
       expect(yield* outcomeOf(lost)).toBeUndefined()
       yield* accepted(completed(lost, marked))
       expect(yield* soldIn(lost)).toMatchObject({ price_ids: [priceId] })
-    })
+    }
   )
 })

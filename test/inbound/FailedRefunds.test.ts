@@ -60,63 +60,60 @@ const statistics = (shop: Shop) =>
   )
 
 onServiceWithMail()("a refund that fails after it was made", (it) => {
-  it.effect("is told to owners and admins, and counted, days after it succeeded", () =>
-    Effect.gen(function* () {
-      const { emulator } = yield* TestService
-      const shop = yield* makeShop
-      const endpoint = yield* subscribe(shop, ["payment.refunded"])
-      const { object: charge } = yield* emulator.trigger({ type: "charge.refunded", account: shop.accountId })
-      const [made] = yield* Effect.map(shop.atProvider(`/refunds?charge=${charge}`), ({ data }) =>
-        Array.from(Object(data), (one) => Object(one))
+  it.effect("is told to owners and admins, and counted, days after it succeeded", function* () {
+    const { emulator } = yield* TestService
+    const shop = yield* makeShop
+    const endpoint = yield* subscribe(shop, ["payment.refunded"])
+    const { object: charge } = yield* emulator.trigger({ type: "charge.refunded", account: shop.accountId })
+    const [made] = yield* Effect.map(shop.atProvider(`/refunds?charge=${charge}`), ({ data }) =>
+      Array.from(Object(data), (one) => Object(one))
+    )
+    expect(made.status).toBe("succeeded")
+    yield* emulator.trigger({ type: "refund.failed", account: shop.accountId, refund: made.id })
+    yield* eventually(
+      "the record",
+      Effect.map(shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`, ([row]) =>
+        Option.fromNullable(row)
       )
-      expect(made.status).toBe("succeeded")
-      yield* emulator.trigger({ type: "refund.failed", account: shop.accountId, refund: made.id })
-      yield* eventually(
-        "the record",
-        Effect.map(shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`, ([row]) =>
-          Option.fromNullable(row)
-        )
-      )
-      yield* tell
-      yield* expectMails(shop.people, 1)
-      const [mail] = yield* mailsTo(shop.people.owner)
-      expect(mail?.headers.get("subject")).toBe("A refund failed in sandbox")
-      expect(mail?.text).toContain(`${made.id}: `)
-      expect(mail?.text).toContain(`of ${made.payment_intent}, failed (expired_or_canceled_card)`)
-      expect(mail?.text).toMatch(/BRL\s15\.00|R\$\s?15\.00/)
-      expect(mail?.text).toContain(`${testPublicUrl}/v2/organizations/${shop.id}/provider/refunds/${made.id}`)
-      const read = yield* shop.get(`/refunds/${made.id}`)
-      expect(read.json).toMatchObject({ status: "failed" })
-      expect(yield* statistics(shop)).toMatchObject([{ currency: "brl", refundFailed: { count: 1, amount: "1500" } }])
-      // The catalog has no event for it
-      expect(yield* typesTo(endpoint.id)).toEqual(["payment.refunded"])
-    })
-  )
+    )
+    yield* tell
+    yield* expectMails(shop.people, 1)
+    const [mail] = yield* mailsTo(shop.people.owner)
+    expect(mail?.headers.get("subject")).toBe("A refund failed in sandbox")
+    expect(mail?.text).toContain(`${made.id}: `)
+    expect(mail?.text).toContain(`of ${made.payment_intent}, failed (expired_or_canceled_card)`)
+    expect(mail?.text).toMatch(/BRL\s15\.00|R\$\s?15\.00/)
+    expect(mail?.text).toContain(`${testPublicUrl}/v2/organizations/${shop.id}/provider/refunds/${made.id}`)
+    const read = yield* shop.get(`/refunds/${made.id}`)
+    expect(read.json).toMatchObject({ status: "failed" })
+    expect(yield* statistics(shop)).toMatchObject([{ currency: "brl", refundFailed: { count: 1, amount: "1500" } }])
+    // The catalog has no event for it
+    expect(yield* typesTo(endpoint.id)).toEqual(["payment.refunded"])
+  })
 
-  it.effect("is recorded once, whichever notifications tell of it, in any order", () =>
-    Effect.gen(function* () {
-      const shop = yield* makeShop
-      const [first, second] = [newEventId(), newEventId()]
-      for (const id of [first, first]) yield* accepted(news(shop, {}, "refund.updated", id))
-      yield* accepted(news(shop, {}, "refund.failed", second))
-      yield* accepted(news(shop, {}, "charge.refund.updated"))
-      yield* accepted(news(shop, { id: "re_2", status: "canceled", failure_reason: undefined }, "refund.updated"))
-      for (const status of ["pending", "requires_action", "succeeded", null]) {
-        yield* accepted(news(shop, { id: "re_3", status }, "refund.updated"))
-      }
-      expect([yield* outcomeOf(first), yield* outcomeOf(second)]).toEqual(["ignored", "ignored"])
-      yield* tell
-      yield* expectMails(shop.people, 1)
-      const [mail] = yield* mailsTo(shop.people.admin)
-      expect(mail?.headers.get("subject")).toBe("2 refunds failed in sandbox")
-      expect(mail?.text.match(/^- re_\d/gm)).toEqual(["- re_1", "- re_2"])
-      expect(mail?.text).toMatch(/re_2: .* of pi_1, canceled$/m)
-      expect(yield* statistics(shop)).toMatchObject([{ refundFailed: { count: 2, amount: "3000" } }])
-    })
-  )
+  it.effect("is recorded once, whichever notifications tell of it, in any order", function* () {
+    const shop = yield* makeShop
+    const [first, second] = [newEventId(), newEventId()]
+    for (const id of [first, first]) yield* accepted(news(shop, {}, "refund.updated", id))
+    yield* accepted(news(shop, {}, "refund.failed", second))
+    yield* accepted(news(shop, {}, "charge.refund.updated"))
+    yield* accepted(news(shop, { id: "re_2", status: "canceled", failure_reason: undefined }, "refund.updated"))
+    for (const status of ["pending", "requires_action", "succeeded", null]) {
+      yield* accepted(news(shop, { id: "re_3", status }, "refund.updated"))
+    }
+    expect([yield* outcomeOf(first), yield* outcomeOf(second)]).toEqual(["ignored", "ignored"])
+    yield* tell
+    yield* expectMails(shop.people, 1)
+    const [mail] = yield* mailsTo(shop.people.admin)
+    expect(mail?.headers.get("subject")).toBe("2 refunds failed in sandbox")
+    expect(mail?.text.match(/^- re_\d/gm)).toEqual(["- re_1", "- re_2"])
+    expect(mail?.text).toMatch(/re_2: .* of pi_1, canceled$/m)
+    expect(yield* statistics(shop)).toMatchObject([{ refundFailed: { count: 2, amount: "3000" } }])
+  })
 
-  it.effect("that can't be read is reported, and none of another account or of a disconnected one is recorded", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "that can't be read is reported, and none of another account or of a disconnected one is recorded",
+    function* () {
       const shop = yield* makeShop
       const [odd, unknown] = [newEventId(), newEventId()]
       yield* accepted(news(shop, { amount: "much", currency: "\u0000" }, "refund.failed", odd))
@@ -135,75 +132,69 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
       yield* tell
       yield* expectMails(shop.people)
       expect(yield* shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toEqual([])
-    })
+    }
   )
 
-  it.scoped("is told by one of the processes, and further ones an hour later, all in one mail", () =>
-    Effect.gen(function* () {
-      const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess])
-      const shop = yield* makeShop
-      yield* accepted(news(shop, {}))
-      const all = Effect.forEach([...processes, ...processes], (one) => one.tell, { concurrency: "unbounded" })
-      yield* all
-      yield* expectMails(shop.people, 1)
-      for (let number = 2; number < 30; number++) yield* accepted(news(shop, { id: `re_${number}` }))
-      yield* all
-      yield* later(shop, "59 minutes")
-      yield* all
-      yield* expectMails(shop.people, 1)
-      yield* later(shop, "1 minute")
-      yield* all
-      yield* expectMails(shop.people, 2)
-      const [, mail] = yield* mailsTo(shop.people.owner)
-      expect(mail?.headers.get("subject")).toBe("28 refunds failed in sandbox")
-      expect(mail?.text.match(/^- re_/gm)).toHaveLength(20)
-      expect(mail?.text).toContain("- and 8 more")
-      yield* later(shop, "1 day")
-      yield* all
-      yield* expectMails(shop.people, 2)
-    })
-  )
+  it.scoped("is told by one of the processes, and further ones an hour later, all in one mail", function* () {
+    const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess])
+    const shop = yield* makeShop
+    yield* accepted(news(shop, {}))
+    const all = Effect.forEach([...processes, ...processes], (one) => one.tell, { concurrency: "unbounded" })
+    yield* all
+    yield* expectMails(shop.people, 1)
+    for (let number = 2; number < 30; number++) yield* accepted(news(shop, { id: `re_${number}` }))
+    yield* all
+    yield* later(shop, "59 minutes")
+    yield* all
+    yield* expectMails(shop.people, 1)
+    yield* later(shop, "1 minute")
+    yield* all
+    yield* expectMails(shop.people, 2)
+    const [, mail] = yield* mailsTo(shop.people.owner)
+    expect(mail?.headers.get("subject")).toBe("28 refunds failed in sandbox")
+    expect(mail?.text.match(/^- re_/gm)).toHaveLength(20)
+    expect(mail?.text).toContain("- and 8 more")
+    yield* later(shop, "1 day")
+    yield* all
+    yield* expectMails(shop.people, 2)
+  })
 
-  it.effect("is told when the mail server works again, and one that refuses keeps nobody else's back", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* TestMailbox
-      const [refused, other] = [yield* makeShop, yield* makeShop]
-      yield* accepted(news(refused, {}))
-      mailbox.refuse({ code: 421, message: () => "Try later" })
-      yield* tell
-      mailbox.refuse()
-      yield* expectMails(refused.people)
-      yield* accepted(news(other, {}))
-      yield* tell
-      yield* expectMails(other.people, 1)
-      yield* expectMails(refused.people)
-      yield* later(refused, "5 minutes")
-      yield* tell
-      yield* expectMails(refused.people, 1)
-    })
-  )
+  it.effect("is told when the mail server works again, and one that refuses keeps nobody else's back", function* () {
+    const mailbox = yield* TestMailbox
+    const [refused, other] = [yield* makeShop, yield* makeShop]
+    yield* accepted(news(refused, {}))
+    mailbox.refuse({ code: 421, message: () => "Try later" })
+    yield* tell
+    mailbox.refuse()
+    yield* expectMails(refused.people)
+    yield* accepted(news(other, {}))
+    yield* tell
+    yield* expectMails(other.people, 1)
+    yield* expectMails(refused.people)
+    yield* later(refused, "5 minutes")
+    yield* tell
+    yield* expectMails(refused.people, 1)
+  })
 
-  it.effect("is found among the events that left no receipt, and recorded from there", () =>
-    Effect.gen(function* () {
-      const { emulator, services, sql } = yield* TestService
-      const shop = yield* makeShop
-      const { events } = yield* emulator.trigger({ type: "refund.failed", account: shop.accountId })
-      const id = events.find(({ type }) => type === "refund.failed")?.id ?? ""
-      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
-      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
-      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
-      yield* sql`DELETE FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
-      const receipts = Context.get(services, Receipts)
-      const since = new Date(Date.now() - 3_600_000)
-      const missing = yield* receipts.missing({
-        environment: "sandbox",
-        organizationId: shop.id,
-        since,
-        until: new Date(Date.now() + 60_000)
-      })
-      expect(missing.events.map(({ providerEventId }) => providerEventId)).toContain(id)
-      yield* receipts.replay({ environment: "sandbox", providerEventId: id, organizationId: shop.id })
-      expect(yield* sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toHaveLength(1)
+  it.effect("is found among the events that left no receipt, and recorded from there", function* () {
+    const { emulator, services, sql } = yield* TestService
+    const shop = yield* makeShop
+    const { events } = yield* emulator.trigger({ type: "refund.failed", account: shop.accountId })
+    const id = events.find(({ type }) => type === "refund.failed")?.id ?? ""
+    yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+    yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
+    yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
+    yield* sql`DELETE FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
+    const receipts = Context.get(services, Receipts)
+    const since = new Date(Date.now() - 3_600_000)
+    const missing = yield* receipts.missing({
+      environment: "sandbox",
+      organizationId: shop.id,
+      since,
+      until: new Date(Date.now() + 60_000)
     })
-  )
+    expect(missing.events.map(({ providerEventId }) => providerEventId)).toContain(id)
+    yield* receipts.replay({ environment: "sandbox", providerEventId: id, organizationId: shop.id })
+    expect(yield* sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toHaveLength(1)
+  })
 })

@@ -1,10 +1,11 @@
 import { connect } from "node:net"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls, testWebhookSecret } from "../harness/TestService.ts"
+import { it } from "../harness/Tests.ts"
 import { waitsForLock } from "../platform/storage/PartitionBed.ts"
 import { startService } from "../surface/http/StartedService.ts"
 import { newEventId, notification, signature } from "./Notifications.ts"
@@ -27,8 +28,9 @@ const started = (lines: Array<LogLine>) =>
     Effect.provideService(LogLines, { writes: () => true, requests: true, write: (line) => void lines.push(line) })
   )
 
-it.scopedLive("a sender that goes away while its notification is being stored changes nothing about that: 499", () =>
-  Effect.gen(function* () {
+it.scopedLive(
+  "a sender that goes away while its notification is being stored changes nothing about that: 499",
+  function* () {
     const lines: Array<LogLine> = []
     const { baseUrl, sql } = yield* started(lines)
     const [locked, over] = [yield* Effect.makeLatch(false), yield* Effect.makeLatch(false)]
@@ -70,5 +72,5 @@ it.scopedLive("a sender that goes away while its notification is being stored ch
     yield* eventuallyTrue("its line", () => lines.length > 0)
     expect(lines.map(({ level, message }) => [level, message])).toEqual([["INFO", "POST /webhooks/provider 499"]])
     expect(socket.bytesRead).toBe(0)
-  })
+  }
 )

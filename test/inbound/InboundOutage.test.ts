@@ -52,61 +52,57 @@ const storedOnce = [{ receipts: 1, events: 1, deliveries: 1 }]
 const nothing = [{ receipts: 0, events: 0, deliveries: 0 }]
 
 onService({ roles: { api: true, worker: false } })("the provider's entry while storing fails", (it) => {
-  it.effect("answers 503 with Retry-After without a database, and the provider's retry is stored once", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const id = newEventId()
-      const body = notification(tenant.accountId, { id })
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* withoutDatabase
-          const answers = yield* Effect.all(
-            Array.from({ length: 4 }, () => notify(body)),
-            { concurrency: 4 }
-          )
-          for (const answer of answers) {
-            expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
-            expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
-            expect(answer.text).not.toContain("ALLOW_CONNECTIONS")
-            expect(answer.text).not.toContain("test_")
-          }
-          // What is not the provider's is refused all the same, without a look at the database
-          expect((yield* notify(body, "t=1,v1=00")).status).toBe(400)
-        })
-      )
-      expect(yield* countsOf(id)).toEqual(nothing)
-      expect((yield* notify(body)).status).toBe(200)
-      expect((yield* notify(body)).status).toBe(200)
-      expect(yield* countsOf(id)).toEqual(storedOnce)
-    })
-  )
+  it.effect("answers 503 with Retry-After without a database, and the provider's retry is stored once", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const id = newEventId()
+    const body = notification(tenant.accountId, { id })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* withoutDatabase
+        const answers = yield* Effect.all(
+          Array.from({ length: 4 }, () => notify(body)),
+          { concurrency: 4 }
+        )
+        for (const answer of answers) {
+          expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
+          expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
+          expect(answer.text).not.toContain("ALLOW_CONNECTIONS")
+          expect(answer.text).not.toContain("test_")
+        }
+        // What is not the provider's is refused all the same, without a look at the database
+        expect((yield* notify(body, "t=1,v1=00")).status).toBe(400)
+      })
+    )
+    expect(yield* countsOf(id)).toEqual(nothing)
+    expect((yield* notify(body)).status).toBe(200)
+    expect((yield* notify(body)).status).toBe(200)
+    expect(yield* countsOf(id)).toEqual(storedOnce)
+  })
 
   for (const table of ["receipts", "events", "deliveries"] as const) {
     for (const [what, sqlState] of [
       ["a full disk", "53100"],
       ["an error that nobody foresaw", "P0001"]
     ] as const) {
-      it.effect(`answers 503 on ${what} in ${table}, stores no part, and takes the retry`, () =>
-        Effect.gen(function* () {
-          const tenant = yield* makeTenant
-          yield* subscribe(tenant)
-          const id = newEventId()
-          const body = notification(tenant.accountId, { id })
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* refusing(table, sqlState)
-              const answer = yield* notify(body)
-              expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
-              expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
-              expect(answer.text).not.toContain("refused by the test")
-              expect(yield* countsOf(id)).toEqual(nothing)
-            })
-          )
-          expect((yield* notify(body)).status).toBe(200)
-          expect(yield* countsOf(id)).toEqual(storedOnce)
-        })
-      )
+      it.effect(`answers 503 on ${what} in ${table}, stores no part, and takes the retry`, function* () {
+        const tenant = yield* makeTenant
+        yield* subscribe(tenant)
+        const id = newEventId()
+        const body = notification(tenant.accountId, { id })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* refusing(table, sqlState)
+            const answer = yield* notify(body)
+            expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
+            expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
+            expect(answer.text).not.toContain("refused by the test")
+            expect(yield* countsOf(id)).toEqual(nothing)
+          })
+        )
+        expect((yield* notify(body)).status).toBe(200)
+        expect(yield* countsOf(id)).toEqual(storedOnce)
+      })
     }
   }
 })

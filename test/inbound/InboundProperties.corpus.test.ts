@@ -109,122 +109,115 @@ const arrivals = ({ accountId }: Tenant) =>
 onService({ roles: { api: true, worker: false } })("whatever arrives at the provider's entry", (it) => {
   it.effect(
     "is stored or refused: no defect, and no receipt of what the provider did not sign",
-    () =>
-      Effect.gen(function* () {
-        const { services, sql } = yield* TestService
-        const { receive } = Context.get(services, Inbound)
-        const tenant = yield* makeTenant
-        yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
-        const counts = { forged: 0, stored: 0, unparseable: 0 }
-
-        const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
-          const exit = yield* Effect.exit(receive(Buffer.from(body), header))
-          if (Exit.isSuccess(exit)) {
-            expect(isSigned, header).toBe(true)
-            counts.stored += 1
-            return
-          }
-          // A live event under the sandbox's secret can only be a wrong setting: it has to be sent again
-          const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
-          if (isSigned && saysLive(body) && failure instanceof ServiceUnavailable) return
-          expectSignatureInvalid(exit.cause)
-          counts[isSigned ? "unparseable" : "forged"] += 1
-        })
-
-        yield* Effect.promise(() =>
-          fc.assert(
-            fc.asyncProperty(arrivals(tenant), (batch) =>
-              Effect.runPromise(quietly(Effect.forEach(batch, classify, { concurrency: 8, discard: true })))
-            ),
-            { numRuns: 10, endOnFailure: true }
-          )
-        )
-
-        expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`).toEqual(
-          []
-        )
-        // The generator reaches every kind: else the property says less than it seems to
-        for (const count of Object.values(counts)) expect(count).toBeGreaterThan(20)
-        const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
-        expect(outcomes.map(({ outcome }) => outcome)).toEqual(
-          expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])
-        )
-      }),
-    240_000
-  )
-
-  it.effect("is stored or refused at the thin entry too, and never becomes a payment there", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      const { receiveThin } = Context.get(services, Inbound)
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
-      const thin = fc
-        .record(
-          {
-            id: fc.oneof({ weight: 6, arbitrary: fc.uuid() }, fc.string(), fc.constant(null)),
-            object: fc.oneof({ weight: 9, arbitrary: fc.constant("v2.core.event") }, fc.string()),
-            type: fc.oneof(fc.constantFrom("v1.payment_intent.succeeded", "payment_intent.succeeded"), fc.string()),
-            created: fc.oneof(fc.date({ noInvalidDate: true }).map(String), fc.nat(), fc.jsonValue()),
-            livemode: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.jsonValue()),
-            context: fc.oneof(fc.constant(tenant.accountId), fc.string({ unit: "binary" }), fc.jsonValue()),
-            related_object: fc.oneof(
-              fc.record({ id: fc.constant(tenant.accountId), type: fc.constant("account") }),
-              fc.jsonValue()
-            ),
-            data: fc.constant({ object: paymentIntent })
-          },
-          { requiredKeys: ["id", "object", "type", "created", "livemode"] }
-        )
-        .map((event) => Buffer.from(JSON.stringify(event)).toString())
-        .map((body): Arrival => ({ body, header: signature(body), isSigned: true }))
-      const outcomes = new Set<string>()
-      const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
-        const exit = yield* Effect.exit(receiveThin(Buffer.from(body), header))
-        if (Exit.isSuccess(exit)) {
-          expect(isSigned, header).toBe(true)
-          outcomes.add(exit.value)
-        } else {
-          expectSignatureInvalid(exit.cause)
-        }
-      })
-      yield* Effect.promise(() =>
-        fc.assert(
-          fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
-            Effect.runPromise(quietly(classify(arrival)))
-          ),
-          { numRuns: casesOf(500), endOnFailure: true }
-        )
-      )
-      expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))
-      expect(yield* sql`SELECT 1 FROM payments.events WHERE organization_id = ${tenant.id}`).toEqual([])
-    })
-  )
-
-  it.effect("every byte of a notification is under its signature", () =>
-    Effect.gen(function* () {
+    function* () {
       const { services, sql } = yield* TestService
       const { receive } = Context.get(services, Inbound)
       const tenant = yield* makeTenant
-      const id = newEventId()
-      const body = notification(tenant.accountId, { id })
-      const header = signature(body)
-      const bytes = Buffer.from(body)
+      yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
+      const counts = { forged: 0, stored: 0, unparseable: 0 }
+
+      const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
+        const exit = yield* Effect.exit(receive(Buffer.from(body), header))
+        if (Exit.isSuccess(exit)) {
+          expect(isSigned, header).toBe(true)
+          counts.stored += 1
+          return
+        }
+        // A live event under the sandbox's secret can only be a wrong setting: it has to be sent again
+        const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+        if (isSigned && saysLive(body) && failure instanceof ServiceUnavailable) return
+        expectSignatureInvalid(exit.cause)
+        counts[isSigned ? "unparseable" : "forged"] += 1
+      })
+
       yield* Effect.promise(() =>
         fc.assert(
-          fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), async (position, difference) => {
-            const changed = Buffer.from(bytes)
-            changed.writeUInt8(changed.readUInt8(position) ^ difference, position)
-            const exit = await Effect.runPromiseExit(receive(changed, header))
-            expect(Exit.isFailure(exit) && Option.getOrUndefined(Cause.failureOption(exit.cause))).toBeInstanceOf(
-              SignatureInvalid
-            )
-          }),
-          { numRuns: casesOf(250) }
+          fc.asyncProperty(arrivals(tenant), (batch) =>
+            Effect.runPromise(quietly(Effect.forEach(batch, classify, { concurrency: 8, discard: true })))
+          ),
+          { numRuns: 10, endOnFailure: true }
         )
       )
-      expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
-      expect(yield* receive(bytes, header)).toBe("no_subscriber")
-    })
+
+      expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`).toEqual([])
+      // The generator reaches every kind: else the property says less than it seems to
+      for (const count of Object.values(counts)) expect(count).toBeGreaterThan(20)
+      const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
+      expect(outcomes.map(({ outcome }) => outcome)).toEqual(
+        expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])
+      )
+    },
+    240_000
   )
+
+  it.effect("is stored or refused at the thin entry too, and never becomes a payment there", function* () {
+    const { services, sql } = yield* TestService
+    const { receiveThin } = Context.get(services, Inbound)
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
+    const thin = fc
+      .record(
+        {
+          id: fc.oneof({ weight: 6, arbitrary: fc.uuid() }, fc.string(), fc.constant(null)),
+          object: fc.oneof({ weight: 9, arbitrary: fc.constant("v2.core.event") }, fc.string()),
+          type: fc.oneof(fc.constantFrom("v1.payment_intent.succeeded", "payment_intent.succeeded"), fc.string()),
+          created: fc.oneof(fc.date({ noInvalidDate: true }).map(String), fc.nat(), fc.jsonValue()),
+          livemode: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.jsonValue()),
+          context: fc.oneof(fc.constant(tenant.accountId), fc.string({ unit: "binary" }), fc.jsonValue()),
+          related_object: fc.oneof(
+            fc.record({ id: fc.constant(tenant.accountId), type: fc.constant("account") }),
+            fc.jsonValue()
+          ),
+          data: fc.constant({ object: paymentIntent })
+        },
+        { requiredKeys: ["id", "object", "type", "created", "livemode"] }
+      )
+      .map((event) => Buffer.from(JSON.stringify(event)).toString())
+      .map((body): Arrival => ({ body, header: signature(body), isSigned: true }))
+    const outcomes = new Set<string>()
+    const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
+      const exit = yield* Effect.exit(receiveThin(Buffer.from(body), header))
+      if (Exit.isSuccess(exit)) {
+        expect(isSigned, header).toBe(true)
+        outcomes.add(exit.value)
+      } else {
+        expectSignatureInvalid(exit.cause)
+      }
+    })
+    yield* Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
+          Effect.runPromise(quietly(classify(arrival)))
+        ),
+        { numRuns: casesOf(500), endOnFailure: true }
+      )
+    )
+    expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))
+    expect(yield* sql`SELECT 1 FROM payments.events WHERE organization_id = ${tenant.id}`).toEqual([])
+  })
+
+  it.effect("every byte of a notification is under its signature", function* () {
+    const { services, sql } = yield* TestService
+    const { receive } = Context.get(services, Inbound)
+    const tenant = yield* makeTenant
+    const id = newEventId()
+    const body = notification(tenant.accountId, { id })
+    const header = signature(body)
+    const bytes = Buffer.from(body)
+    yield* Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), async (position, difference) => {
+          const changed = Buffer.from(bytes)
+          changed.writeUInt8(changed.readUInt8(position) ^ difference, position)
+          const exit = await Effect.runPromiseExit(receive(changed, header))
+          expect(Exit.isFailure(exit) && Option.getOrUndefined(Cause.failureOption(exit.cause))).toBeInstanceOf(
+            SignatureInvalid
+          )
+        }),
+        { numRuns: casesOf(250) }
+      )
+    )
+    expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
+    expect(yield* receive(bytes, header)).toBe("no_subscriber")
+  })
 })

@@ -1,9 +1,10 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, DefaultServices, Effect, Layer, Option, Tracer } from "effect"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { TestService } from "../harness/TestService.ts"
+import { layer } from "../harness/Tests.ts"
 import { makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
 
 /** What was recorded of the requests whose callers had chosen their traces, and of all others nothing but their own. */
@@ -47,37 +48,36 @@ const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean,
   return { answer, id, deliveries, spans: spans.filter((span) => span.traceId === traceId) }
 })
 
-layer(service, { excludeTestServices: true, timeout: "60 seconds" })("a notification", (it) => {
-  it.effect("that is traced has a span of its taking, of its verification and of each statement", () =>
-    Effect.gen(function* () {
-      const { answer, deliveries, id, spans } = yield* notifyIn("a".repeat(32), true)
-      expect(answer.status, answer.text).toBe(200)
-      const spanOf = (name: string) => spans.find((span) => span.name === name)
-      const taking = spanOf("Inbound.receive")
-      expect(spans.map(({ name }) => name).toSorted()).toEqual([
-        "Inbound.receive",
-        "POST /webhooks/provider",
-        "Provider.verifyNotification",
-        "sql.execute",
-        "sql.execute"
-      ])
-      expect(Object.fromEntries(taking?.attributes ?? [])).toMatchObject({
-        "notification.id": id,
-        "notification.type": "payment_intent.succeeded",
-        "notification.outcome": "delivered"
-      })
-      expect(deliveries).toEqual([{ traceparent: `00-${"a".repeat(32)}-${taking?.spanId}-01` }])
-      expect(spanOf("POST /webhooks/provider")?.attributes.get("http.response.status_code")).toBe(200)
+layer(service, { timeout: "60 seconds" })("a notification", (it) => {
+  it.effect("that is traced has a span of its taking, of its verification and of each statement", function* () {
+    const { answer, deliveries, id, spans } = yield* notifyIn("a".repeat(32), true)
+    expect(answer.status, answer.text).toBe(200)
+    const spanOf = (name: string) => spans.find((span) => span.name === name)
+    const taking = spanOf("Inbound.receive")
+    expect(spans.map(({ name }) => name).toSorted()).toEqual([
+      "Inbound.receive",
+      "POST /webhooks/provider",
+      "Provider.verifyNotification",
+      "sql.execute",
+      "sql.execute"
+    ])
+    expect(Object.fromEntries(taking?.attributes ?? [])).toMatchObject({
+      "notification.id": id,
+      "notification.type": "payment_intent.succeeded",
+      "notification.outcome": "delivered"
     })
-  )
+    expect(deliveries).toEqual([{ traceparent: `00-${"a".repeat(32)}-${taking?.spanId}-01` }])
+    expect(spanOf("POST /webhooks/provider")?.attributes.get("http.response.status_code")).toBe(200)
+  })
 
-  it.effect("that is not traced has the request's span alone, which its deliveries can be brought together by", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "that is not traced has the request's span alone, which its deliveries can be brought together by",
+    function* () {
       const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
       expect(answer.status, answer.text).toBe(200)
       expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
       expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
-    })
+    }
   )
 
   it.effect.each([
@@ -134,18 +134,16 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("a notifica
     })
   )
 
-  it.effect("is taken where the entry's path is written with a query, as where it is not", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const path = "/webhooks/provider?from=provider"
-      const { answer, deliveries } = yield* notifyIn("c".repeat(32), false, path)
-      expect([answer.status, answer.json]).toEqual([200, { received: true }])
-      expect(deliveries).toHaveLength(1)
-      for (const unsigned of ["/webhooks/provider", path, "/webhooks/provider/thin"]) {
-        const refusal = yield* request("POST", unsigned, { raw: "{}" })
-        expect([refusal.status, refusal.json["code"]]).toEqual([400, "signature_invalid"])
-        expect(refusal.headers.get("request-id")).toMatch(/^req_/)
-      }
-    })
-  )
+  it.effect("is taken where the entry's path is written with a query, as where it is not", function* () {
+    const { request } = yield* TestService
+    const path = "/webhooks/provider?from=provider"
+    const { answer, deliveries } = yield* notifyIn("c".repeat(32), false, path)
+    expect([answer.status, answer.json]).toEqual([200, { received: true }])
+    expect(deliveries).toHaveLength(1)
+    for (const unsigned of ["/webhooks/provider", path, "/webhooks/provider/thin"]) {
+      const refusal = yield* request("POST", unsigned, { raw: "{}" })
+      expect([refusal.status, refusal.json["code"]]).toEqual([400, "signature_invalid"])
+      expect(refusal.headers.get("request-id")).toMatch(/^req_/)
+    }
+  })
 })

@@ -92,52 +92,42 @@ onSharedService("while the provider is asked about a notification", (it) => {
     }
   })
 
-  it.scoped("nothing happens: the endpoint gets it by what was fetched", () =>
-    Effect.gen(function* () {
-      const { endpoint, receive } = yield* setUp
-      expect(yield* receive(Effect.void)).toBe("delivered")
-      expect(yield* deliveriesTo(endpoint.id)).toEqual([{ type: "subscription.created", secrets: 1 }])
-    })
-  )
+  it.scoped("nothing happens: the endpoint gets it by what was fetched", function* () {
+    const { endpoint, receive } = yield* setUp
+    expect(yield* receive(Effect.void)).toBe("delivered")
+    expect(yield* deliveriesTo(endpoint.id)).toEqual([{ type: "subscription.created", secrets: 1 }])
+  })
 
-  it.scoped("an endpoint is paused: it is told what it missed, and gets nothing", () =>
-    Effect.gen(function* () {
-      const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false }))).toBe("no_subscriber")
-      expect(yield* deliveriesTo(endpoint.id)).toEqual([])
-      expect(yield* skippedBy(endpoint.id)).toEqual([{ type: "subscription.created" }])
-    })
-  )
+  it.scoped("an endpoint is paused: it is told what it missed, and gets nothing", function* () {
+    const { endpoint, receive, tenant } = yield* setUp
+    expect(yield* receive(atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false }))).toBe("no_subscriber")
+    expect(yield* deliveriesTo(endpoint.id)).toEqual([])
+    expect(yield* skippedBy(endpoint.id)).toEqual([{ type: "subscription.created" }])
+  })
 
-  it.scoped("an endpoint is deleted: it gets nothing", () =>
-    Effect.gen(function* () {
-      const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(atEndpoints(tenant, "DELETE", `/${endpoint.id}`))).toBe("no_subscriber")
-      expect([yield* deliveriesTo(endpoint.id), yield* skippedBy(endpoint.id)]).toEqual([[], []])
-    })
-  )
+  it.scoped("an endpoint is deleted: it gets nothing", function* () {
+    const { endpoint, receive, tenant } = yield* setUp
+    expect(yield* receive(atEndpoints(tenant, "DELETE", `/${endpoint.id}`))).toBe("no_subscriber")
+    expect([yield* deliveriesTo(endpoint.id), yield* skippedBy(endpoint.id)]).toEqual([[], []])
+  })
 
-  it.scoped("a secret is rotated: both sign", () =>
-    Effect.gen(function* () {
-      const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`))).toBe("delivered")
-      expect(yield* deliveriesTo(endpoint.id)).toEqual([{ type: "subscription.created", secrets: 2 }])
-    })
-  )
+  it.scoped("a secret is rotated: both sign", function* () {
+    const { endpoint, receive, tenant } = yield* setUp
+    expect(yield* receive(atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`))).toBe("delivered")
+    expect(yield* deliveriesTo(endpoint.id)).toEqual([{ type: "subscription.created", secrets: 2 }])
+  })
 
-  it.scoped("filters and endpoints change: those that hold now count", () =>
-    Effect.gen(function* () {
-      const { endpoint, receive, tenant } = yield* setUp
-      let added = ""
-      const change = Effect.gen(function* () {
-        yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { products: ["prod_9"] } })
-        const { id } = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_2"] })
-        added = id
-      })
-      expect(yield* receive(change)).toBe("delivered")
-      expect([yield* deliveriesTo(endpoint.id), (yield* deliveriesTo(added)).length]).toEqual([[], 1])
+  it.scoped("filters and endpoints change: those that hold now count", function* () {
+    const { endpoint, receive, tenant } = yield* setUp
+    let added = ""
+    const change = Effect.gen(function* () {
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { products: ["prod_9"] } })
+      const { id } = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_2"] })
+      added = id
     })
-  )
+    expect(yield* receive(change)).toBe("delivered")
+    expect([yield* deliveriesTo(endpoint.id), (yield* deliveriesTo(added)).length]).toEqual([[], 1])
+  })
 
   for (const [what, end] of [
     ["unlinked", unlink],
@@ -152,15 +142,13 @@ onSharedService("while the provider is asked about a notification", (it) => {
         )
     ]
   ] as const) {
-    it.scoped(`the account is ${what}: nothing is made of it`, () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const { endpoint, id, receive, tenant } = yield* setUp
-        expect(yield* receive(Effect.asVoid<unknown, unknown, TestService>(end(tenant)))).toBe("unlinked")
-        expect([yield* outcomeOf(id), yield* deliveriesTo(endpoint.id)]).toEqual(["unlinked", []])
-        expect(yield* sql`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
-      })
-    )
+    it.scoped(`the account is ${what}: nothing is made of it`, function* () {
+      const { sql } = yield* TestService
+      const { endpoint, id, receive, tenant } = yield* setUp
+      expect(yield* receive(Effect.asVoid<unknown, unknown, TestService>(end(tenant)))).toBe("unlinked")
+      expect([yield* outcomeOf(id), yield* deliveriesTo(endpoint.id)]).toEqual(["unlinked", []])
+      expect(yield* sql`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
+    })
   }
 })
 
@@ -189,8 +177,9 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
 })
 
 onSharedService("between the look-up of a payment and its storing", (it) => {
-  it.scoped("an endpoint is deleted, another one paused, a third one activated: each gets what is its due", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "an endpoint is deleted, another one paused, a third one activated: each gets what is its due",
+    function* () {
       const tenant = yield* makeTenant
       const [deleted, paused, activated, kept] = [
         yield* subscribe(tenant),
@@ -213,71 +202,65 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
         expect([(yield* deliveriesTo(id)).length, (yield* skippedBy(id)).length]).toEqual([deliveries, skipped])
       }
       expect(yield* store).toMatchObject({ first: false })
-    })
+    }
   )
 
-  it.scoped("its only endpoint is deleted: the receipt says that nobody got it", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      const endpoint = yield* subscribe(tenant)
-      const { id, store } = yield* lookedUp(tenant)
-      yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
-      expect(yield* store).toEqual({ first: true, outcome: "no_subscriber", waits: false })
-      expect(yield* outcomeOf(id)).toBe("no_subscriber")
-    })
-  )
+  it.scoped("its only endpoint is deleted: the receipt says that nobody got it", function* () {
+    const tenant = yield* makeTenant
+    const endpoint = yield* subscribe(tenant)
+    const { id, store } = yield* lookedUp(tenant)
+    yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
+    expect(yield* store).toEqual({ first: true, outcome: "no_subscriber", waits: false })
+    expect(yield* outcomeOf(id)).toBe("no_subscriber")
+  })
 
   for (const atOnce of [false, true]) {
     it.scoped(
       `another payment is the first one${atOnce ? ", at the same moment" : ""}: one carries the milestone`,
-      () =>
-        Effect.gen(function* () {
-          const tenant = yield* makeNewTenant
-          const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-          const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
-          const stored = yield* Effect.forEach(payments, ({ store }) => store, {
-            concurrency: atOnce ? "unbounded" : 1
-          })
-          expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
-          expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
-            "milestone.first_payment",
-            "payment.succeeded",
-            "payment.succeeded",
-            "payment.succeeded"
-          ])
+      function* () {
+        const tenant = yield* makeNewTenant
+        const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+        const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
+        const stored = yield* Effect.forEach(payments, ({ store }) => store, {
+          concurrency: atOnce ? "unbounded" : 1
         })
+        expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
+        expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
+          "milestone.first_payment",
+          "payment.succeeded",
+          "payment.succeeded",
+          "payment.succeeded"
+        ])
+      }
     )
 
     it.scoped(
       `another payment takes the milestone${atOnce ? " at the same moment" : ""}: of those that only it would be delivered of, one receipt says so`,
-      () =>
-        Effect.gen(function* () {
-          const tenant = yield* makeNewTenant
-          const endpoint = yield* subscribe(tenant, ["milestone.first_payment"])
-          const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
-          const stored = yield* Effect.forEach(payments, ({ store }) => store, {
-            concurrency: atOnce ? "unbounded" : 1
-          })
-          const outcomes = yield* Effect.forEach(payments, ({ id }) => outcomeOf(id))
-          expect(stored.map(({ outcome }) => outcome)).toEqual(outcomes)
-          expect(outcomes.toSorted()).toEqual(["delivered", "no_subscriber", "no_subscriber"])
-          expect(yield* deliveriesTo(endpoint.id)).toHaveLength(1)
+      function* () {
+        const tenant = yield* makeNewTenant
+        const endpoint = yield* subscribe(tenant, ["milestone.first_payment"])
+        const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
+        const stored = yield* Effect.forEach(payments, ({ store }) => store, {
+          concurrency: atOnce ? "unbounded" : 1
         })
+        const outcomes = yield* Effect.forEach(payments, ({ id }) => outcomeOf(id))
+        expect(stored.map(({ outcome }) => outcome)).toEqual(outcomes)
+        expect(outcomes.toSorted()).toEqual(["delivered", "no_subscriber", "no_subscriber"])
+        expect(yield* deliveriesTo(endpoint.id)).toHaveLength(1)
+      }
     )
   }
 
-  it.scoped("a copy of it is stored: one milestone, one receipt, whoever comes first", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeNewTenant
-      const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-      const id = newEventId()
-      const copies = yield* Effect.replicateEffect(lookedUp(tenant, id), 6)
-      const stored = yield* Effect.forEach(copies, ({ store }) => store, { concurrency: "unbounded" })
-      expect(stored.filter(({ first }) => first)).toEqual([{ first: true, outcome: "delivered", waits: true }])
-      expect((yield* deliveriesTo(endpoint.id)).map(({ type }) => type)).toEqual([
-        "milestone.first_payment",
-        "payment.succeeded"
-      ])
-    })
-  )
+  it.scoped("a copy of it is stored: one milestone, one receipt, whoever comes first", function* () {
+    const tenant = yield* makeNewTenant
+    const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+    const id = newEventId()
+    const copies = yield* Effect.replicateEffect(lookedUp(tenant, id), 6)
+    const stored = yield* Effect.forEach(copies, ({ store }) => store, { concurrency: "unbounded" })
+    expect(stored.filter(({ first }) => first)).toEqual([{ first: true, outcome: "delivered", waits: true }])
+    expect((yield* deliveriesTo(endpoint.id)).map(({ type }) => type)).toEqual([
+      "milestone.first_payment",
+      "payment.succeeded"
+    ])
+  })
 })

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import {
   batchSql,
@@ -11,6 +11,7 @@ import {
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { makePreparing } from "../../src/platform/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { it } from "../harness/Tests.ts"
 import { keptPlan } from "../platform/storage/PlanRows.ts"
 import { newEventId } from "./Notifications.ts"
 
@@ -38,8 +39,9 @@ const part = "source AS MATERIALIZED"
 const compared = 5
 
 describe("storing receipts", () => {
-  it.scopedLive("takes one plan for all batches, small ones included, and joins its own parts by hashes alone", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "takes one plan for all batches, small ones included, and joins its own parts by hashes alone",
+    function* () {
       const database = yield* createMigratedDatabase
       // One connection: it says what it planned
       const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
@@ -67,6 +69,6 @@ describe("storing receipts", () => {
         return counts
       }).pipe(Effect.provide(connected), Effect.withTracerEnabled(false))
       expect(plans.map(({ made, shared }) => [Number(made), Number(shared)])).toEqual([[compared, 20 - compared]])
-    })
+    }
   )
 })

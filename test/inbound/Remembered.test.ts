@@ -48,142 +48,121 @@ onSharedService("a payment of an account that had one just before", (it) => {
     return { tenant, endpoint }
   })
 
-  it.scoped("goes to an endpoint that was created in between", () =>
-    Effect.gen(function* () {
-      const { tenant } = yield* remembered
-      const created = yield* subscribe(tenant)
-      yield* pay(tenant)
-      expect(yield* typesTo(created.id)).toEqual(["payment.succeeded"])
-    })
-  )
+  it.scoped("goes to an endpoint that was created in between", function* () {
+    const { tenant } = yield* remembered
+    const created = yield* subscribe(tenant)
+    yield* pay(tenant)
+    expect(yield* typesTo(created.id)).toEqual(["payment.succeeded"])
+  })
 
-  it.scoped("goes to none that was paused, and is told as skipped", () =>
-    Effect.gen(function* () {
-      const { endpoint, tenant } = yield* remembered
-      const { sql } = yield* TestService
-      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false })
-      expect(yield* pay(tenant)).toBe("no_subscriber")
-      expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpoint.id}`).toHaveLength(1)
-      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: true })
-      expect(yield* pay(tenant)).toBe("delivered")
-    })
-  )
+  it.scoped("goes to none that was paused, and is told as skipped", function* () {
+    const { endpoint, tenant } = yield* remembered
+    const { sql } = yield* TestService
+    yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false })
+    expect(yield* pay(tenant)).toBe("no_subscriber")
+    expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpoint.id}`).toHaveLength(1)
+    yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: true })
+    expect(yield* pay(tenant)).toBe("delivered")
+  })
 
-  it.scoped("goes by the events and filters that an endpoint has now", () =>
-    Effect.gen(function* () {
-      const { endpoint, tenant } = yield* remembered
-      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 100_000_000 } })
-      expect(yield* pay(tenant)).toBe("no_subscriber")
-      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: {} })
-      expect(yield* pay(tenant)).toBe("delivered")
-      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { events: ["payment.failed"] })
-      expect(yield* pay(tenant)).toBe("no_subscriber")
-    })
-  )
+  it.scoped("goes by the events and filters that an endpoint has now", function* () {
+    const { endpoint, tenant } = yield* remembered
+    yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 100_000_000 } })
+    expect(yield* pay(tenant)).toBe("no_subscriber")
+    yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: {} })
+    expect(yield* pay(tenant)).toBe("delivered")
+    yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { events: ["payment.failed"] })
+    expect(yield* pay(tenant)).toBe("no_subscriber")
+  })
 
-  it.scoped("goes to none that was deleted", () =>
-    Effect.gen(function* () {
-      const { endpoint, tenant } = yield* remembered
-      yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
-      expect(yield* pay(tenant)).toBe("no_subscriber")
-      expect(yield* typesTo(endpoint.id)).toHaveLength(2)
-    })
-  )
+  it.scoped("goes to none that was deleted", function* () {
+    const { endpoint, tenant } = yield* remembered
+    yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
+    expect(yield* pay(tenant)).toBe("no_subscriber")
+    expect(yield* typesTo(endpoint.id)).toHaveLength(2)
+  })
 
-  it.scoped("is signed with the secret that an endpoint has now", () =>
-    Effect.gen(function* () {
-      const { endpoint, tenant } = yield* remembered
-      yield* atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`)
-      yield* pay(tenant)
-      expect(yield* secretCounts(endpoint.id)).toEqual([1, 1, 2])
-    })
-  )
+  it.scoped("is signed with the secret that an endpoint has now", function* () {
+    const { endpoint, tenant } = yield* remembered
+    yield* atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`)
+    yield* pay(tenant)
+    expect(yield* secretCounts(endpoint.id)).toEqual([1, 1, 2])
+  })
 
-  it.scoped("concerns nobody if the account was disconnected or unlinked in between", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { tenant } = yield* remembered
-      const disconnect = (status: "connected" | "disconnected") => sql`
+  it.scoped("concerns nobody if the account was disconnected or unlinked in between", function* () {
+    const { sql } = yield* TestService
+    const { tenant } = yield* remembered
+    const disconnect = (status: "connected" | "disconnected") => sql`
         UPDATE payments.provider_accounts SET status = ${status},
           disconnected_at = ${status === "connected" ? null : new Date()} WHERE account_id = ${tenant.accountId}`
-      yield* disconnect("disconnected")
-      expect(yield* pay(tenant)).toBe("unlinked")
-      yield* disconnect("connected")
-      expect(yield* pay(tenant)).toBe("delivered")
-      yield* unlink(tenant)
-      expect(yield* pay(tenant)).toBe("unlinked")
-    })
-  )
+    yield* disconnect("disconnected")
+    expect(yield* pay(tenant)).toBe("unlinked")
+    yield* disconnect("connected")
+    expect(yield* pay(tenant)).toBe("delivered")
+    yield* unlink(tenant)
+    expect(yield* pay(tenant)).toBe("unlinked")
+  })
 
-  it.scoped("goes to the organization that the account is linked to now", () =>
-    Effect.gen(function* () {
-      const { services } = yield* TestService
-      const { endpoint, tenant } = yield* remembered
-      const other = yield* makeTenant
-      const otherEndpoint = yield* subscribe(other)
-      for (const one of [tenant, other]) yield* unlink(one)
-      yield* Context.get(services, Accounts).link(
-        { organizationId: other.id, environment: "sandbox" },
-        tenant.accountId
-      )
-      yield* pay(tenant)
-      expect(yield* typesTo(endpoint.id)).toHaveLength(2)
-      expect(yield* typesTo(otherEndpoint.id)).toContain("payment.succeeded")
-    })
-  )
+  it.scoped("goes to the organization that the account is linked to now", function* () {
+    const { services } = yield* TestService
+    const { endpoint, tenant } = yield* remembered
+    const other = yield* makeTenant
+    const otherEndpoint = yield* subscribe(other)
+    for (const one of [tenant, other]) yield* unlink(one)
+    yield* Context.get(services, Accounts).link({ organizationId: other.id, environment: "sandbox" }, tenant.accountId)
+    yield* pay(tenant)
+    expect(yield* typesTo(endpoint.id)).toHaveLength(2)
+    expect(yield* typesTo(otherEndpoint.id)).toContain("payment.succeeded")
+  })
 
-  it.scoped("is not looked up again, but stored by what was, and only while that is true", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const query = {
-        environment: "sandbox",
-        providerEventId: newEventId(),
-        accountId: tenant.accountId,
-        sold: null
-      } as const
-      expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
-      const recalled = yield* Effect.fromNullable(yield* receipts.cachedContext(query))
-      const version = yield* Effect.fromNullable(recalled.version)
-      const store = receipts.insertCached(
-        {
-          ...query,
-          organizationId: tenant.id,
-          type: "payment_intent.succeeded",
-          livemode: false,
-          outcome: "ignored",
-          unreadable: null,
-          providerCreatedAt: new Date(),
-          receivedAt: new Date(),
-          events: [],
-          deauthorizes: false,
-          traceparent: null
-        },
-        version
-      )
-      yield* subscribe(tenant)
-      expect(yield* Effect.either(store)).toMatchObject(Either.left({ _tag: "TenantChanged" }))
-      expect(yield* outcomeOf(query.providerEventId)).toBeUndefined()
-      // What was found to be wrong is forgotten
-      expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
-    })
-  )
+  it.scoped("is not looked up again, but stored by what was, and only while that is true", function* () {
+    const { sql } = yield* TestService
+    const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const query = {
+      environment: "sandbox",
+      providerEventId: newEventId(),
+      accountId: tenant.accountId,
+      sold: null
+    } as const
+    expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
+    const recalled = yield* Effect.fromNullable(yield* receipts.cachedContext(query))
+    const version = yield* Effect.fromNullable(recalled.version)
+    const store = receipts.insertCached(
+      {
+        ...query,
+        organizationId: tenant.id,
+        type: "payment_intent.succeeded",
+        livemode: false,
+        outcome: "ignored",
+        unreadable: null,
+        providerCreatedAt: new Date(),
+        receivedAt: new Date(),
+        events: [],
+        deauthorizes: false,
+        traceparent: null
+      },
+      version
+    )
+    yield* subscribe(tenant)
+    expect(yield* Effect.either(store)).toMatchObject(Either.left({ _tag: "TenantChanged" }))
+    expect(yield* outcomeOf(query.providerEventId)).toBeUndefined()
+    // What was found to be wrong is forgotten
+    expect(yield* receipts.cachedContext(query)).toMatchObject({ version: null })
+  })
 })
 
 onSharedService("the first payment of an account", (it) => {
-  it.scoped("makes its milestone, whatever was remembered of the account", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeNewTenant
-      const endpoint = yield* subscribe(tenant, ["milestone.first_payment"])
-      const other = notification(tenant.accountId, { type: "payment_intent.payment_failed" })
-      for (let n = 0; n < 2; n += 1) yield* notify(other)
-      expect(yield* pay(tenant)).toBe("delivered")
-      expect(yield* pay(tenant)).toBe("no_subscriber")
-      expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment"])
-    })
-  )
+  it.scoped("makes its milestone, whatever was remembered of the account", function* () {
+    const tenant = yield* makeNewTenant
+    const endpoint = yield* subscribe(tenant, ["milestone.first_payment"])
+    const other = notification(tenant.accountId, { type: "payment_intent.payment_failed" })
+    for (let n = 0; n < 2; n += 1) yield* notify(other)
+    expect(yield* pay(tenant)).toBe("delivered")
+    expect(yield* pay(tenant)).toBe("no_subscriber")
+    expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment"])
+  })
 })
 
 const contextWith = (endpoints: number): FoundContext => ({

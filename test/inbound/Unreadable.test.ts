@@ -81,8 +81,9 @@ const { currency: _currency, amount_received: _amount, ...unknownPayment } = pay
 const fields = "missing or not as expected: event.data.object.amount_received, event.data.object.currency"
 
 onSharedService("a notification that can't be read", (it) => {
-  it.scoped("is an error in the log, counted, and on its receipt: the fields, and nothing of the payer's", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is an error in the log, counted, and on its receipt: the fields, and nothing of the payer's",
+    function* () {
       const tenant = yield* makeTenant
       yield* subscribe(tenant)
       const { counted, lines, receipts, receive } = yield* versionWith()
@@ -107,120 +108,109 @@ onSharedService("a notification that can't be read", (it) => {
       ])
       expect(JSON.stringify(lines)).not.toContain(secretMark)
       expect(counted).toEqual([["sandbox", "payment_intent.succeeded", "object"]])
-    })
+    }
   )
 
-  it.scoped("as a whole is refused, and told of without its id", () =>
-    Effect.gen(function* () {
-      const { counted, lines, receive, receiveThin } = yield* versionWith()
-      const tenant = yield* makeTenant
-      for (const send of [
-        receive(thinNotification(tenant.accountId)),
-        receiveThin(notification(tenant.accountId)),
-        receive(notification(tenant.accountId, { type: `${secretMark}\n` })),
-        receive("no JSON"),
-        receiveThin("no JSON")
-      ]) {
-        expect(yield* Effect.flip(send)).toMatchObject({ _tag: "SignatureInvalid" })
-      }
-      expect(lines).toHaveLength(5)
-      expect(lines[2]).toMatchObject({ reason: "missing or not as expected: event.type", part: "event", type: null })
-      expect(JSON.stringify(lines)).not.toContain(secretMark)
-      expect(new Set(counted.map((attributes) => attributes.join()))).toEqual(new Set(["sandbox,,event"]))
+  it.scoped("as a whole is refused, and told of without its id", function* () {
+    const { counted, lines, receive, receiveThin } = yield* versionWith()
+    const tenant = yield* makeTenant
+    for (const send of [
+      receive(thinNotification(tenant.accountId)),
+      receiveThin(notification(tenant.accountId)),
+      receive(notification(tenant.accountId, { type: `${secretMark}\n` })),
+      receive("no JSON"),
+      receiveThin("no JSON")
+    ]) {
+      expect(yield* Effect.flip(send)).toMatchObject({ _tag: "SignatureInvalid" })
+    }
+    expect(lines).toHaveLength(5)
+    expect(lines[2]).toMatchObject({ reason: "missing or not as expected: event.type", part: "event", type: null })
+    expect(JSON.stringify(lines)).not.toContain(secretMark)
+    expect(new Set(counted.map((attributes) => attributes.join()))).toEqual(new Set(["sandbox,,event"]))
+  })
+
+  it.scoped("is counted under few types, whatever the provider calls them", function* () {
+    const { counted, receiveThin } = yield* versionWith()
+    for (const type of ["v2.core.account.updated", "v2.core.account[requirements].updated", "v1.account.updated"]) {
+      expect(yield* receiveThin(thinNotification("x", { type, related: null, context: null }))).toBe("malformed")
+    }
+    expect(counted.map(([, type]) => type)).toEqual(["v2.core.account", "v2.core.account", "v1.account.updated"])
+  })
+
+  it.scoped("is replayed once it can be: event, deliveries, milestone, and what paused endpoints missed", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeNewTenant
+    const id = yield* unheard(tenant)
+    const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+    const paused = yield* subscribe(tenant)
+    yield* setActive(tenant, paused, false)
+    const { receipts, receive } = yield* versionWith()
+    yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
+
+    const stillOld = yield* versionWith({
+      retrieveEvent: () => Effect.sync(() => JSON.parse(notification(tenant.accountId, { id, object: unknownPayment })))
     })
-  )
+    const refused = yield* Effect.flip(stillOld.receipts.replay(receiptKey(id), operator))
+    expect(refused).toMatchObject({ _tag: "ReplayRefused", reason: "malformed" })
+    expect(refused.message).toContain(fields)
+    expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
+    expect(yield* auditedReplays(tenant)).toEqual([])
 
-  it.scoped("is counted under few types, whatever the provider calls them", () =>
-    Effect.gen(function* () {
-      const { counted, receiveThin } = yield* versionWith()
-      for (const type of ["v2.core.account.updated", "v2.core.account[requirements].updated", "v1.account.updated"]) {
-        expect(yield* receiveThin(thinNotification("x", { type, related: null, context: null }))).toBe("malformed")
-      }
-      expect(counted.map(([, type]) => type)).toEqual(["v2.core.account", "v2.core.account", "v1.account.updated"])
+    expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+      outcome: "delivered",
+      deliveriesMade: 2
     })
-  )
-
-  it.scoped("is replayed once it can be: event, deliveries, milestone, and what paused endpoints missed", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeNewTenant
-      const id = yield* unheard(tenant)
-      const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-      const paused = yield* subscribe(tenant)
-      yield* setActive(tenant, paused, false)
-      const { receipts, receive } = yield* versionWith()
-      yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
-
-      const stillOld = yield* versionWith({
-        retrieveEvent: () =>
-          Effect.sync(() => JSON.parse(notification(tenant.accountId, { id, object: unknownPayment })))
-      })
-      const refused = yield* Effect.flip(stillOld.receipts.replay(receiptKey(id), operator))
-      expect(refused).toMatchObject({ _tag: "ReplayRefused", reason: "malformed" })
-      expect(refused.message).toContain(fields)
-      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
-      expect(yield* auditedReplays(tenant)).toEqual([])
-
-      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
-        outcome: "delivered",
-        deliveriesMade: 2
-      })
-      expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
-      expect(yield* typesTo(paused.id)).toEqual([])
-      expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
-        { type: "payment.succeeded" }
-      ])
-      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason: null })
-      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
-        outcome: "delivered",
-        deliveriesMade: 0
-      })
-      expect(yield* auditedReplays(tenant)).toHaveLength(1)
+    expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
+    expect(yield* typesTo(paused.id)).toEqual([])
+    expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
+      { type: "payment.succeeded" }
+    ])
+    expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason: null })
+    expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+      outcome: "delivered",
+      deliveriesMade: 0
     })
-  )
+    expect(yield* auditedReplays(tenant)).toHaveLength(1)
+  })
 
-  it.scoped("is replayed where nobody subscribes any more, and says that", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      const id = yield* unheard(tenant)
-      const { receipts, receive } = yield* versionWith()
-      yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
-      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
-        outcome: "no_subscriber",
-        deliveriesMade: 0
-      })
-      expect(yield* receipts.get(receiptKey(id))).toMatchObject({
-        outcome: "no_subscriber",
-        reason: null,
-        events: [{ type: "payment.succeeded" }]
-      })
-      expect(yield* auditedReplays(tenant)).toHaveLength(1)
+  it.scoped("is replayed where nobody subscribes any more, and says that", function* () {
+    const tenant = yield* makeTenant
+    const id = yield* unheard(tenant)
+    const { receipts, receive } = yield* versionWith()
+    yield* receive(notification(tenant.accountId, { id, object: unknownPayment }))
+    expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+      outcome: "no_subscriber",
+      deliveriesMade: 0
     })
-  )
+    expect(yield* receipts.get(receiptKey(id))).toMatchObject({
+      outcome: "no_subscriber",
+      reason: null,
+      events: [{ type: "payment.succeeded" }]
+    })
+    expect(yield* auditedReplays(tenant)).toHaveLength(1)
+  })
 
-  it.scoped("for its account leads to the account's status once that can be read", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const endpoint = yield* subscribe(tenant, ["account.updated"])
-      const { counted, receiveThin } = yield* versionWith({ retrieveAccount: () => Effect.succeed({ id: "acct_1" }) })
-      const { receipts } = yield* versionWith()
-      yield* sql`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
-      const id = newEventId()
-      expect(yield* receiveThin(thinNotification(tenant.accountId, { id }))).toBe("malformed")
-      expect(counted).toEqual([["sandbox", "v1.account.updated", "account"]])
-      expect((yield* receipts.get(receiptKey(id))).reason).toContain("account.charges_enabled")
-      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
-        outcome: "delivered",
-        deliveriesMade: 1
-      })
-      expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
-        outcome: "delivered",
-        deliveriesMade: 0
-      })
-      expect(yield* typesTo(endpoint.id)).toEqual(["account.updated"])
+  it.scoped("for its account leads to the account's status once that can be read", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const endpoint = yield* subscribe(tenant, ["account.updated"])
+    const { counted, receiveThin } = yield* versionWith({ retrieveAccount: () => Effect.succeed({ id: "acct_1" }) })
+    const { receipts } = yield* versionWith()
+    yield* sql`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
+    const id = newEventId()
+    expect(yield* receiveThin(thinNotification(tenant.accountId, { id }))).toBe("malformed")
+    expect(counted).toEqual([["sandbox", "v1.account.updated", "account"]])
+    expect((yield* receipts.get(receiptKey(id))).reason).toContain("account.charges_enabled")
+    expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+      outcome: "delivered",
+      deliveriesMade: 1
     })
-  )
+    expect(yield* receipts.replay(receiptKey(id), operator)).toMatchObject({
+      outcome: "delivered",
+      deliveriesMade: 0
+    })
+    expect(yield* typesTo(endpoint.id)).toEqual(["account.updated"])
+  })
 
   const filtered = [
     [
@@ -249,8 +239,9 @@ onSharedService("a notification that can't be read", (it) => {
     ]
   ] as const
   for (const [what, type, event, object, filters, path] of filtered) {
-    it.scoped(`in ${what} is delivered to those that don't filter by them, and told of where somebody does`, () =>
-      Effect.gen(function* () {
+    it.scoped(
+      `in ${what} is delivered to those that don't filter by them, and told of where somebody does`,
+      function* () {
         const tenant = yield* makeTenant
         const all = yield* subscribe(tenant, [event])
         const { counted, lines, receipts, receive } = yield* versionWith()
@@ -264,7 +255,7 @@ onSharedService("a notification that can't be read", (it) => {
         expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
         expect(lines).toMatchObject([{ part: "filters", reason }])
         expect(counted).toEqual([["sandbox", type, "filters"]])
-      })
+      }
     )
   }
 })

@@ -72,20 +72,18 @@ onService()("the package of the typed client", (it) => {
     })
   )
 
-  it.effect("compiles with what it declares, and calls the service", () =>
-    Effect.gen(function* () {
-      const { baseUrl, organization } = yield* TestService
-      const compiler = join(root, "node_modules/typescript/bin/tsc")
-      const options = ["--module", "NodeNext", "--target", "ES2023", "--strict", "--skipLibCheck", "--types", "node"]
-      const ran = yield* Effect.promise(async () => {
-        await run(process.execPath, [compiler, "order.ts", ...options], { cwd: project })
-        const env = { BASE_URL: baseUrl, ORGANIZATION: organization.id, API_KEY: organization.testKey }
-        return await run(process.execPath, ["order.js"], {
-          cwd: project,
-          env: { PATH: process.env["PATH"] ?? "", ...env }
-        })
+  it.effect("compiles with what it declares, and calls the service", function* () {
+    const { baseUrl, organization } = yield* TestService
+    const compiler = join(root, "node_modules/typescript/bin/tsc")
+    const options = ["--module", "NodeNext", "--target", "ES2023", "--strict", "--skipLibCheck", "--types", "node"]
+    const ran = yield* Effect.promise(async () => {
+      await run(process.execPath, [compiler, "order.ts", ...options], { cwd: project })
+      const env = { BASE_URL: baseUrl, ORGANIZATION: organization.id, API_KEY: organization.testKey }
+      return await run(process.execPath, ["order.js"], {
+        cwd: project,
+        env: { PATH: process.env["PATH"] ?? "", ...env }
       })
-      expect(JSON.parse(ran.stdout)).toEqual(["Coffee", "ParseError"])
     })
-  )
+    expect(JSON.parse(ran.stdout)).toEqual(["Coffee", "ParseError"])
+  })
 })

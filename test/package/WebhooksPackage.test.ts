@@ -104,8 +104,9 @@ onService()("the package of the consumer's kit", (it) => {
     })
   )
 
-  it.scoped("takes the service's deliveries, and a receiver for the other environment says that it refuses them", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "takes the service's deliveries, and a receiver for the other environment says that it refuses them",
+    function* () {
       const service = yield* TestService
       const { organization, request } = service
       const tenant = { organizationId: organization.id, key: organization.testKey }
@@ -145,7 +146,7 @@ onService()("the package of the consumer's kit", (it) => {
       yield* eventuallyTrue("the receiver's report", () => production.output.stderr.includes("\n"))
       expect(production.output.stdout).toBe("")
       expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
-    })
+    }
   )
 
   it.effect(

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Option, Redacted } from "effect"
 import { anotherPlatformKey, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
@@ -7,6 +7,7 @@ import { AccountConnection } from "../../src/payments/connecting/AccountConnecti
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
+import { it } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { makeOrganization, type StartedService, startService } from "../surface/http/StartedService.ts"
 
@@ -73,116 +74,102 @@ const withStranger = Effect.gen(function* () {
 const denied = { status: 502, code: "provider_permission_denied", fields: [] }
 
 describe("a valid key of another platform", () => {
-  it.scopedLive("disconnects nothing: its own calls fail, those of the right key do not", () =>
-    Effect.gen(function* () {
-      const { counted, newTenant, right, wrong } = yield* withStranger
-      const { get, status } = yield* newTenant(right)
-      expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
-      for (const _ of [1, 2]) expectFailure(yield* get(wrong), denied)
-      expect(yield* status).toBe("connected")
-      expect((yield* get(right)).status).toBe(200)
-      const errors = wrong.log.filter(({ level }) => level === "ERROR").map(({ text }) => text)
-      expect(errors.join("\n")).toContain("PROVIDER_SANDBOX_SECRET_KEY is a key of another platform")
-      expect(wrong.log.map(({ text }) => text).join("\n")).not.toContain(anotherPlatformKey)
-      expect(counted.filter(([name]) => name === "connected_payments.provider.access.refused.count")).toEqual(
-        Array(2).fill(["connected_payments.provider.access.refused.count", "sandbox", "another"])
-      )
-    })
-  )
+  it.scopedLive("disconnects nothing: its own calls fail, those of the right key do not", function* () {
+    const { counted, newTenant, right, wrong } = yield* withStranger
+    const { get, status } = yield* newTenant(right)
+    expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
+    for (const _ of [1, 2]) expectFailure(yield* get(wrong), denied)
+    expect(yield* status).toBe("connected")
+    expect((yield* get(right)).status).toBe(200)
+    const errors = wrong.log.filter(({ level }) => level === "ERROR").map(({ text }) => text)
+    expect(errors.join("\n")).toContain("PROVIDER_SANDBOX_SECRET_KEY is a key of another platform")
+    expect(wrong.log.map(({ text }) => text).join("\n")).not.toContain(anotherPlatformKey)
+    expect(counted.filter(([name]) => name === "connected_payments.provider.access.refused.count")).toEqual(
+      Array(2).fill(["connected_payments.provider.access.refused.count", "sandbox", "another"])
+    )
+  })
 
-  it.scopedLive("does not start a process, which says which setting is wrong, and not what the key is", () =>
-    Effect.gen(function* () {
-      const { newTenant, start } = yield* installation
-      const right = yield* start(platformKey)
-      // Nothing is linked yet: which platform it will be is open
-      yield* Effect.scoped(start(anotherPlatformKey))
-      yield* newTenant(right)
-      const refused = yield* Effect.flip(Effect.scoped(start(anotherPlatformKey)))
-      expect(refused).toMatchObject({ _tag: "AnotherPlatform" })
-      const { message } = Object(refused)
-      expect(message).toMatch(/^PROVIDER_SANDBOX_SECRET_KEY: .* acct_AnotherPlatform, .* under acct_EmulatorPlatform/)
-      expect(message).not.toContain(anotherPlatformKey)
-      yield* Effect.scoped(start(platformKey))
-    })
-  )
+  it.scopedLive("does not start a process, which says which setting is wrong, and not what the key is", function* () {
+    const { newTenant, start } = yield* installation
+    const right = yield* start(platformKey)
+    // Nothing is linked yet: which platform it will be is open
+    yield* Effect.scoped(start(anotherPlatformKey))
+    yield* newTenant(right)
+    const refused = yield* Effect.flip(Effect.scoped(start(anotherPlatformKey)))
+    expect(refused).toMatchObject({ _tag: "AnotherPlatform" })
+    const { message } = Object(refused)
+    expect(message).toMatch(/^PROVIDER_SANDBOX_SECRET_KEY: .* acct_AnotherPlatform, .* under acct_EmulatorPlatform/)
+    expect(message).not.toContain(anotherPlatformKey)
+    yield* Effect.scoped(start(platformKey))
+  })
 
-  it.scopedLive("creates no second account for an organization whose own can't be reached with it", () =>
-    Effect.gen(function* () {
-      const { newTenant, right, wrong } = yield* withStranger
-      const { accountId, tenant } = yield* newTenant(right)
-      yield* right.sql`UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()`
-      const onboarding = Context.get(wrong.services, AccountConnection).startOnboarding(tenant, {
-        kind: "operator",
-        id: "test"
-      })
-      expect(yield* Effect.flip(onboarding)).toMatchObject({ code: "provider_permission_denied" })
-      expect(yield* right.sql`SELECT 1 FROM payments.account_onboardings`).toEqual([])
-      expect(Option.map(yield* Context.get(right.services, Accounts).show(tenant), (known) => known.accountId)).toEqual(
-        Option.some(accountId)
-      )
+  it.scopedLive("creates no second account for an organization whose own can't be reached with it", function* () {
+    const { newTenant, right, wrong } = yield* withStranger
+    const { accountId, tenant } = yield* newTenant(right)
+    yield* right.sql`UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()`
+    const onboarding = Context.get(wrong.services, AccountConnection).startOnboarding(tenant, {
+      kind: "operator",
+      id: "test"
     })
-  )
+    expect(yield* Effect.flip(onboarding)).toMatchObject({ code: "provider_permission_denied" })
+    expect(yield* right.sql`SELECT 1 FROM payments.account_onboardings`).toEqual([])
+    expect(Option.map(yield* Context.get(right.services, Accounts).show(tenant), (known) => known.accountId)).toEqual(
+      Option.some(accountId)
+    )
+  })
 
-  it.scopedLive("takes the former one's place once none of its accounts is connected, and not before", () =>
-    Effect.gen(function* () {
-      const { newTenant, start } = yield* installation
-      const service = yield* start(platformKey)
-      const { tenant } = yield* newTenant(service)
-      yield* service.sql`UPDATE payments.provider_platforms SET platform_id = 'acct_Former'`
-      expect(yield* Effect.flip(newTenant(service))).toMatchObject({ code: "provider_permission_denied" })
-      yield* Context.get(service.services, Accounts).unlink(tenant, { kind: "operator", id: "test" })
-      yield* newTenant(service)
-      expect(yield* platformIn(service)).toBe("acct_EmulatorPlatform")
-    })
-  )
+  it.scopedLive("takes the former one's place once none of its accounts is connected, and not before", function* () {
+    const { newTenant, start } = yield* installation
+    const service = yield* start(platformKey)
+    const { tenant } = yield* newTenant(service)
+    yield* service.sql`UPDATE payments.provider_platforms SET platform_id = 'acct_Former'`
+    expect(yield* Effect.flip(newTenant(service))).toMatchObject({ code: "provider_permission_denied" })
+    yield* Context.get(service.services, Accounts).unlink(tenant, { kind: "operator", id: "test" })
+    yield* newTenant(service)
+    expect(yield* platformIn(service)).toBe("acct_EmulatorPlatform")
+  })
 })
 
 describe("accounts that were linked before their platform was recorded", () => {
-  it.scopedLive("get it at the next start with a key that reaches one of them", () =>
-    Effect.gen(function* () {
-      const { newTenant, start } = yield* installation
-      const right = yield* start(platformKey)
-      yield* newTenant(right)
-      yield* forget(right)
-      yield* Effect.scoped(start(anotherPlatformKey))
-      expect(yield* platformIn(right)).toBeUndefined()
-      yield* Effect.scoped(start(platformKey))
-      expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
-      expect(yield* Effect.flip(Effect.scoped(start(anotherPlatformKey)))).toMatchObject({ _tag: "AnotherPlatform" })
-    })
-  )
+  it.scopedLive("get it at the next start with a key that reaches one of them", function* () {
+    const { newTenant, start } = yield* installation
+    const right = yield* start(platformKey)
+    yield* newTenant(right)
+    yield* forget(right)
+    yield* Effect.scoped(start(anotherPlatformKey))
+    expect(yield* platformIn(right)).toBeUndefined()
+    yield* Effect.scoped(start(platformKey))
+    expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
+    expect(yield* Effect.flip(Effect.scoped(start(anotherPlatformKey)))).toMatchObject({ _tag: "AnotherPlatform" })
+  })
 
-  it.scopedLive("are disconnected by a key only that reaches another one of them", () =>
-    Effect.gen(function* () {
-      const { emulator, newTenant, right, wrong } = yield* withStranger
-      const alone = yield* newTenant(right)
-      yield* forget(right)
-      yield* emulator.revokeAccount(alone.accountId)
-      expectFailure(yield* alone.get(right), denied)
-      expect(yield* alone.status).toBe("connected")
-      const other = yield* newTenant(right)
-      yield* forget(right)
-      expectFailure(yield* alone.get(wrong), denied)
-      expect(yield* alone.status).toBe("connected")
-      expectFailure(yield* alone.get(right), { status: 409, code: "provider_account_not_connected" })
-      expect([yield* alone.status, yield* other.status]).toEqual(["disconnected", "connected"])
-      expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
-    })
-  )
+  it.scopedLive("are disconnected by a key only that reaches another one of them", function* () {
+    const { emulator, newTenant, right, wrong } = yield* withStranger
+    const alone = yield* newTenant(right)
+    yield* forget(right)
+    yield* emulator.revokeAccount(alone.accountId)
+    expectFailure(yield* alone.get(right), denied)
+    expect(yield* alone.status).toBe("connected")
+    const other = yield* newTenant(right)
+    yield* forget(right)
+    expectFailure(yield* alone.get(wrong), denied)
+    expect(yield* alone.status).toBe("connected")
+    expectFailure(yield* alone.get(right), { status: 409, code: "provider_account_not_connected" })
+    expect([yield* alone.status, yield* other.status]).toEqual(["disconnected", "connected"])
+    expect(yield* platformIn(right)).toBe("acct_EmulatorPlatform")
+  })
 })
 
 describe("a provider that can't be asked", () => {
-  it.scopedLive("keeps no process from starting, which warns", () =>
-    Effect.gen(function* () {
-      const { newTenant, start } = yield* installation
-      yield* newTenant(yield* start(platformKey))
-      const { log } = yield* start(platformKey, "http://127.0.0.1:9")
-      expect(
-        log
-          .filter(({ level }) => level === "WARN")
-          .map(({ text }) => text)
-          .join()
-      ).toContain("could not be asked which platform PROVIDER_SANDBOX_SECRET_KEY is of")
-    })
-  )
+  it.scopedLive("keeps no process from starting, which warns", function* () {
+    const { newTenant, start } = yield* installation
+    yield* newTenant(yield* start(platformKey))
+    const { log } = yield* start(platformKey, "http://127.0.0.1:9")
+    expect(
+      log
+        .filter(({ level }) => level === "WARN")
+        .map(({ text }) => text)
+        .join()
+    ).toContain("could not be asked which platform PROVIDER_SANDBOX_SECRET_KEY is of")
+  })
 })

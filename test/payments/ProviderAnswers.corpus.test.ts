@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Cause, Effect, FastCheck, Predicate } from "effect"
 import type { ConnectedAccount, ProviderCall } from "../../src/payments/ProviderCall.ts"
 import { isApiError } from "../../src/platform/errors/Errors.ts"
 import { casesOf } from "../harness/Corpus.ts"
+import { it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { replying } from "./ScriptedProvider.ts"
 
@@ -83,43 +84,35 @@ const sampled = (bodies: FastCheck.Arbitrary<string>, runs: number) =>
   FastCheck.sample(FastCheck.tuple(FastCheck.constantFrom(...statuses), bodies), casesOf(runs))
 
 describe("whatever comes in the place of the provider's answer", () => {
-  it.scopedLive("what is no JSON object is 502 provider_unavailable, whatever its status", () =>
-    Effect.gen(function* () {
-      for (const { answer, failure } of yield* outcomesOf(sampled(noObject, 400))) {
-        expect(isApiError(failure) && failure.code, answer).toBe("provider_unavailable")
-      }
-    })
-  )
+  it.scopedLive("what is no JSON object is 502 provider_unavailable, whatever its status", function* () {
+    for (const { answer, failure } of yield* outcomesOf(sampled(noObject, 400))) {
+      expect(isApiError(failure) && failure.code, answer).toBe("provider_unavailable")
+    }
+  })
 
-  it.scopedLive("an error with anything in any of its fields is one of the documented errors", () =>
-    Effect.gen(function* () {
-      for (const { answer, failure, isDefect, status } of yield* outcomesOf(sampled(anyError, 600))) {
-        expect(isDefect, answer).toBe(false)
-        if (status >= 300)
-          expect(Predicate.isTagged(failure, "AccountAccessRevoked") || isApiError(failure), answer).toBe(true)
-        if (isApiError(failure)) {
-          expect(failure.code, answer).toMatch(/^[a-z0-9_]{1,90}$/)
-          for (const field of failure.fields) expect(typeof field, answer).toBe("string")
-        }
+  it.scopedLive("an error with anything in any of its fields is one of the documented errors", function* () {
+    for (const { answer, failure, isDefect, status } of yield* outcomesOf(sampled(anyError, 600))) {
+      expect(isDefect, answer).toBe(false)
+      if (status >= 300)
+        expect(Predicate.isTagged(failure, "AccountAccessRevoked") || isApiError(failure), answer).toBe(true)
+      if (isApiError(failure)) {
+        expect(failure.code, answer).toMatch(/^[a-z0-9_]{1,90}$/)
+        for (const field of failure.fields) expect(typeof field, answer).toBe("string")
       }
-    })
-  )
+    }
+  })
 
-  it.scopedLive("an object that is not the provider's never makes a defect", () =>
-    Effect.gen(function* () {
-      for (const { answer, failure, isDefect, status } of yield* outcomesOf(sampled(strangeObject, 400))) {
-        expect(isDefect, answer).toBe(false)
-        if (status >= 300) expect(isApiError(failure), answer).toBe(true)
-      }
-    })
-  )
+  it.scopedLive("an object that is not the provider's never makes a defect", function* () {
+    for (const { answer, failure, isDefect, status } of yield* outcomesOf(sampled(strangeObject, 400))) {
+      expect(isDefect, answer).toBe(false)
+      if (status >= 300) expect(isApiError(failure), answer).toBe(true)
+    }
+  })
 
-  it.scopedLive("a parameter that is null is none", () =>
-    Effect.gen(function* () {
-      const body = JSON.stringify({ error: { type: "invalid_request_error", message: "c", code: null, param: null } })
-      for (const { failure } of yield* outcomesOf([[400, body]])) {
-        expect(failure).toMatchObject({ status: 422, code: "provider_invalid_request_error", fields: [] })
-      }
-    })
-  )
+  it.scopedLive("a parameter that is null is none", function* () {
+    const body = JSON.stringify({ error: { type: "invalid_request_error", message: "c", code: null, param: null } })
+    for (const { failure } of yield* outcomesOf([[400, body]])) {
+      expect(failure).toMatchObject({ status: 422, code: "provider_invalid_request_error", fields: [] })
+    }
+  })
 })

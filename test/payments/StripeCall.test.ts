@@ -36,15 +36,13 @@ const inTurn = (...behaviours: ReadonlyArray<Behaviour>): Behaviour => {
 }
 
 describe("a call to the provider", () => {
-  it.scopedLive("reaches one whose URL has an IPv6 address", () =>
-    Effect.gen(function* () {
-      const { behave, calls, url } = yield* makeScriptedProviderAt("::1")
-      behave(replying(200, product))
-      const { provider } = yield* scripted({ apiUrl: Option.some(url) })
-      expect(yield* provider.retrieveProduct(account, "prod_123")).toEqual(product)
-      expect(calls.map(({ headers }) => headers.host)).toEqual([url.host])
-    })
-  )
+  it.scopedLive("reaches one whose URL has an IPv6 address", function* () {
+    const { behave, calls, url } = yield* makeScriptedProviderAt("::1")
+    behave(replying(200, product))
+    const { provider } = yield* scripted({ apiUrl: Option.some(url) })
+    expect(yield* provider.retrieveProduct(account, "prod_123")).toEqual(product)
+    expect(calls.map(({ headers }) => headers.host)).toEqual([url.host])
+  })
 
   it.scopedLive.each([
     ["a reset connection", resetting],
@@ -77,15 +75,13 @@ describe("a call to the provider", () => {
     })
   )
 
-  it.scopedLive("is made at most three times", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(resetting)
-      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-      expect(failure._tag).toBe("ProviderUnavailable")
-      expect(calls).toHaveLength(3)
-    })
-  )
+  it.scopedLive("is made at most three times", function* () {
+    const { behave, calls, provider } = yield* scripted()
+    behave(resetting)
+    const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+    expect(failure._tag).toBe("ProviderUnavailable")
+    expect(calls).toHaveLength(3)
+  })
 
   it.scopedLive.each([
     ["a refused parameter", refusing(400, { code: "parameter_invalid", param: "name" })],
@@ -135,8 +131,9 @@ describe("a call to the provider", () => {
     expect(calls).toHaveLength(2)
   })
 
-  it.scopedLive("waits for its turn where its account has as many under way as it may; other accounts do not", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "waits for its turn where its account has as many under way as it may; other accounts do not",
+    function* () {
       const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
       const answers: Array<() => void> = []
       const underWay = new Map<string, number>()
@@ -163,7 +160,7 @@ describe("a call to the provider", () => {
       yield* Fiber.joinAll([...mine, other])
       expect(calls).toHaveLength(6)
       expect([...new Set(atOnce)].toSorted()).toEqual(["acct_1: 1", "acct_1: 2", "acct_2: 1"])
-    })
+    }
   )
 
   it.scopedLive.each([
@@ -185,51 +182,47 @@ describe("a call to the provider", () => {
     })
   )
 
-  it.scopedLive("is repeated until the provider repeats a failure under its key", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(inTurn(refusing(500, {}), refusing(500, {}, { "idempotent-replayed": "true" })))
-      const write = yield* Effect.flip(
-        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
-      )
-      expect(write._tag).toBe("ProviderOutcomeUnknown")
-      expect(calls).toHaveLength(2)
-    })
-  )
+  it.scopedLive("is repeated until the provider repeats a failure under its key", function* () {
+    const { behave, calls, provider } = yield* scripted()
+    behave(inTurn(refusing(500, {}), refusing(500, {}, { "idempotent-replayed": "true" })))
+    const write = yield* Effect.flip(
+      provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+    )
+    expect(write._tag).toBe("ProviderOutcomeUnknown")
+    expect(calls).toHaveLength(2)
+  })
 
-  it.scopedLive("takes its turn until the provider has answered, though its caller has left", () =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
-      const waiting: Array<() => void> = []
-      let underWay = 0
-      let most = 0
-      behave((call, response) => {
-        underWay += 1
-        most = Math.max(most, underWay)
-        waiting.push(() => {
-          underWay -= 1
-          replying(200, product)(call, response)
-        })
+  it.scopedLive("takes its turn until the provider has answered, though its caller has left", function* () {
+    const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
+    const waiting: Array<() => void> = []
+    let underWay = 0
+    let most = 0
+    behave((call, response) => {
+      underWay += 1
+      most = Math.max(most, underWay)
+      waiting.push(() => {
+        underWay -= 1
+        replying(200, product)(call, response)
       })
-      const read = provider.retrieveProduct(account, "prod_123")
-      const arrived = (number: number) =>
-        Effect.repeat(Effect.sleep("5 millis"), { until: () => calls.length >= number })
-      const leaving = yield* Effect.all(Array.from({ length: 20 }, () => Effect.fork(read)))
-      yield* arrived(2)
-      yield* Fiber.interruptAll(leaving)
-      const staying = yield* Effect.all(Array.from({ length: 6 }, () => Effect.fork(read)))
-      for (let answered = 0; answered < 8; answered += 1) {
-        yield* arrived(answered + 1)
-        waiting[answered]?.()
-      }
-      yield* Fiber.joinAll(staying)
-      expect(most).toBe(2)
-      expect(calls).toHaveLength(8)
     })
-  )
+    const read = provider.retrieveProduct(account, "prod_123")
+    const arrived = (number: number) => Effect.repeat(Effect.sleep("5 millis"), { until: () => calls.length >= number })
+    const leaving = yield* Effect.all(Array.from({ length: 20 }, () => Effect.fork(read)))
+    yield* arrived(2)
+    yield* Fiber.interruptAll(leaving)
+    const staying = yield* Effect.all(Array.from({ length: 6 }, () => Effect.fork(read)))
+    for (let answered = 0; answered < 8; answered += 1) {
+      yield* arrived(answered + 1)
+      waiting[answered]?.()
+    }
+    yield* Fiber.joinAll(staying)
+    expect(most).toBe(2)
+    expect(calls).toHaveLength(8)
+  })
 
-  it.scopedLive("says how an account is paid out by its own settings where the provider has no balance settings", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "says how an account is paid out by its own settings where the provider has no balance settings",
+    function* () {
       const { behave, provider } = yield* scripted()
       const shown = {
         id: "acct_1",
@@ -253,59 +246,55 @@ describe("a call to the provider", () => {
           destinations: null
         })
       }
-    })
+    }
   )
 
-  it.scopedLive("that lists the bank accounts of an account that does not show them comes to none", () =>
-    Effect.gen(function* () {
-      const { behave, provider } = yield* scripted()
-      const shown = { id: "acct_1", object: "account", payouts_enabled: true, controller: { is_controller: true } }
-      behave((call, response) =>
-        (call.path.includes("external_accounts")
-          ? refusing(403, { code: "more_permissions_required" })
-          : call.path.startsWith("/v1/balance_settings")
-            ? refusing(404, { code: "resource_missing" })
-            : replying(200, shown))(call, response)
-      )
-      expect(yield* provider.retrievePayoutSettings(account)).toMatchObject({ status: "enabled", destinations: null })
-    })
-  )
+  it.scopedLive("that lists the bank accounts of an account that does not show them comes to none", function* () {
+    const { behave, provider } = yield* scripted()
+    const shown = { id: "acct_1", object: "account", payouts_enabled: true, controller: { is_controller: true } }
+    behave((call, response) =>
+      (call.path.includes("external_accounts")
+        ? refusing(403, { code: "more_permissions_required" })
+        : call.path.startsWith("/v1/balance_settings")
+          ? refusing(404, { code: "resource_missing" })
+          : replying(200, shown))(call, response)
+    )
+    expect(yield* provider.retrievePayoutSettings(account)).toMatchObject({ status: "enabled", destinations: null })
+  })
 
-  it.scopedLive("that is refused for a parameter names it as callers do", () =>
-    Effect.gen(function* () {
-      const { behave, provider } = yield* scripted()
-      const fieldsOf = (call: Effect.Effect<unknown, object>, status: number, param: string) => {
-        behave(refusing(status, { type: "invalid_request_error", code: "resource_missing", param }))
-        return Effect.map(Effect.flip(call), (failure) => ("fields" in failure ? failure.fields : undefined))
-      }
-      const query = { created_gte: 5, created_lte: 4 }
-      for (const list of [
-        provider.listCharges(account, query),
-        provider.listPaymentIntents(account, query),
-        provider.listCheckoutSessions(account, query),
-        provider.listPayouts(account, query),
-        provider.listRefunds(account, query),
-        provider.listDisputes(account, query),
-        provider.listCustomers(account, query),
-        provider.listBalanceTransactions(account, query)
-      ]) {
-        expect(yield* fieldsOf(list, 400, "created[gte]")).toEqual(["created_gte"])
-        expect(yield* fieldsOf(list, 400, "created[lte]")).toEqual(["created_lte"])
-      }
-      for (const [read, param] of [
-        [provider.retrievePaymentIntent(account, "pi_1"), "intent"],
-        [provider.retrieveCharge(account, "ch_1"), "charge"],
-        [provider.retrievePayout(account, "po_1"), "payout"],
-        [provider.retrieveRefund(account, "re_1"), "refund"],
-        [provider.retrieveDispute(account, "du_1"), "dispute"],
-        [provider.retrieveCustomer(account, "cus_1"), "customer"],
-        [provider.retrieveSubscription(account, "sub_1"), "subscription_exposed_id"],
-        [provider.cancelSubscription(account, "sub_1"), "subscription_exposed_id"]
-      ] as const) {
-        expect(yield* fieldsOf(read, 404, param), param).toEqual(["id"])
-      }
-    })
-  )
+  it.scopedLive("that is refused for a parameter names it as callers do", function* () {
+    const { behave, provider } = yield* scripted()
+    const fieldsOf = (call: Effect.Effect<unknown, object>, status: number, param: string) => {
+      behave(refusing(status, { type: "invalid_request_error", code: "resource_missing", param }))
+      return Effect.map(Effect.flip(call), (failure) => ("fields" in failure ? failure.fields : undefined))
+    }
+    const query = { created_gte: 5, created_lte: 4 }
+    for (const list of [
+      provider.listCharges(account, query),
+      provider.listPaymentIntents(account, query),
+      provider.listCheckoutSessions(account, query),
+      provider.listPayouts(account, query),
+      provider.listRefunds(account, query),
+      provider.listDisputes(account, query),
+      provider.listCustomers(account, query),
+      provider.listBalanceTransactions(account, query)
+    ]) {
+      expect(yield* fieldsOf(list, 400, "created[gte]")).toEqual(["created_gte"])
+      expect(yield* fieldsOf(list, 400, "created[lte]")).toEqual(["created_lte"])
+    }
+    for (const [read, param] of [
+      [provider.retrievePaymentIntent(account, "pi_1"), "intent"],
+      [provider.retrieveCharge(account, "ch_1"), "charge"],
+      [provider.retrievePayout(account, "po_1"), "payout"],
+      [provider.retrieveRefund(account, "re_1"), "refund"],
+      [provider.retrieveDispute(account, "du_1"), "dispute"],
+      [provider.retrieveCustomer(account, "cus_1"), "customer"],
+      [provider.retrieveSubscription(account, "sub_1"), "subscription_exposed_id"],
+      [provider.cancelSubscription(account, "sub_1"), "subscription_exposed_id"]
+    ] as const) {
+      expect(yield* fieldsOf(read, 404, param), param).toEqual(["id"])
+    }
+  })
 })
 
 describe("repeats", () => {

@@ -2,10 +2,11 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 
 // The commands of the operating guide, run as they are written
@@ -60,36 +61,34 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("the guide's commands", () => {
-  it.scopedLive("bring a database up to date, make and rotate a master key, and look at what there is", () =>
-    Effect.gen(function* () {
-      const { fail, run } = yield* setUp
-      const upgrades = blocks("upgrade")
-      expect(upgrades).toHaveLength(1)
-      for (const script of upgrades) expect(run(script)).toContain("0001_initial")
-      const [newKey = "", ...others] = blocks("")
-      const made = run(newKey).trim()
-      expect(made).toMatch(/^[\w-]+:[A-Za-z0-9+/]{43}=$/)
-      for (const script of blocks("rotate")) {
-        expect(run(script, { MASTER_KEYS: made })).toContain(`Re-encrypted under "${made.split(":")[0]}": 0`)
-      }
-      expect(others).toHaveLength(1)
-      for (const script of others) expect(run(script)).toContain("no such receipts")
-      const removals = blocks("image")
-      expect(removals).toHaveLength(1)
-      const IMAGE_URL = `https://payments.example/product-images/${"0".repeat(64)}.png`
-      for (const script of removals) expect(fail(script, { IMAGE_URL })).toContain("There is no image 0000")
-      const replays = blocks("replay")
-      expect(replays).toHaveLength(1)
-      for (const script of replays) run(script)
-      const missing = blocks("missing")
-      expect(missing).toHaveLength(1)
-      for (const script of missing) run(script)
-      const looks = blocks("sql")
-      expect(looks.length).toBeGreaterThanOrEqual(3)
-      // Where psql is not installed they can't be run
-      for (const script of majorOf("psql") === 0 ? [] : looks) run(script)
-    })
-  )
+  it.scopedLive("bring a database up to date, make and rotate a master key, and look at what there is", function* () {
+    const { fail, run } = yield* setUp
+    const upgrades = blocks("upgrade")
+    expect(upgrades).toHaveLength(1)
+    for (const script of upgrades) expect(run(script)).toContain("0001_initial")
+    const [newKey = "", ...others] = blocks("")
+    const made = run(newKey).trim()
+    expect(made).toMatch(/^[\w-]+:[A-Za-z0-9+/]{43}=$/)
+    for (const script of blocks("rotate")) {
+      expect(run(script, { MASTER_KEYS: made })).toContain(`Re-encrypted under "${made.split(":")[0]}": 0`)
+    }
+    expect(others).toHaveLength(1)
+    for (const script of others) expect(run(script)).toContain("no such receipts")
+    const removals = blocks("image")
+    expect(removals).toHaveLength(1)
+    const IMAGE_URL = `https://payments.example/product-images/${"0".repeat(64)}.png`
+    for (const script of removals) expect(fail(script, { IMAGE_URL })).toContain("There is no image 0000")
+    const replays = blocks("replay")
+    expect(replays).toHaveLength(1)
+    for (const script of replays) run(script)
+    const missing = blocks("missing")
+    expect(missing).toHaveLength(1)
+    for (const script of missing) run(script)
+    const looks = blocks("sql")
+    expect(looks.length).toBeGreaterThanOrEqual(3)
+    // Where psql is not installed they can't be run
+    for (const script of majorOf("psql") === 0 ? [] : looks) run(script)
+  })
 
   it.scopedLive.skipIf(majorOf("pg_dump") < serverMajor)(
     `back up and restore (skipped without PostgreSQL ${serverMajor}'s own pg_dump)`,

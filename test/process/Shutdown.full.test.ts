@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Option, type Scope } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
+import { it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { integrator, payOn } from "./Integrator.ts"
 import {
@@ -88,42 +89,40 @@ const cases: ReadonlyArray<{
 
 describe.concurrent("a busy service", () => {
   for (const { command, isRepeated, signal, to, what } of cases) {
-    it.scopedLive(`ends on ${what} without waiting for what hangs, and leaves nothing behind`, () =>
-      Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const consumer = yield* makeConsumer
-        consumer.hold()
-        const settings = {
-          DELIVERY_TIMEOUT: "10 minutes",
-          ...(signal === "SIGTERM" ? {} : { SHUTDOWN_TIMEOUT: "1 second" })
-        }
-        const service = yield* startService(directory, settings, command && (yield* command))
-        const backend = integrator(service.local)
-        yield* backend.subscribe(consumer.url)
-        yield* payOn((yield* backend.openCheckout).url)
-        yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
-        yield* keptConnection(service.local)
-        const hanging = yield* hangingRequest(service.local)
-        // What was sent before these are answered has been read: a connection without a request is just closed
-        for (let n = 0; n < 3; n++) yield* Effect.promise(() => fetch(`${service.local.baseUrl}/health/live`))
-        const database = yield* databasePid(directory)
-        expect(yield* isAlive(database)).toBe(true)
+    it.scopedLive(`ends on ${what} without waiting for what hangs, and leaves nothing behind`, function* () {
+      const directory = yield* dataDirectory
+      const consumer = yield* makeConsumer
+      consumer.hold()
+      const settings = {
+        DELIVERY_TIMEOUT: "10 minutes",
+        ...(signal === "SIGTERM" ? {} : { SHUTDOWN_TIMEOUT: "1 second" })
+      }
+      const service = yield* startService(directory, settings, command && (yield* command))
+      const backend = integrator(service.local)
+      yield* backend.subscribe(consumer.url)
+      yield* payOn((yield* backend.openCheckout).url)
+      yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+      yield* keptConnection(service.local)
+      const hanging = yield* hangingRequest(service.local)
+      // What was sent before these are answered has been read: a connection without a request is just closed
+      for (let n = 0; n < 3; n++) yield* Effect.promise(() => fetch(`${service.local.baseUrl}/health/live`))
+      const database = yield* databasePid(directory)
+      expect(yield* isAlive(database)).toBe(true)
 
-        if (isRepeated === true) {
-          // Two at once would be one: the second comes when the shutdown has begun
-          process.kill(-service.pid, signal)
-          yield* eventually("the end of listening", refusesConnections(service.local))
-        }
-        yield* stop(service, signal, to)
-        expect(yield* isAlive(database)).toBe(false)
-        expect(yield* isAlive(service.pid)).toBe(false)
-        // The others of its group (npm, its shell, the loader's helper) end with it
-        yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service))
-        expect(service.output.stderr).not.toContain("defect")
-        // It was written before the process ended, and may still be on its way to this one
-        yield* eventuallyTrue("the refusal of what hangs", () => hanging.received() !== "")
-        expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
-      })
-    )
+      if (isRepeated === true) {
+        // Two at once would be one: the second comes when the shutdown has begun
+        process.kill(-service.pid, signal)
+        yield* eventually("the end of listening", refusesConnections(service.local))
+      }
+      yield* stop(service, signal, to)
+      expect(yield* isAlive(database)).toBe(false)
+      expect(yield* isAlive(service.pid)).toBe(false)
+      // The others of its group (npm, its shell, the loader's helper) end with it
+      yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service))
+      expect(service.output.stderr).not.toContain("defect")
+      // It was written before the process ended, and may still be on its way to this one
+      yield* eventuallyTrue("the refusal of what hangs", () => hanging.received() !== "")
+      expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
+    })
   }
 })

@@ -1,7 +1,8 @@
 import { Agent, request } from "node:http"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
+import { it } from "../harness/Tests.ts"
 import { dataDirectory, keptConnection, type LocalFile, startService, stop } from "./ServiceProcess.ts"
 
 /** What one request of a busy client came to. */
@@ -52,36 +53,35 @@ const busyClients = (local: LocalFile, count: number) =>
 describe("a service with clients that keep their connections", () => {
   it.scopedLive(
     "says that it is not ready, answers what they ask, closes without a reset, and does not wait for its timeout",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const service = yield* startService(directory, { SHUTDOWN_DELAY: "1 second", SHUTDOWN_TIMEOUT: "60 seconds" })
-        yield* keptConnection(service.local)
-        const { done, outcomes } = yield* busyClients(service.local, 3)
-        yield* eventuallyTrue("busy clients", () => outcomes.length >= 12)
-        expect(outcomes.every(({ status }) => status === 200)).toBe(true)
+    function* () {
+      const directory = yield* dataDirectory
+      const service = yield* startService(directory, { SHUTDOWN_DELAY: "1 second", SHUTDOWN_TIMEOUT: "60 seconds" })
+      yield* keptConnection(service.local)
+      const { done, outcomes } = yield* busyClients(service.local, 3)
+      yield* eventuallyTrue("busy clients", () => outcomes.length >= 12)
+      expect(outcomes.every(({ status }) => status === 200)).toBe(true)
 
-        const { code } = yield* stop(service, "SIGTERM")
-        yield* Effect.promise(() => done)
-        expect(code).toBe(0)
-        // After their last answers they connect anew, which is refused; no request is lost on a kept connection
-        const errors = outcomes.filter(({ error }) => error !== undefined)
-        expect(errors).toEqual(errors.map(({ path }) => ({ path, error: "ECONNREFUSED", isReused: false })))
-        const last = outcomes.filter(({ connection }) => connection === "close")
-        expect(last.filter(({ path, status }) => path !== "/health/ready" && status !== 200)).toEqual([])
-        // Whoever balances load is told while everything else is still served
-        const readiness = outcomes.filter(({ path }) => path === "/health/ready").map(({ status }) => status)
-        expect(readiness).toContain(503)
-        expect(last.filter(({ path, status }) => path === "/health/ready" && status !== 503)).toEqual([])
-        const steps = [...service.output.stderr.matchAll(/Shutdown: ([a-z ]+)/g)].map(([, step = ""]) => step)
-        expect(steps.filter((step) => !step.includes("attempt"))).toEqual([
-          "begun",
-          "no longer ready",
-          "accepts no more connections",
-          "every request is answered",
-          "done"
-        ])
-      }),
+      const { code } = yield* stop(service, "SIGTERM")
+      yield* Effect.promise(() => done)
+      expect(code).toBe(0)
+      // After their last answers they connect anew, which is refused; no request is lost on a kept connection
+      const errors = outcomes.filter(({ error }) => error !== undefined)
+      expect(errors).toEqual(errors.map(({ path }) => ({ path, error: "ECONNREFUSED", isReused: false })))
+      const last = outcomes.filter(({ connection }) => connection === "close")
+      expect(last.filter(({ path, status }) => path !== "/health/ready" && status !== 200)).toEqual([])
+      // Whoever balances load is told while everything else is still served
+      const readiness = outcomes.filter(({ path }) => path === "/health/ready").map(({ status }) => status)
+      expect(readiness).toContain(503)
+      expect(last.filter(({ path, status }) => path === "/health/ready" && status !== 503)).toEqual([])
+      const steps = [...service.output.stderr.matchAll(/Shutdown: ([a-z ]+)/g)].map(([, step = ""]) => step)
+      expect(steps.filter((step) => !step.includes("attempt"))).toEqual([
+        "begun",
+        "no longer ready",
+        "accepts no more connections",
+        "every request is answered",
+        "done"
+      ])
+    },
     240_000
   )
 })

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { readStream } from "../destinations/stream/Reader.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Answer } from "../harness/TestService.ts"
+import { layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { type Installation, installation, type ServiceProcess } from "./Processes.ts"
@@ -98,101 +99,93 @@ const expectOneEffect = (answers: ReadonlyArray<Answer>) => {
   for (const answer of answers) if (answer.status !== 200) expectFailure(answer, inProgress)
 }
 
-layer(Installed.layer, { excludeTestServices: true, timeout: "120 seconds" })("two processes", (it) => {
-  it.effect("together let 600 requests of a key through, not 1200", () =>
-    Effect.gen(function* () {
-      const { processes } = yield* Installed
-      const { text: key } = yield* newKey
-      const startedAt = Date.now()
+layer(Installed.layer, { timeout: "120 seconds" })("two processes", (it) => {
+  it.effect("together let 600 requests of a key through, not 1200", function* () {
+    const { processes } = yield* Installed
+    const { text: key } = yield* newKey
+    const startedAt = Date.now()
+    const answers = yield* Effect.all(
+      Array.from({ length: 1500 }, (_, n) =>
+        Effect.map(listEndpoints(processes[n % 2 === 0 ? 0 : 1], key), (answer) => ({ process: n % 2, answer }))
+      ),
+      { concurrency: 48 }
+    )
+    const seconds = (Date.now() - startedAt) / 1000
+    const passed = answers.filter(({ answer }) => answer.status === 200)
+    const refused = answers.filter(({ answer }) => answer.status === 429)
+    expect(passed.length + refused.length).toBe(1500)
+    // What came back while the requests were under way, ten a second, passes too
+    expect(passed.length).toBeGreaterThanOrEqual(600 * 0.98)
+    expect(passed.length).toBeLessThanOrEqual(600 * 1.02 + 10 * seconds)
+    for (const process of [0, 1]) {
+      expect(passed.filter((one) => one.process === process).length).toBeGreaterThan(100)
+      expect(refused.filter((one) => one.process === process).length).toBeGreaterThan(100)
+    }
+  })
+
+  it.effect("make one endpoint and one product of 200 requests at once under one idempotency key", function* () {
+    const { processes } = yield* Installed
+    const { text: key } = yield* newKey
+    const made = [
+      ["/integrations/endpoints", endpointBody, endpointIds],
+      ["/provider/products", { name: "Coffee" }, productIds]
+    ] as const
+    for (const [path, body, ids] of made) {
+      const idempotencyKey = randomUUID()
+      const before = yield* ids
       const answers = yield* Effect.all(
-        Array.from({ length: 1500 }, (_, n) =>
-          Effect.map(listEndpoints(processes[n % 2 === 0 ? 0 : 1], key), (answer) => ({ process: n % 2, answer }))
+        Array.from({ length: 200 }, (_, n) =>
+          post(processes[n % 2 === 0 ? 0 : 1], path, { key, idempotencyKey, body })
         ),
-        { concurrency: 48 }
+        { concurrency: "unbounded" }
       )
-      const seconds = (Date.now() - startedAt) / 1000
-      const passed = answers.filter(({ answer }) => answer.status === 200)
-      const refused = answers.filter(({ answer }) => answer.status === 429)
-      expect(passed.length + refused.length).toBe(1500)
-      // What came back while the requests were under way, ten a second, passes too
-      expect(passed.length).toBeGreaterThanOrEqual(600 * 0.98)
-      expect(passed.length).toBeLessThanOrEqual(600 * 1.02 + 10 * seconds)
-      for (const process of [0, 1]) {
-        expect(passed.filter((one) => one.process === process).length).toBeGreaterThan(100)
-        expect(refused.filter((one) => one.process === process).length).toBeGreaterThan(100)
-      }
-    })
-  )
-
-  it.effect("make one endpoint and one product of 200 requests at once under one idempotency key", () =>
-    Effect.gen(function* () {
-      const { processes } = yield* Installed
-      const { text: key } = yield* newKey
-      const made = [
-        ["/integrations/endpoints", endpointBody, endpointIds],
-        ["/provider/products", { name: "Coffee" }, productIds]
-      ] as const
-      for (const [path, body, ids] of made) {
-        const idempotencyKey = randomUUID()
-        const before = yield* ids
-        const answers = yield* Effect.all(
-          Array.from({ length: 200 }, (_, n) =>
-            post(processes[n % 2 === 0 ? 0 : 1], path, { key, idempotencyKey, body })
-          ),
-          { concurrency: "unbounded" }
-        )
-        expectOneEffect(answers)
-        const [added, ...others] = (yield* ids).filter((id) => !before.includes(id))
-        expect(others, path).toEqual([])
-        expect(answers.flatMap((answer) => (answer.status === 200 ? [idOf(answer)] : []))).toContain(added)
-        expect(yield* recordsOf(added ?? "")).toHaveLength(1)
-        for (const process of processes) {
-          const again = yield* post(process, path, { key, idempotencyKey, body })
-          expect(again.headers.get("idempotent-replayed")).toBe("true")
-          expect(idOf(again)).toBe(added)
-        }
-      }
-    })
-  )
-
-  it.effect("both soon refuse a key that somebody else has revoked", () =>
-    Effect.gen(function* () {
-      const { processes, sql } = yield* Installed
-      const { id, text: key } = yield* newKey
-      for (const process of processes) expect((yield* listEndpoints(process, key)).status).toBe(200)
-      yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE id = ${id}`
+      expectOneEffect(answers)
+      const [added, ...others] = (yield* ids).filter((id) => !before.includes(id))
+      expect(others, path).toEqual([])
+      expect(answers.flatMap((answer) => (answer.status === 200 ? [idOf(answer)] : []))).toContain(added)
+      expect(yield* recordsOf(added ?? "")).toHaveLength(1)
       for (const process of processes) {
-        const answer = yield* Effect.repeat(listEndpoints(process, key), { while: ({ status }) => status === 200 })
-        expectFailure(answer, { status: 401, code: "api_key_invalid" })
+        const again = yield* post(process, path, { key, idempotencyKey, body })
+        expect(again.headers.get("idempotent-replayed")).toBe("true")
+        expect(idOf(again)).toBe(added)
       }
-    })
-  )
+    }
+  })
 
-  it.scoped("stream each other's events, and one goes on with the stream of another that is killed", () =>
-    Effect.gen(function* () {
-      const { organizationId, processes, start } = yield* Installed
-      const { text: key } = yield* newKey
-      const doomed = yield* start
-      const happen = Effect.map(
-        post(processes[0], "/integrations/event-triggers", {
-          key,
-          idempotencyKey: randomUUID(),
-          body: { type: "milestone.first_payment" }
-        }),
-        ({ json }) => String(json["eventId"])
-      )
-      const path = `/v2/organizations/${organizationId}/integrations/event-stream`
-      const first = yield* readStream(doomed.baseUrl, path, { "x-api-key": key })
-      yield* eventuallyTrue("it is ready", () => first.messages.length === 1)
-      const one = yield* happen
-      yield* eventuallyTrue("the first event", () => first.events().includes(one))
-      yield* doomed.kill
-      yield* eventuallyTrue("its end", first.ended)
-      const two = yield* happen
-      const second = yield* readStream(processes[1].baseUrl, path, { "x-api-key": key, "last-event-id": first.place() })
-      yield* eventuallyTrue("the second event", () => second.events().includes(two))
-    })
-  )
+  it.effect("both soon refuse a key that somebody else has revoked", function* () {
+    const { processes, sql } = yield* Installed
+    const { id, text: key } = yield* newKey
+    for (const process of processes) expect((yield* listEndpoints(process, key)).status).toBe(200)
+    yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE id = ${id}`
+    for (const process of processes) {
+      const answer = yield* Effect.repeat(listEndpoints(process, key), { while: ({ status }) => status === 200 })
+      expectFailure(answer, { status: 401, code: "api_key_invalid" })
+    }
+  })
+
+  it.scoped("stream each other's events, and one goes on with the stream of another that is killed", function* () {
+    const { organizationId, processes, start } = yield* Installed
+    const { text: key } = yield* newKey
+    const doomed = yield* start
+    const happen = Effect.map(
+      post(processes[0], "/integrations/event-triggers", {
+        key,
+        idempotencyKey: randomUUID(),
+        body: { type: "milestone.first_payment" }
+      }),
+      ({ json }) => String(json["eventId"])
+    )
+    const path = `/v2/organizations/${organizationId}/integrations/event-stream`
+    const first = yield* readStream(doomed.baseUrl, path, { "x-api-key": key })
+    yield* eventuallyTrue("it is ready", () => first.messages.length === 1)
+    const one = yield* happen
+    yield* eventuallyTrue("the first event", () => first.events().includes(one))
+    yield* doomed.kill
+    yield* eventuallyTrue("its end", first.ended)
+    const two = yield* happen
+    const second = yield* readStream(processes[1].baseUrl, path, { "x-api-key": key, "last-event-id": first.place() })
+    yield* eventuallyTrue("the second event", () => second.events().includes(two))
+  })
 
   it.effect("make nothing twice when one is killed between the provider's answer and its own", () =>
     Effect.gen(function* () {

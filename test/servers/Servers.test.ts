@@ -1,13 +1,14 @@
 import { writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll } from "vitest"
 import { type Consumer, post, tcpConsumer, transport } from "../engine/TransportServers.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { startInstalled } from "../harness/Installed.ts"
+import { it } from "../harness/Tests.ts"
 import { type Path, type RealServer, type Recorded, recorded, recordedIn, servers } from "./Servers.ts"
 
 /** Why a server can't run on this machine; undefined if it can. */
@@ -105,21 +106,19 @@ describe("what a real server answers is read as it was meant", () => {
     const why = missing(server)
     if (why !== undefined) it.skip(`${server.name}: not installed (${why})`)
     else {
-      it.scopedLive(server.name, () =>
-        Effect.gen(function* () {
-          const port = yield* started(server, yield* started(servers[0], 0))
-          const answers: Recorded = { reused: {}, closed: {} }
-          for (const path of server.paths) {
-            const status = path.startsWith("/204") ? 204 : 200
-            const { answer, isReused, statuses } = yield* attempted(port, path)
-            expect(statuses, path).toEqual([status, status, 200])
-            // An early hint makes an answer unusual, and unusual ones are the last on their connections
-            expect(isReused, path).toBe(path !== "/103" && (yield* reusedByNode(port, path)))
-            answers[isReused ? "reused" : "closed"][path] = lasting(answer)
-          }
-          found[server.name] = answers
-        })
-      )
+      it.scopedLive(server.name, function* () {
+        const port = yield* started(server, yield* started(servers[0], 0))
+        const answers: Recorded = { reused: {}, closed: {} }
+        for (const path of server.paths) {
+          const status = path.startsWith("/204") ? 204 : 200
+          const { answer, isReused, statuses } = yield* attempted(port, path)
+          expect(statuses, path).toEqual([status, status, 200])
+          // An early hint makes an answer unusual, and unusual ones are the last on their connections
+          expect(isReused, path).toBe(path !== "/103" && (yield* reusedByNode(port, path)))
+          answers[isReused ? "reused" : "closed"][path] = lasting(answer)
+        }
+        found[server.name] = answers
+      })
     }
   }
 })

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, request as sendRequest } from "node:http"
-import { describe, expect, it, vi } from "@effect/vitest"
+import { describe, expect, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import express from "express"
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../src/webhooks/index.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
-import { live } from "../harness/Steps.ts"
+import { it } from "../harness/Tests.ts"
 import { body, envelope, organizationId, previousSecret, secret, signNow } from "./Deliveries.ts"
 
 // Real servers and real requests: each adapter answers the service alike
@@ -112,7 +112,7 @@ const adapters = {
 }
 
 describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start) => {
-  live("answers 204 once the effect of a genuine event is stored", function* () {
+  it.scopedLive("answers 204 once the effect of a genuine event is stored", function* () {
     let stored = false
     const { options, seen } = watched()
     const answer = yield* Effect.flatMap(
@@ -130,7 +130,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
     expect(seen.events).toEqual([{ event: envelope, delivery: { id: "0199c0de-dd" } }])
   })
 
-  live("answers 400 with the reason to what is not genuine or not for it, and runs nothing", function* () {
+  it.scopedLive("answers 400 with the reason to what is not genuine or not for it, and runs nothing", function* () {
     const { options, seen } = watched()
     const send = yield* start(options)
     const foreign = JSON.stringify({ ...envelope, organization_id: "0199c0de-0000-7000-8000-000000000002" })
@@ -158,7 +158,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
     expect([seen.events, seen.errors]).toEqual([[], []])
   })
 
-  live("asks for a retry where the effect fails, and reports that failure", function* () {
+  it.scopedLive("asks for a retry where the effect fails, and reports that failure", function* () {
     const failure = new Error("The database is away")
     const { options, seen } = watched({
       onEvent: () => {
@@ -171,7 +171,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
     expect(seen.errors).toEqual([failure])
   })
 
-  live("asks for a retry after a while where the consumer says so, which is no failure", function* () {
+  it.scopedLive("asks for a retry after a while where the consumer says so, which is no failure", function* () {
     const { options, seen } = watched({
       onEvent: () => Promise.reject(new RetryWebhook("No such order yet", { afterSeconds: 59.5 }))
     })
@@ -180,7 +180,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
     expect(seen.errors).toEqual([])
   })
 
-  live("reads a body up to its bound, and answers 413 beyond it", function* () {
+  it.scopedLive("reads a body up to its bound, and answers 413 beyond it", function* () {
     const { options, seen } = watched({ maxBodyBytes: body.length })
     const send = yield* start(options)
     expect((yield* send()).status).toBe(204)
@@ -192,7 +192,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
     expect(seen.events.length).toBe(1)
   })
 
-  live("takes POST alone, and either secret of a rotation", function* () {
+  it.scopedLive("takes POST alone, and either secret of a rotation", function* () {
     const { options, seen } = watched({ secret: [secret, previousSecret] })
     const send = yield* start(options)
     for (const method of ["GET", "PUT"]) {
@@ -205,7 +205,7 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
 })
 
 describe("a body that a JSON parser has read", () => {
-  live("is a failure that says what to change, and the service is asked to come again", function* () {
+  it.scopedLive("is a failure that says what to change, and the service is asked to come again", function* () {
     const { options, seen } = watched()
     const app = express()
     app.use(express.json())
@@ -242,7 +242,7 @@ describe("a handler", () => {
     }
   })
 
-  live("hands what `onError` throws to Express", function* () {
+  it.scopedLive("hands what `onError` throws to Express", function* () {
     const thrown: Array<unknown> = []
     const { options } = watched({
       onEvent: () => Promise.reject(new Error("first")),
@@ -261,7 +261,7 @@ describe("a handler", () => {
     expect([answer.status, String(thrown[0])]).toEqual([500, "Error: second"])
   })
 
-  live("answers 500, and logs it, where `onRefused` throws and nothing else would catch it", function* () {
+  it.scopedLive("answers 500, and logs it, where `onRefused` throws and nothing else would catch it", function* () {
     const logged = yield* logOfErrors
     const failure = new Error("The log is away")
     const { options } = watched({
@@ -274,21 +274,24 @@ describe("a handler", () => {
     expect(logged()).toEqual([failure])
   })
 
-  live("answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected", function* () {
-    const logged = yield* logOfErrors
-    const failures = [new Error("The log is away"), new Error("It still is")]
-    const { options } = watched({
-      onEvent: () => Promise.reject(new Error("The database is away")),
-      onRefused: () => Promise.reject(failures[0]),
-      onError: () => Promise.reject(failures[1])
-    })
-    const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
-    expect((yield* sendIt({ headers: {} })).status).toBe(400)
-    expect((yield* sendIt()).status).toBe(503)
-    expect(logged()).toEqual(failures)
-  })
+  it.scopedLive(
+    "answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected",
+    function* () {
+      const logged = yield* logOfErrors
+      const failures = [new Error("The log is away"), new Error("It still is")]
+      const { options } = watched({
+        onEvent: () => Promise.reject(new Error("The database is away")),
+        onRefused: () => Promise.reject(failures[0]),
+        onError: () => Promise.reject(failures[1])
+      })
+      const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
+      expect((yield* sendIt({ headers: {} })).status).toBe(400)
+      expect((yield* sendIt()).status).toBe(503)
+      expect(logged()).toEqual(failures)
+    }
+  )
 
-  live("survives a sender that goes away in the middle of its body", function* () {
+  it.scopedLive("survives a sender that goes away in the middle of its body", function* () {
     const { options, seen } = watched()
     const url = yield* serve(nodeWebhookHandler(options))
     const request = sendRequest(url, { method: "POST", headers: { "content-length": 1000 } })
@@ -312,7 +315,7 @@ describe("a handler", () => {
 })
 
 describe("verifyNodeWebhook and verifyFetchWebhook", () => {
-  live("answer the event to a handler that writes its own response", function* () {
+  it.scopedLive("answer the event to a handler that writes its own response", function* () {
     const url = yield* serve((request, response) => {
       verifyNodeWebhook(request, { secret }).then(
         (event) => response.writeHead(202).end(event.id),

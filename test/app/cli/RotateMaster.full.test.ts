@@ -108,228 +108,214 @@ const withProcess = <A, E>(masterKeys: ServiceOptions["masterKeys"], use: Effect
   })
 
 onService({ roles: { api: true, worker: false } })("the rotation of the master key", (it) => {
-  it.scoped("moves every ciphertext while a worker delivers, and says which key may go", () =>
-    Effect.gen(function* () {
-      const { consumer, id, secret, send, tenant, test } = yield* makeDestination()
-      const answered = yield* send("POST", "/rotate-secret", { headers: { "idempotency-key": "rotation-1" } })
-      const current = String(answered.json["signingSecret"])
-      yield* addSecrets(tenant, id, serviceKey, 300)
-      const before = yield* underKeys
-      expect(Object.keys(before)).toEqual(["test"])
+  it.scoped("moves every ciphertext while a worker delivers, and says which key may go", function* () {
+    const { consumer, id, secret, send, tenant, test } = yield* makeDestination()
+    const answered = yield* send("POST", "/rotate-secret", { headers: { "idempotency-key": "rotation-1" } })
+    const current = String(answered.json["signingSecret"])
+    yield* addSecrets(tenant, id, serviceKey, 300)
+    const before = yield* underKeys
+    expect(Object.keys(before)).toEqual(["test"])
 
-      yield* withProcess(
-        [newKey, serviceKey],
-        Effect.gen(function* () {
-          const { sql } = yield* TestService
-          yield* test("payment.succeeded")
-          const rotation = yield* Effect.fork(
-            rotateMasterKeys({
-              masterKeys: [newKey, serviceKey],
-              batchSize: 7,
-              onProgress: () => Effect.sleep("1 millis")
-            }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-          )
-          yield* received(consumer, 1)
-          const report = yield* Fiber.join(rotation)
-          expect(report).toEqual({
-            current: "next",
-            // The synthetic test has left an answer
-            reencrypted: (before["test"] ?? 0) + 1,
-            left: [],
-            unreadable: [],
-            unused: ["test"]
-          })
-          yield* test("payment.succeeded")
-          const request = yield* received(consumer, 2)
-          expect(verifies(request, current) && verifies(request, secret)).toBe(true)
+    yield* withProcess(
+      [newKey, serviceKey],
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        yield* test("payment.succeeded")
+        const rotation = yield* Effect.fork(
+          rotateMasterKeys({
+            masterKeys: [newKey, serviceKey],
+            batchSize: 7,
+            onProgress: () => Effect.sleep("1 millis")
+          }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+        )
+        yield* received(consumer, 1)
+        const report = yield* Fiber.join(rotation)
+        expect(report).toEqual({
+          current: "next",
+          // The synthetic test has left an answer
+          reencrypted: (before["test"] ?? 0) + 1,
+          left: [],
+          unreadable: [],
+          unused: ["test"]
         })
-      )
-      expect(yield* underKeys).toEqual({ next: (before["test"] ?? 0) + 1, test: 1 })
-
-      // Back again by the command: the service under test, which knows its own key alone, reads everything
-      const back = yield* rotate(serviceKey, newKey)
-      expect(back, back.stderr).toMatchObject({ code: 0 })
-      expect(back.json).toEqual({
-        current: "test",
-        reencrypted: (before["test"] ?? 0) + 1,
-        left: [],
-        unreadable: [],
-        unused: ["next"]
+        yield* test("payment.succeeded")
+        const request = yield* received(consumer, 2)
+        expect(verifies(request, current) && verifies(request, secret)).toBe(true)
       })
-      expect(back.stderr).toMatch(/signing secrets: (\d+) of \1 re-encrypted\n/)
-      const replayed = yield* send("POST", "/rotate-secret", { headers: { "idempotency-key": "rotation-1" } })
-      expect(replayed.headers.get("idempotent-replayed")).toBe("true")
-      expect(replayed.text).toBe(answered.text)
-      yield* removeSecretsUnder(serviceKey)
+    )
+    expect(yield* underKeys).toEqual({ next: (before["test"] ?? 0) + 1, test: 1 })
+
+    // Back again by the command: the service under test, which knows its own key alone, reads everything
+    const back = yield* rotate(serviceKey, newKey)
+    expect(back, back.stderr).toMatchObject({ code: 0 })
+    expect(back.json).toEqual({
+      current: "test",
+      reencrypted: (before["test"] ?? 0) + 1,
+      left: [],
+      unreadable: [],
+      unused: ["next"]
     })
-  )
+    expect(back.stderr).toMatch(/signing secrets: (\d+) of \1 re-encrypted\n/)
+    const replayed = yield* send("POST", "/rotate-secret", { headers: { "idempotency-key": "rotation-1" } })
+    expect(replayed.headers.get("idempotent-replayed")).toBe("true")
+    expect(replayed.text).toBe(answered.text)
+    yield* removeSecretsUnder(serviceKey)
+  })
 
   it.scoped(
     "that is killed in the middle is finished by the next, each secret as it was",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const { id, tenant } = yield* makeDestination()
-        const ids = yield* addSecrets(tenant, id, serviceKey, 5000)
-        const environment = yield* commandSettings(newKey, serviceKey)
-        const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master"], {
-          env: { PATH: process.env["PATH"] ?? "", ...environment },
-          stdio: "ignore"
+    function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* makeDestination()
+      const ids = yield* addSecrets(tenant, id, serviceKey, 5000)
+      const environment = yield* commandSettings(newKey, serviceKey)
+      const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master"], {
+        env: { PATH: process.env["PATH"] ?? "", ...environment },
+        stdio: "ignore"
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          // It comes to this one last, and waits for it: it can't be done before it is killed
+          yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
+          yield* eventually(
+            "some secrets are moved",
+            Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
+            240_000
+          )
+          const exited = once(child, "exit")
+          child.kill("SIGKILL")
+          yield* Effect.promise(() => exited)
         })
-        yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-        yield* sql.withTransaction(
-          Effect.gen(function* () {
-            // It comes to this one last, and waits for it: it can't be done before it is killed
-            yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
-            yield* eventually(
-              "some secrets are moved",
-              Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-              240_000
-            )
-            const exited = once(child, "exit")
-            child.kill("SIGKILL")
-            yield* Effect.promise(() => exited)
-          })
-        )
-        const halfway = yield* underKeys
-        expect(halfway["test"]).toBeGreaterThan(0)
-        expect(halfway["next"]).toBeGreaterThan(0)
+      )
+      const halfway = yield* underKeys
+      expect(halfway["test"]).toBeGreaterThan(0)
+      expect(halfway["next"]).toBeGreaterThan(0)
 
-        const report = yield* rotateMasterKeys({ masterKeys: [newKey, serviceKey], batchSize: 500 }).pipe(
-          Effect.provideService(SqlClient.SqlClient, sql)
-        )
-        expect(report).toMatchObject({ reencrypted: halfway["test"], left: [], unused: ["test"] })
-        expect((yield* underKeys)["test"]).toBeUndefined()
-        const rows = yield* sql<{ id: string; ciphertext: Buffer }>`
+      const report = yield* rotateMasterKeys({ masterKeys: [newKey, serviceKey], batchSize: 500 }).pipe(
+        Effect.provideService(SqlClient.SqlClient, sql)
+      )
+      expect(report).toMatchObject({ reencrypted: halfway["test"], left: [], unused: ["test"] })
+      expect((yield* underKeys)["test"]).toBeUndefined()
+      const rows = yield* sql<{ id: string; ciphertext: Buffer }>`
           SELECT id, ciphertext FROM payments.endpoint_secrets WHERE endpoint_id = ${id} AND retired_at IS NOT NULL`
-        expect(rows).toHaveLength(ids.length)
-        const cipher = yield* Effect.provide(Cipher, Cipher.layer([newKey]))
-        for (const row of rows) {
-          const context = secretContext({ organizationId: tenant.id, environment: "sandbox" }, row.id)
-          const opened = yield* cipher.decrypt({ masterKeyId: "next", ciphertext: row.ciphertext }, context)
-          expect(Redacted.value(opened)).toBe(`whsec_${row.id}`)
-        }
-        yield* removeSecretsUnder(newKey)
-        expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
-      }),
+      expect(rows).toHaveLength(ids.length)
+      const cipher = yield* Effect.provide(Cipher, Cipher.layer([newKey]))
+      for (const row of rows) {
+        const context = secretContext({ organizationId: tenant.id, environment: "sandbox" }, row.id)
+        const opened = yield* cipher.decrypt({ masterKeyId: "next", ciphertext: row.ciphertext }, context)
+        expect(Redacted.value(opened)).toBe(`whsec_${row.id}`)
+      }
+      yield* removeSecretsUnder(newKey)
+      expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
+    },
     240_000
   )
 
-  it.scoped("leaves what it can't read as it is, moves the rest, and fails by saying so", () =>
-    Effect.gen(function* () {
-      const { id, tenant } = yield* makeDestination()
-      yield* addSecrets(tenant, id, lostKey, 2)
-      // Bound to another row: what was moved here by hand does not open
-      yield* addSecrets(tenant, id, newKey, 1, "elsewhere")
-      yield* addSecrets(tenant, id, newKey, 3)
-      const ended = yield* rotate(serviceKey, newKey)
-      expect(ended.code).toBe(1)
-      expect(ended.json).toEqual({
-        current: "test",
-        reencrypted: 3,
-        left: expect.arrayContaining([
-          { masterKeyId: "lost", kind: "signing secrets", count: 2, known: false },
-          { masterKeyId: "next", kind: "signing secrets", count: 1, known: true }
-        ]),
-        unreadable: [
-          { kind: "signing secrets", organizationId: tenant.id, environment: "sandbox", masterKeyId: "next" }
-        ],
-        unused: []
-      })
-      expect(ended.stderr).toContain("Not everything is under the current master key")
-      const told = yield* cliHere(yield* commandSettings(serviceKey, newKey), "keys", "rotate-master")
-      expect(told.stdout).toContain('signing secrets: 2 under "lost", which is not among MASTER_KEYS')
-      for (const secret of [serviceKey, newKey].map(({ key }) => Buffer.from(Redacted.value(key)).toString("base64"))) {
-        expect(told.stdout + told.stderr + ended.stdout + ended.stderr).not.toContain(secret)
-      }
-      yield* removeSecretsUnder(lostKey)
-      yield* removeSecretsUnder(newKey)
+  it.scoped("leaves what it can't read as it is, moves the rest, and fails by saying so", function* () {
+    const { id, tenant } = yield* makeDestination()
+    yield* addSecrets(tenant, id, lostKey, 2)
+    // Bound to another row: what was moved here by hand does not open
+    yield* addSecrets(tenant, id, newKey, 1, "elsewhere")
+    yield* addSecrets(tenant, id, newKey, 3)
+    const ended = yield* rotate(serviceKey, newKey)
+    expect(ended.code).toBe(1)
+    expect(ended.json).toEqual({
+      current: "test",
+      reencrypted: 3,
+      left: expect.arrayContaining([
+        { masterKeyId: "lost", kind: "signing secrets", count: 2, known: false },
+        { masterKeyId: "next", kind: "signing secrets", count: 1, known: true }
+      ]),
+      unreadable: [{ kind: "signing secrets", organizationId: tenant.id, environment: "sandbox", masterKeyId: "next" }],
+      unused: []
     })
-  )
+    expect(ended.stderr).toContain("Not everything is under the current master key")
+    const told = yield* cliHere(yield* commandSettings(serviceKey, newKey), "keys", "rotate-master")
+    expect(told.stdout).toContain('signing secrets: 2 under "lost", which is not among MASTER_KEYS')
+    for (const secret of [serviceKey, newKey].map(({ key }) => Buffer.from(Redacted.value(key)).toString("base64"))) {
+      expect(told.stdout + told.stderr + ended.stdout + ended.stderr).not.toContain(secret)
+    }
+    yield* removeSecretsUnder(lostKey)
+    yield* removeSecretsUnder(newKey)
+  })
 
   it.scoped(
     "reports all that it can't read, also to who reads slowly",
-    () =>
-      Effect.gen(function* () {
-        const { id, tenant } = yield* makeDestination()
-        // More than what holds it between two processes
-        const unreadable = 4000
-        yield* addSecrets(tenant, id, newKey, unreadable, "elsewhere")
-        const environment = yield* commandSettings(serviceKey, newKey)
-        const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master", "--json"], {
-          env: { PATH: process.env["PATH"] ?? "", ...environment },
-          stdio: ["ignore", "pipe", "pipe"]
-        })
-        yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-        const exited = once(child, "exit")
-        let told = ""
-        child.stderr.on("data", (chunk: Buffer) => {
-          told += chunk.toString()
-        })
-        yield* eventually(
-          "its last word",
-          Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
-          240_000
-        )
-        // Until it ends, or waits for its reader
-        yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
-        const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
-        expect(report).toMatchObject({ unreadable: expect.toSatisfy((all) => all.length === unreadable) })
-        expect(yield* Effect.promise(() => exited)).toEqual([1, null])
-        yield* removeSecretsUnder(newKey)
-      }),
+    function* () {
+      const { id, tenant } = yield* makeDestination()
+      // More than what holds it between two processes
+      const unreadable = 4000
+      yield* addSecrets(tenant, id, newKey, unreadable, "elsewhere")
+      const environment = yield* commandSettings(serviceKey, newKey)
+      const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master", "--json"], {
+        env: { PATH: process.env["PATH"] ?? "", ...environment },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+      const exited = once(child, "exit")
+      let told = ""
+      child.stderr.on("data", (chunk: Buffer) => {
+        told += chunk.toString()
+      })
+      yield* eventually(
+        "its last word",
+        Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
+        240_000
+      )
+      // Until it ends, or waits for its reader
+      yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
+      const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
+      expect(report).toMatchObject({ unreadable: expect.toSatisfy((all) => all.length === unreadable) })
+      expect(yield* Effect.promise(() => exited)).toEqual([1, null])
+      yield* removeSecretsUnder(newKey)
+    },
     240_000
   )
 
-  it.scoped("overwrites nothing that changed meanwhile", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* makeDestination()
-      const [changed = ""] = yield* addSecrets(tenant, id, newKey, 1)
-      // Another process holds the row when the rotation, which has read it, comes to write it
-      const held = yield* Deferred.make<void>()
-      const rotation = yield* Effect.forkScoped(Effect.zipRight(Deferred.await(held), rotate(serviceKey, newKey)))
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`
+  it.scoped("overwrites nothing that changed meanwhile", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* makeDestination()
+    const [changed = ""] = yield* addSecrets(tenant, id, newKey, 1)
+    // Another process holds the row when the rotation, which has read it, comes to write it
+    const held = yield* Deferred.make<void>()
+    const rotation = yield* Effect.forkScoped(Effect.zipRight(Deferred.await(held), rotate(serviceKey, newKey)))
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`
             UPDATE payments.endpoint_secrets SET ciphertext = 'replaced', master_key_id = 'test' WHERE id = ${changed}`
-          yield* Deferred.succeed(held, undefined)
-          yield* eventually(
-            "the rotation waits for the row",
-            Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`, ([waiting]) =>
-              Option.fromNullable(waiting)
-            )
+        yield* Deferred.succeed(held, undefined)
+        yield* eventually(
+          "the rotation waits for the row",
+          Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`, ([waiting]) =>
+            Option.fromNullable(waiting)
           )
-        })
-      )
-      const ended = yield* Fiber.join(rotation)
-      const [row] = yield* sql<{ ciphertext: Buffer }>`
+        )
+      })
+    )
+    const ended = yield* Fiber.join(rotation)
+    const [row] = yield* sql<{ ciphertext: Buffer }>`
         SELECT ciphertext FROM payments.endpoint_secrets WHERE id = ${changed}`
-      expect(row?.ciphertext.toString()).toBe("replaced")
-      expect(ended.json).toMatchObject({ reencrypted: 0, left: [] })
-    })
-  )
+    expect(row?.ciphertext.toString()).toBe("replaced")
+    expect(ended.json).toMatchObject({ reencrypted: 0, left: [] })
+  })
 
-  it.scoped("needs MASTER_KEYS, and with one key has nothing to do", () =>
-    Effect.gen(function* () {
-      const without = yield* rotate()
-      expect(without).toMatchObject({ code: 1, stdout: "" })
-      expect(without.stderr).toContain("MASTER_KEYS")
-      const alone = yield* rotate(serviceKey)
-      expect(alone.json).toMatchObject({ reencrypted: 0, unused: [] })
-      const wrong = yield* cliHere({ ...(yield* commandSettings()), MASTER_KEYS: "x:y" }, "keys", "rotate-master")
-      expect(wrong.code).toBe(1)
-      expect(wrong.stderr).toMatch(/^MASTER_KEYS: /)
-    })
-  )
+  it.scoped("needs MASTER_KEYS, and with one key has nothing to do", function* () {
+    const without = yield* rotate()
+    expect(without).toMatchObject({ code: 1, stdout: "" })
+    expect(without.stderr).toContain("MASTER_KEYS")
+    const alone = yield* rotate(serviceKey)
+    expect(alone.json).toMatchObject({ reencrypted: 0, unused: [] })
+    const wrong = yield* cliHere({ ...(yield* commandSettings()), MASTER_KEYS: "x:y" }, "keys", "rotate-master")
+    expect(wrong.code).toBe(1)
+    expect(wrong.stderr).toMatch(/^MASTER_KEYS: /)
+  })
 
-  it.scoped("knows every column that holds a ciphertext", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const found = yield* sql<{ table: string }>`
+  it.scoped("knows every column that holds a ciphertext", function* () {
+    const { sql } = yield* TestService
+    const found = yield* sql<{ table: string }>`
         SELECT DISTINCT table_schema || '.' || table_name AS table FROM information_schema.columns
         WHERE table_schema = 'payments' AND column_name LIKE '%master_key%'`
-      expect(found.map(({ table }) => table).toSorted()).toEqual(encryptedTables.map(({ table }) => table).toSorted())
-    })
-  )
+    expect(found.map(({ table }) => table).toSorted()).toEqual(encryptedTables.map(({ table }) => table).toSorted())
+  })
 })

@@ -1,6 +1,6 @@
 import { FetchHttpClient } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import {
   LocalProvider,
@@ -12,6 +12,7 @@ import { makeClient } from "../../../src/client/index.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 
 // What other teams' suites are built on
 
@@ -41,15 +42,14 @@ const hearsOfPayment = (service: RunningTestService) =>
 describe("the service for other teams' suites", () => {
   it.scopedLive(
     "starts again on a database that an earlier suite used, and beside one that uses it",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* Layer.build(emptyDatabase())
-        const idOf = Effect.map(TestService, ({ organizationId }) => organizationId)
-        const start = idOf.pipe(Effect.provide(onDatabase()), Effect.provide(database))
-        const earlier = yield* start
-        const [one, other] = yield* Effect.all([start, start], { concurrency: 2 })
-        expect(new Set([earlier, one, other]).size).toBe(3)
-      }),
+    function* () {
+      const database = yield* Layer.build(emptyDatabase())
+      const idOf = Effect.map(TestService, ({ organizationId }) => organizationId)
+      const start = idOf.pipe(Effect.provide(onDatabase()), Effect.provide(database))
+      const earlier = yield* start
+      const [one, other] = yield* Effect.all([start, start], { concurrency: 2 })
+      expect(new Set([earlier, one, other]).size).toBe(3)
+    },
     timeout
   )
 

@@ -34,45 +34,41 @@ const left = (ids: ReadonlyArray<string>) =>
 const all = (count: number) => ({ deliveries: count, attempts: count, events: count })
 
 onService({ roles: { api: true, worker: false } })("retention", (it) => {
-  it.effect("removes finished deliveries after 30 days with attempts and payloads, whoever's they are", () =>
-    Effect.gen(function* () {
-      const ours = yield* makeEndpoint
-      const theirs = yield* makeEndpoint
-      const old = [
-        ...(yield* storeDeliveries({ ...ours.of, count: 3, state: "delivered", finishedAgo: 31 * day })),
-        ...(yield* storeDeliveries({ ...ours.of, finishedAgo: 31 * day })),
-        ...(yield* storeDeliveries({ ...ours.of, test: true, finishedAgo: 400 * day })),
-        ...(yield* storeDeliveries({ ...theirs.of, count: 2, finishedAgo: 31 * day }))
-      ]
-      const young = [
-        ...(yield* storeDeliveries({ ...ours.of, state: "delivered", finishedAgo: 30 * day - 3600 })),
-        ...(yield* storeDeliveries({ ...theirs.of, finishedAgo: 0 }))
-      ]
-      yield* clean
-      expect(yield* left(old)).toEqual(all(0))
-      expect(yield* left(young)).toEqual(all(2))
-    })
-  )
+  it.effect("removes finished deliveries after 30 days with attempts and payloads, whoever's they are", function* () {
+    const ours = yield* makeEndpoint
+    const theirs = yield* makeEndpoint
+    const old = [
+      ...(yield* storeDeliveries({ ...ours.of, count: 3, state: "delivered", finishedAgo: 31 * day })),
+      ...(yield* storeDeliveries({ ...ours.of, finishedAgo: 31 * day })),
+      ...(yield* storeDeliveries({ ...ours.of, test: true, finishedAgo: 400 * day })),
+      ...(yield* storeDeliveries({ ...theirs.of, count: 2, finishedAgo: 31 * day }))
+    ]
+    const young = [
+      ...(yield* storeDeliveries({ ...ours.of, state: "delivered", finishedAgo: 30 * day - 3600 })),
+      ...(yield* storeDeliveries({ ...theirs.of, finishedAgo: 0 }))
+    ]
+    yield* clean
+    expect(yield* left(old)).toEqual(all(0))
+    expect(yield* left(young)).toEqual(all(2))
+  })
 
-  it.effect("never removes what still waits, nor its event: it is delivered whole", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      const { of } = yield* makeEndpoint
-      const [id = ""] = yield* storeDeliveries({ ...of, state: "queued", createdAgo: 90 * day })
-      yield* clean
-      expect(yield* left([id])).toEqual(all(1))
-      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE id = ${id}`
-      yield* Context.get(services, Queue).claim({
-        limit: 10,
-        lease: Duration.minutes(5),
-        perEndpoint: 10,
-        inFlight: new Map()
-      })
-      expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.delivery_queue WHERE id = ${id}`).toEqual([
-        { claimed: true }
-      ])
+  it.effect("never removes what still waits, nor its event: it is delivered whole", function* () {
+    const { services, sql } = yield* TestService
+    const { of } = yield* makeEndpoint
+    const [id = ""] = yield* storeDeliveries({ ...of, state: "queued", createdAgo: 90 * day })
+    yield* clean
+    expect(yield* left([id])).toEqual(all(1))
+    yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE id = ${id}`
+    yield* Context.get(services, Queue).claim({
+      limit: 10,
+      lease: Duration.minutes(5),
+      perEndpoint: 10,
+      inFlight: new Map()
     })
-  )
+    expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.delivery_queue WHERE id = ${id}`).toEqual([
+      { claimed: true }
+    ])
+  })
 
   it.effect("follows the setting", () =>
     Effect.gen(function* () {

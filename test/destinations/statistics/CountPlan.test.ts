@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { makeCountStatements } from "../../../src/destinations/statistics/CountStatements.ts"
 import { slotMillis, slotOf } from "../../../src/destinations/statistics/Slots.ts"
 import { alongIndex } from "../../../src/platform/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 import { connect } from "../../platform/storage/PartitionBed.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"
 
@@ -14,18 +15,17 @@ const tenants = 20
 const perDay = 2_880
 
 describe("a count", () => {
-  it.scopedLive("reads what is stored in its time, and nothing else of a long day", () =>
-    Effect.gen(function* () {
-      const sql = yield* connect(yield* createMigratedDatabase, "60 seconds", 2)
-      const day = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 86_400_000
-      yield* sql`SELECT payments.add_day(${new Date(day).toISOString().slice(0, 10)}::date)`
-      const tenant = sql`('0199c0de-0000-7000-8000-' || lpad(t::text, 12, '0'))::uuid`
-      yield* sql`INSERT INTO payments.organizations (id, name) SELECT ${tenant}, 'o' FROM generate_series(1, ${tenants}::int) AS t`
-      yield* sql`
+  it.scopedLive("reads what is stored in its time, and nothing else of a long day", function* () {
+    const sql = yield* connect(yield* createMigratedDatabase, "60 seconds", 2)
+    const day = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 86_400_000
+    yield* sql`SELECT payments.add_day(${new Date(day).toISOString().slice(0, 10)}::date)`
+    const tenant = sql`('0199c0de-0000-7000-8000-' || lpad(t::text, 12, '0'))::uuid`
+    yield* sql`INSERT INTO payments.organizations (id, name) SELECT ${tenant}, 'o' FROM generate_series(1, ${tenants}::int) AS t`
+    yield* sql`
         INSERT INTO payments.workspaces (organization_id, environment)
         SELECT id, environment FROM payments.organizations, unnest(ARRAY['sandbox', 'production']) AS environment`
-      // One each half minute
-      yield* sql`
+    // One each half minute
+    yield* sql`
         WITH made AS MATERIALIZED (
           SELECT ${tenant} AS tenant, substr(payments.id_at(to_timestamp(${day / 1000}::float8) + n * interval '30 seconds')::text, 1, 13)
             || '-7000-8000-' || lpad(to_hex(t * 10000 + n), 12, '0') AS id
@@ -38,28 +38,27 @@ describe("a count", () => {
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at)
         SELECT tenant, 'sandbox', id::uuid, tenant, id, ARRAY[tenant], 'delivered', '{}', now() FROM made`
-      const { deliveries, payments } = makeCountStatements(sql)
-      const slot = slotOf(day + 12 * 3_600_000)
-      const stretch = { slot, from: slot, until: slot + slotMillis }
-      // Those of the slot, and the workspaces
-      const atMost = tenants * 10 + 2 * tenants + 10
-      for (const statistics of ["without statistics", "with statistics"]) {
-        if (statistics === "with statistics") yield* sql`ANALYZE`
-        for (const [what, statement] of Object.entries({ deliveries, payments })) {
-          const read = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, statement(1, stretch))))
-          expect(read.rows, `${what} ${statistics}: ${read.rows} rows`).toBeLessThanOrEqual(atMost)
-          // Not along one that begins with the tenant and would be read for the whole day
-          const ofRows = read.indexes.filter(
-            (name) => /^(?:events|deliveries)_\d/.test(name) && !/hashtextextended/.test(name)
-          )
-          expect([what, statistics, ofRows.filter((name) => !name.endsWith("_pkey"))]).toEqual([what, statistics, []])
-          expect(ofRows.length).toBeGreaterThan(0)
-        }
+    const { deliveries, payments } = makeCountStatements(sql)
+    const slot = slotOf(day + 12 * 3_600_000)
+    const stretch = { slot, from: slot, until: slot + slotMillis }
+    // Those of the slot, and the workspaces
+    const atMost = tenants * 10 + 2 * tenants + 10
+    for (const statistics of ["without statistics", "with statistics"]) {
+      if (statistics === "with statistics") yield* sql`ANALYZE`
+      for (const [what, statement] of Object.entries({ deliveries, payments })) {
+        const read = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, statement(1, stretch))))
+        expect(read.rows, `${what} ${statistics}: ${read.rows} rows`).toBeLessThanOrEqual(atMost)
+        // Not along one that begins with the tenant and would be read for the whole day
+        const ofRows = read.indexes.filter(
+          (name) => /^(?:events|deliveries)_\d/.test(name) && !/hashtextextended/.test(name)
+        )
+        expect([what, statistics, ofRows.filter((name) => !name.endsWith("_pkey"))]).toEqual([what, statistics, []])
+        expect(ofRows.length).toBeGreaterThan(0)
       }
-      expect(yield* payments(2, stretch)).toEqual([{ counted: tenants * 10 }])
-      expect(yield* deliveries(2, stretch)).toEqual([{ counted: tenants * 10 }])
-    })
-  )
+    }
+    expect(yield* payments(2, stretch)).toEqual([{ counted: tenants * 10 }])
+    expect(yield* deliveries(2, stretch)).toEqual([{ counted: tenants * 10 }])
+  })
 
   it.scopedLive.each([
     { what: "payment", payment: '"pi_1"' },

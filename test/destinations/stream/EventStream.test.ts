@@ -30,49 +30,46 @@ const store = (tenant: Tenant, age: string, environment = "sandbox") =>
   })
 
 onSharedService("the stream of events", (it) => {
-  it.scoped("sends the sandbox's events from now on as they are sent to endpoints, without any endpoint", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      const stranger = yield* makeTenant
-      yield* pay(tenant)
-      const reader = yield* listen(tenant)
-      expect(reader.messages[0]?.data).toMatchObject({ resumed: false, look_back_exceeded: false })
-      yield* pay(stranger)
-      yield* store(tenant, "0 seconds", "production")
-      yield* pay(tenant, { id: "evt_streamed" })
-      yield* eventuallyTrue("the event", () => reader.events().length > 0)
-      expect(reader.messages.slice(1)).toMatchObject([
-        {
-          name: "",
-          data: {
-            type: "payment.succeeded",
-            organization_id: tenant.id,
-            livemode: false,
-            source: { event_id: "evt_streamed" }
-          }
+  it.scoped("sends the sandbox's events from now on as they are sent to endpoints, without any endpoint", function* () {
+    const tenant = yield* makeTenant
+    const stranger = yield* makeTenant
+    yield* pay(tenant)
+    const reader = yield* listen(tenant)
+    expect(reader.messages[0]?.data).toMatchObject({ resumed: false, look_back_exceeded: false })
+    yield* pay(stranger)
+    yield* store(tenant, "0 seconds", "production")
+    yield* pay(tenant, { id: "evt_streamed" })
+    yield* eventuallyTrue("the event", () => reader.events().length > 0)
+    expect(reader.messages.slice(1)).toMatchObject([
+      {
+        name: "",
+        data: {
+          type: "payment.succeeded",
+          organization_id: tenant.id,
+          livemode: false,
+          source: { event_id: "evt_streamed" }
         }
-      ])
-    })
-  )
+      }
+    ])
+  })
 
-  it.scoped("sends only the types that are asked for, and refuses unknown ones", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const tenant = yield* makeTenant
-      const reader = yield* listen(tenant, { query: "?types=checkout.completed,payment.failed" })
-      const all = yield* listen(tenant)
-      yield* pay(tenant)
-      yield* eventuallyTrue("the payment on the other stream", () => all.events().length === 1)
-      yield* pay(tenant, { type: "payment_intent.payment_failed", object: { id: "pi_1", amount: 5, currency: "brl" } })
-      yield* eventuallyTrue("the failed payment", () => reader.events().length === 1)
-      expect(reader.messages.at(-1)?.data["type"]).toBe("payment.failed")
-      const refused = yield* request("GET", pathOf(tenant, "?types=payment.invented"), { key: tenant.key })
-      expectFailure(refused, { status: 422, code: "validation_failed", fields: ["types"] })
-    })
-  )
+  it.scoped("sends only the types that are asked for, and refuses unknown ones", function* () {
+    const { request } = yield* TestService
+    const tenant = yield* makeTenant
+    const reader = yield* listen(tenant, { query: "?types=checkout.completed,payment.failed" })
+    const all = yield* listen(tenant)
+    yield* pay(tenant)
+    yield* eventuallyTrue("the payment on the other stream", () => all.events().length === 1)
+    yield* pay(tenant, { type: "payment_intent.payment_failed", object: { id: "pi_1", amount: 5, currency: "brl" } })
+    yield* eventuallyTrue("the failed payment", () => reader.events().length === 1)
+    expect(reader.messages.at(-1)?.data["type"]).toBe("payment.failed")
+    const refused = yield* request("GET", pathOf(tenant, "?types=payment.invented"), { key: tenant.key })
+    expectFailure(refused, { status: 422, code: "validation_failed", fields: ["types"] })
+  })
 
-  it.scoped("loses nothing over a break: what came meanwhile, and what was under way, follows the last id", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "loses nothing over a break: what came meanwhile, and what was under way, follows the last id",
+    function* () {
       const tenant = yield* makeTenant
       const first = yield* listen(tenant)
       yield* pay(tenant)
@@ -86,156 +83,144 @@ onSharedService("the stream of events", (it) => {
       const third = yield* listen(tenant, { query: `?after=${first.place()}&follow=false` })
       yield* eventuallyTrue("its end", third.ended)
       expect(third.events().toSorted()).toEqual(second.events().toSorted())
-    })
+    }
   )
 
-  it.scoped("sends an event whose transaction commits after later ones, once, also over a break", () =>
-    Effect.gen(function* () {
-      const { options, sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const reader = yield* listen(tenant)
-      const stored = yield* Deferred.make<string>()
-      const commit = yield* Deferred.make<void>()
-      const other = yield* Layer.build(databaseLayer({ url: options.databaseUrl, poolSize: 1 }))
-      const late = yield* Effect.fork(
-        PgClient.PgClient.pipe(
-          Effect.flatMap((client) =>
-            client.withTransaction(
-              Effect.gen(function* () {
-                const id = `svc_evt_${randomUUID().replaceAll("-", "").repeat(2)}`
-                yield* client`SELECT now()`
-                yield* Deferred.succeed(stored, id)
-                yield* Deferred.await(commit)
-                yield* client`
+  it.scoped("sends an event whose transaction commits after later ones, once, also over a break", function* () {
+    const { options, sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const reader = yield* listen(tenant)
+    const stored = yield* Deferred.make<string>()
+    const commit = yield* Deferred.make<void>()
+    const other = yield* Layer.build(databaseLayer({ url: options.databaseUrl, poolSize: 1 }))
+    const late = yield* Effect.fork(
+      PgClient.PgClient.pipe(
+        Effect.flatMap((client) =>
+          client.withTransaction(
+            Effect.gen(function* () {
+              const id = `svc_evt_${randomUUID().replaceAll("-", "").repeat(2)}`
+              yield* client`SELECT now()`
+              yield* Deferred.succeed(stored, id)
+              yield* Deferred.await(commit)
+              yield* client`
                   INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
                   VALUES (${tenant.id}, 'sandbox', uuidv7(), ${id}, 'payment.succeeded',
                     ${JSON.stringify({ id, type: "payment.succeeded" })})`
-              })
-            )
-          ),
-          Effect.provide(other)
-        )
+            })
+          )
+        ),
+        Effect.provide(other)
       )
-      const id = yield* Deferred.await(stored)
-      yield* pay(tenant)
-      yield* eventuallyTrue("the later event", () => reader.events().length === 1)
-      // Longer ago than looks overlap in any case
-      yield* eventually(
-        "the transaction is old",
-        Effect.map(
-          sql`
+    )
+    const id = yield* Deferred.await(stored)
+    yield* pay(tenant)
+    yield* eventuallyTrue("the later event", () => reader.events().length === 1)
+    // Longer ago than looks overlap in any case
+    yield* eventually(
+      "the transaction is old",
+      Effect.map(
+        sql`
             SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()
               AND xact_start < clock_timestamp() - interval '5500 milliseconds'`,
-          ([row]) => Option.fromNullable(row)
-        )
+        ([row]) => Option.fromNullable(row)
       )
-      const place = reader.place()
-      yield* Deferred.succeed(commit, undefined)
-      yield* Fiber.join(late)
-      yield* eventuallyTrue("the late event", () => reader.events().includes(id))
-      expect(reader.events()).toHaveLength(2)
-      const resumed = yield* listen(tenant, { after: place })
-      yield* eventuallyTrue("the late event again", () => resumed.events().includes(id))
-      const [row] = yield* sql<{ late: boolean }>`
+    )
+    const place = reader.place()
+    yield* Deferred.succeed(commit, undefined)
+    yield* Fiber.join(late)
+    yield* eventuallyTrue("the late event", () => reader.events().includes(id))
+    expect(reader.events()).toHaveLength(2)
+    const resumed = yield* listen(tenant, { after: place })
+    yield* eventuallyTrue("the late event again", () => resumed.events().includes(id))
+    const [row] = yield* sql<{ late: boolean }>`
         SELECT min(created_at) FILTER (WHERE public_id = ${id}) + interval '5 seconds' < now() AS late
         FROM payments.events WHERE organization_id = ${tenant.id}`
-      expect(row?.late).toBe(true)
-    })
-  )
+    expect(row?.late).toBe(true)
+  })
 
-  it.scoped("looks back 24 hours, page by page, and says when that was not enough", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const gone = yield* store(tenant, "25 hours")
-      const kept = yield* store(tenant, "23 hours")
-      // More than two pages, many of them of the same moment
-      yield* sql`
+  it.scoped("looks back 24 hours, page by page, and says when that was not enough", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const gone = yield* store(tenant, "25 hours")
+    const kept = yield* store(tenant, "23 hours")
+    // More than two pages, many of them of the same moment
+    yield* sql`
         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
         SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
           json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text,
           now() - interval '1 hour' + (n / 60) * interval '1 microsecond'
         FROM generate_series(1, 350) AS n`
-      const reader = yield* listen(tenant, { after: "1", query: "?follow=false" })
-      yield* eventuallyTrue("its end", reader.ended)
-      expect(reader.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: true })
-      expect(reader.events()).not.toContain(gone)
-      expect(reader.events()).toContain(kept)
-      expect(reader.events()).toHaveLength(351)
-      expect(new Set(reader.events()).size).toBe(351)
-      const places = reader.messages.map(({ id }) => Number(id))
-      expect(places).toEqual(places.toSorted((a, b) => a - b))
-    })
-  )
+    const reader = yield* listen(tenant, { after: "1", query: "?follow=false" })
+    yield* eventuallyTrue("its end", reader.ended)
+    expect(reader.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: true })
+    expect(reader.events()).not.toContain(gone)
+    expect(reader.events()).toContain(kept)
+    expect(reader.events()).toHaveLength(351)
+    expect(new Set(reader.events()).size).toBe(351)
+    const places = reader.messages.map(({ id }) => Number(id))
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+  })
 
-  it.scoped("sends each once, however many come at a time", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const reader = yield* listen(tenant)
-      yield* sql`
+  it.scoped("sends each once, however many come at a time", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const reader = yield* listen(tenant)
+    yield* sql`
         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
         SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
           json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text, now() + n * interval '1 microsecond'
         FROM generate_series(1, 8000) AS n`
-      yield* eventuallyTrue("all", () => reader.events().length >= 8000)
-      yield* pay(tenant)
-      yield* eventuallyTrue("one more", () => reader.events().length >= 8001)
-      expect(new Set(reader.events()).size).toBe(reader.events().length)
-    })
-  )
+    yield* eventuallyTrue("all", () => reader.events().length >= 8000)
+    yield* pay(tenant)
+    yield* eventuallyTrue("one more", () => reader.events().length >= 8001)
+    expect(new Set(reader.events()).size).toBe(reader.events().length)
+  })
 
-  it.scoped("is for the sandbox, for those who may read endpoints, and for an organization's own events", () =>
-    Effect.gen(function* () {
-      const { makeKey, organization, request } = yield* TestService
-      const tenant = yield* makeTenant
-      yield* unlink(tenant)
-      const live = yield* request("GET", pathOf(organization), { key: organization.liveKey })
-      expectFailure(live, { status: 409, code: "test_environment_required" })
-      const star = yield* makeKey(tenant.id, ["*"])
-      expectFailure(yield* request("GET", pathOf(tenant), { key: star }), {
-        status: 403,
-        code: "endpoint_management_forbidden"
-      })
-      expectFailure(yield* request("GET", pathOf(organization), { key: tenant.key }), {
-        status: 403,
-        code: "organization_access_denied"
-      })
-      for (const place of ["-1", "1e3", "x", "9".repeat(17)]) {
-        const header = yield* request("GET", pathOf(tenant), { key: tenant.key, headers: { "last-event-id": place } })
-        expectFailure(header, { status: 422, code: "validation_failed", fields: ["last-event-id"] })
-        const query = yield* request("GET", pathOf(tenant, `?after=${encodeURIComponent(place)}`), { key: tenant.key })
-        expectFailure(query, { status: 422, code: "validation_failed", fields: ["after"] })
-      }
+  it.scoped("is for the sandbox, for those who may read endpoints, and for an organization's own events", function* () {
+    const { makeKey, organization, request } = yield* TestService
+    const tenant = yield* makeTenant
+    yield* unlink(tenant)
+    const live = yield* request("GET", pathOf(organization), { key: organization.liveKey })
+    expectFailure(live, { status: 409, code: "test_environment_required" })
+    const star = yield* makeKey(tenant.id, ["*"])
+    expectFailure(yield* request("GET", pathOf(tenant), { key: star }), {
+      status: 403,
+      code: "endpoint_management_forbidden"
     })
-  )
+    expectFailure(yield* request("GET", pathOf(organization), { key: tenant.key }), {
+      status: 403,
+      code: "organization_access_denied"
+    })
+    for (const place of ["-1", "1e3", "x", "9".repeat(17)]) {
+      const header = yield* request("GET", pathOf(tenant), { key: tenant.key, headers: { "last-event-id": place } })
+      expectFailure(header, { status: 422, code: "validation_failed", fields: ["last-event-id"] })
+      const query = yield* request("GET", pathOf(tenant, `?after=${encodeURIComponent(place)}`), { key: tenant.key })
+      expectFailure(query, { status: 422, code: "validation_failed", fields: ["after"] })
+    }
+  })
 
-  it.scoped("is open a bounded number of times per organization, and a closed one gives its place back", () =>
-    Effect.gen(function* () {
-      const { request } = yield* TestService
-      const tenant = yield* makeTenant
-      const readers = yield* Effect.all(Array.from({ length: streamsPerOrganization }, () => listen(tenant)))
-      const refused = yield* request("GET", pathOf(tenant), { key: tenant.key })
-      expectFailure(refused, { status: 429, code: "rate_limit_exceeded" })
-      expect(refused.headers.get("retry-after")).toBe("5")
-      readers[0]?.cut()
-      yield* eventuallyTrue("the others still run", () => readers.slice(1).every(({ ended }) => !ended()))
-      yield* eventuallyIs(
-        "a place",
-        request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }),
-        ({ status }) => status === 200
-      )
-    })
-  )
+  it.scoped("is open a bounded number of times per organization, and a closed one gives its place back", function* () {
+    const { request } = yield* TestService
+    const tenant = yield* makeTenant
+    const readers = yield* Effect.all(Array.from({ length: streamsPerOrganization }, () => listen(tenant)))
+    const refused = yield* request("GET", pathOf(tenant), { key: tenant.key })
+    expectFailure(refused, { status: 429, code: "rate_limit_exceeded" })
+    expect(refused.headers.get("retry-after")).toBe("5")
+    readers[0]?.cut()
+    yield* eventuallyTrue("the others still run", () => readers.slice(1).every(({ ended }) => !ended()))
+    yield* eventuallyIs(
+      "a place",
+      request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }),
+      ({ status }) => status === 200
+    )
+  })
 
-  it.scoped("ends at once when its key is revoked", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const reader = yield* listen(tenant)
-      yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE organization_id = ${tenant.id}`
-      yield* eventuallyTrue("its end", reader.ended)
-      expect(reader.messages).toHaveLength(1)
-    })
-  )
+  it.scoped("ends at once when its key is revoked", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const reader = yield* listen(tenant)
+    yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE organization_id = ${tenant.id}`
+    yield* eventuallyTrue("its end", reader.ended)
+    expect(reader.messages).toHaveLength(1)
+  })
 })

@@ -21,33 +21,31 @@ const payAgo = (tenant: Tenant, ago: number) =>
   })
 
 onService({ roles: { api: true, worker: false } })("the stream of events", (it) => {
-  it.scoped("has what replays of old receipts make, in whatever day's table it is", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      const { replay } = Context.get(services, Receipts)
-      const tenant = yield* makeTenant
-      const old = yield* Effect.forEach([0, 1, 2, 3, 4, 5, 5], (ago) => payAgo(tenant, ago))
-      // Since a replay makes what is missing for somebody
-      yield* subscribe(tenant, ["payment.failed"])
-      const reader = yield* listen(tenant)
-      const place = reader.place()
-      const sources = ({ messages }: typeof reader) =>
-        messages.flatMap(({ data: { source } }) => (source === undefined ? [] : [Object(source)["event_id"]]))
-      for (const [index, id] of old.entries()) {
-        expect((yield* replay({ environment: "sandbox", providerEventId: id })).deliveriesMade).toBe(1)
-        yield* eventuallyTrue(`the event of ${index} days ago`, () => sources(reader).at(-1) === id)
-      }
-      expect(sources(reader)).toEqual(old)
-      const [stored] = yield* sql<{ tables: number }>`
+  it.scoped("has what replays of old receipts make, in whatever day's table it is", function* () {
+    const { services, sql } = yield* TestService
+    const { replay } = Context.get(services, Receipts)
+    const tenant = yield* makeTenant
+    const old = yield* Effect.forEach([0, 1, 2, 3, 4, 5, 5], (ago) => payAgo(tenant, ago))
+    // Since a replay makes what is missing for somebody
+    yield* subscribe(tenant, ["payment.failed"])
+    const reader = yield* listen(tenant)
+    const place = reader.place()
+    const sources = ({ messages }: typeof reader) =>
+      messages.flatMap(({ data: { source } }) => (source === undefined ? [] : [Object(source)["event_id"]]))
+    for (const [index, id] of old.entries()) {
+      expect((yield* replay({ environment: "sandbox", providerEventId: id })).deliveriesMade).toBe(1)
+      yield* eventuallyTrue(`the event of ${index} days ago`, () => sources(reader).at(-1) === id)
+    }
+    expect(sources(reader)).toEqual(old)
+    const [stored] = yield* sql<{ tables: number }>`
         SELECT count(DISTINCT tableoid)::int AS tables FROM payments.events WHERE organization_id = ${tenant.id}`
-      expect(stored?.tables).toBe(days)
+    expect(stored?.tables).toBe(days)
 
-      const resumed = yield* listen(tenant, { query: `?after=${place}&follow=false` })
-      yield* eventuallyTrue("its end", resumed.ended)
-      expect(sources(resumed)).toEqual(old)
-      const next = yield* listen(tenant, { query: "?follow=false" })
-      yield* eventuallyTrue("its end", next.ended)
-      expect(sources(next)).toEqual([])
-    })
-  )
+    const resumed = yield* listen(tenant, { query: `?after=${place}&follow=false` })
+    yield* eventuallyTrue("its end", resumed.ended)
+    expect(sources(resumed)).toEqual(old)
+    const next = yield* listen(tenant, { query: "?follow=false" })
+    yield* eventuallyTrue("its end", next.ended)
+    expect(sources(next)).toEqual([])
+  })
 })

@@ -40,47 +40,44 @@ const otherProcess = Effect.gen(function* () {
 })
 
 onServiceWithMail()("a warning", (it) => {
-  it.effect("at three definitive failures tells owners and admins what fails, why, and what to do", () =>
-    Effect.gen(function* () {
-      const { endpointId, of, people, tenant } = yield* makeShop
-      yield* storeDeliveries({ ...of, finishedAgo: 23 * 3600 })
-      yield* storeDeliveries({ ...of, finishedAgo: 60 })
-      yield* scan
-      yield* expectMails(people)
-      yield* storeDeliveries({ ...of, errorCode: "timeout", httpStatus: null })
-      yield* scan
-      yield* expectMails(people, 1)
-      const [mail] = yield* mailsTo(people.owner)
-      expect(mail?.to).toEqual([people.owner])
-      expect(mail?.headers.get("subject")).toBe("Webhook endpoint failing in sandbox: Orders of the shop")
-      const text = mail?.text ?? ""
-      expect(text).toContain("Orders of the shop")
-      expect(text).toContain("localhost:9")
-      expect(text).toContain("sandbox")
-      const since = new Date(Date.now() - 23 * 3600_000).toISOString().slice(0, 13).replace("T", " ")
-      expect(text).toMatch(new RegExp(`3 deliveries since ${since}:\\d\\d UTC`))
-      expect(text.indexOf("2 times: it answered with an error (HTTP 503)")).toBeGreaterThan(0)
-      expect(text.indexOf("1 time: it did not answer in time")).toBeGreaterThan(text.indexOf("2 times"))
-      expect(text).toContain(
-        `${testPublicUrl}/v2/organizations/${tenant.id}/integrations/endpoints/${endpointId}/deliveries?state=failed`
-      )
-      expect(text).not.toMatch(/secret-path|whsec_/)
-    })
-  )
+  it.effect("at three definitive failures tells owners and admins what fails, why, and what to do", function* () {
+    const { endpointId, of, people, tenant } = yield* makeShop
+    yield* storeDeliveries({ ...of, finishedAgo: 23 * 3600 })
+    yield* storeDeliveries({ ...of, finishedAgo: 60 })
+    yield* scan
+    yield* expectMails(people)
+    yield* storeDeliveries({ ...of, errorCode: "timeout", httpStatus: null })
+    yield* scan
+    yield* expectMails(people, 1)
+    const [mail] = yield* mailsTo(people.owner)
+    expect(mail?.to).toEqual([people.owner])
+    expect(mail?.headers.get("subject")).toBe("Webhook endpoint failing in sandbox: Orders of the shop")
+    const text = mail?.text ?? ""
+    expect(text).toContain("Orders of the shop")
+    expect(text).toContain("localhost:9")
+    expect(text).toContain("sandbox")
+    const since = new Date(Date.now() - 23 * 3600_000).toISOString().slice(0, 13).replace("T", " ")
+    expect(text).toMatch(new RegExp(`3 deliveries since ${since}:\\d\\d UTC`))
+    expect(text.indexOf("2 times: it answered with an error (HTTP 503)")).toBeGreaterThan(0)
+    expect(text.indexOf("1 time: it did not answer in time")).toBeGreaterThan(text.indexOf("2 times"))
+    expect(text).toContain(
+      `${testPublicUrl}/v2/organizations/${tenant.id}/integrations/endpoints/${endpointId}/deliveries?state=failed`
+    )
+    expect(text).not.toMatch(/secret-path|whsec_/)
+  })
 
-  it.effect("of very many failures counts them up to a bound, and says so", () =>
-    Effect.gen(function* () {
-      const { of, people } = yield* makeShop
-      yield* storeDeliveries({ ...of, count: mostCounted + 20, finishedAgo: 60 })
-      yield* scan
-      const [mail] = yield* mailsTo(people.owner)
-      expect(mail?.text).toContain("10000 or more deliveries since")
-      expect(mail?.text).toContain("10000 times: it answered with an error")
-    })
-  )
+  it.effect("of very many failures counts them up to a bound, and says so", function* () {
+    const { of, people } = yield* makeShop
+    yield* storeDeliveries({ ...of, count: mostCounted + 20, finishedAgo: 60 })
+    yield* scan
+    const [mail] = yield* mailsTo(people.owner)
+    expect(mail?.text).toContain("10000 or more deliveries since")
+    expect(mail?.text).toContain("10000 times: it answered with an error")
+  })
 
-  it.effect("does not come of tests, of older failures, of deliveries that wait or arrived, or of two endpoints", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "does not come of tests, of older failures, of deliveries that wait or arrived, or of two endpoints",
+    function* () {
       const { of, people, tenant } = yield* makeShop
       const other = yield* subscribe(tenant)
       yield* storeDeliveries({ ...of, count: 2 })
@@ -91,28 +88,26 @@ onServiceWithMail()("a warning", (it) => {
       yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
       yield* scan
       yield* expectMails(people)
-    })
+    }
   )
 
-  it.effect("comes once a day for each endpoint", () =>
-    Effect.gen(function* () {
-      const { endpointId, of, people, tenant } = yield* makeShop
-      const other = yield* subscribe(tenant)
-      yield* storeDeliveries({ ...of, count: 3 })
-      yield* scan
-      yield* storeDeliveries({ ...of, count: 3 })
-      yield* later(endpointId, "23 hours 59 minutes")
-      yield* scan
-      yield* expectMails(people, 1)
-      // Another endpoint's is its own
-      yield* storeDeliveries({ ...of, endpointId: other.id, count: 3 })
-      yield* scan
-      yield* expectMails(people, 2)
-      yield* later(endpointId, "1 minute")
-      yield* scan
-      yield* expectMails(people, 3)
-    })
-  )
+  it.effect("comes once a day for each endpoint", function* () {
+    const { endpointId, of, people, tenant } = yield* makeShop
+    const other = yield* subscribe(tenant)
+    yield* storeDeliveries({ ...of, count: 3 })
+    yield* scan
+    yield* storeDeliveries({ ...of, count: 3 })
+    yield* later(endpointId, "23 hours 59 minutes")
+    yield* scan
+    yield* expectMails(people, 1)
+    // Another endpoint's is its own
+    yield* storeDeliveries({ ...of, endpointId: other.id, count: 3 })
+    yield* scan
+    yield* expectMails(people, 2)
+    yield* later(endpointId, "1 minute")
+    yield* scan
+    yield* expectMails(people, 3)
+  })
 
   it.effect("is sent by one of the processes that look at the same time", () =>
     Effect.gen(function* () {
@@ -127,143 +122,129 @@ onServiceWithMail()("a warning", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is tried again at the next look where the mail server is not ready", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* TestMailbox
-      const { of, people } = yield* makeShop
-      yield* storeDeliveries({ ...of, count: 3 })
-      mailbox.refuse({ code: 451, message: () => "Try again later" })
-      yield* Effect.ensuring(
-        scan,
-        Effect.sync(() => mailbox.refuse())
-      )
-      yield* expectMails(people)
-      yield* scan
-      yield* expectMails(people, 1)
-      yield* scan
-      yield* expectMails(people, 1)
-    })
-  )
+  it.effect("is tried again at the next look where the mail server is not ready", function* () {
+    const mailbox = yield* TestMailbox
+    const { of, people } = yield* makeShop
+    yield* storeDeliveries({ ...of, count: 3 })
+    mailbox.refuse({ code: 451, message: () => "Try again later" })
+    yield* Effect.ensuring(
+      scan,
+      Effect.sync(() => mailbox.refuse())
+    )
+    yield* expectMails(people)
+    yield* scan
+    yield* expectMails(people, 1)
+    yield* scan
+    yield* expectMails(people, 1)
+  })
 
-  it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const mailbox = yield* TestMailbox
-      const [first, second] = [yield* makeShop, yield* makeShop]
-      yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
-      yield* storeDeliveries({ ...first.of, count: 3 })
-      yield* storeDeliveries({ ...second.of, count: 3 })
-      mailbox.refuseTo(first.people.owner)
-      yield* Effect.ensuring(
-        scan,
-        Effect.sync(() => mailbox.refuseTo())
-      )
-      yield* expectMails(first.people)
-      yield* expectMails(second.people, 1)
-      yield* scan
-      yield* expectMails(first.people, 1, 0)
-    })
-  )
+  it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", function* () {
+    const { sql } = yield* TestService
+    const mailbox = yield* TestMailbox
+    const [first, second] = [yield* makeShop, yield* makeShop]
+    yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
+    yield* storeDeliveries({ ...first.of, count: 3 })
+    yield* storeDeliveries({ ...second.of, count: 3 })
+    mailbox.refuseTo(first.people.owner)
+    yield* Effect.ensuring(
+      scan,
+      Effect.sync(() => mailbox.refuseTo())
+    )
+    yield* expectMails(first.people)
+    yield* expectMails(second.people, 1)
+    yield* scan
+    yield* expectMails(first.people, 1, 0)
+  })
 
-  it.effect("is one of few tries while the mail server takes none, and each gets its turn", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* TestMailbox
-      const shops = yield* Effect.replicateEffect(makeShop, 8)
-      for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
-      const before = mailbox.offered()
-      mailbox.refuse({ code: 451, message: () => "Try again later" })
-      const tried = Effect.flatMap(
-        TestService,
-        ({ sql }) => sql`
+  it.effect("is one of few tries while the mail server takes none, and each gets its turn", function* () {
+    const mailbox = yield* TestMailbox
+    const shops = yield* Effect.replicateEffect(makeShop, 8)
+    for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
+    const before = mailbox.offered()
+    mailbox.refuse({ code: 451, message: () => "Try again later" })
+    const tried = Effect.flatMap(
+      TestService,
+      ({ sql }) => sql`
           SELECT 1 FROM payments.failure_warnings
           WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
-      )
-      yield* Effect.ensuring(
-        Effect.gen(function* () {
-          yield* scan
-          // An owner and an admin each
-          expect(mailbox.offered() - before).toBe(2 * 5)
-          expect(yield* tried).toHaveLength(5)
-          yield* scan
-          expect(mailbox.offered() - before).toBe(2 * 10)
-          expect(yield* tried).toHaveLength(8)
-        }),
-        Effect.sync(() => mailbox.refuse())
-      )
-      yield* scan
-      for (const { people } of shops) yield* expectMails(people, 1)
-    })
-  )
+    )
+    yield* Effect.ensuring(
+      Effect.gen(function* () {
+        yield* scan
+        // An owner and an admin each
+        expect(mailbox.offered() - before).toBe(2 * 5)
+        expect(yield* tried).toHaveLength(5)
+        yield* scan
+        expect(mailbox.offered() - before).toBe(2 * 10)
+        expect(yield* tried).toHaveLength(8)
+      }),
+      Effect.sync(() => mailbox.refuse())
+    )
+    yield* scan
+    for (const { people } of shops) yield* expectMails(people, 1)
+  })
 
-  it.effect("that the mail server may have taken, though it did not say so, is not sent again that day", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* TestMailbox
-      const { endpointId, of, people } = yield* makeShop
-      yield* storeDeliveries({ ...of, count: 3 })
-      mailbox.breakOff(true)
-      yield* Effect.ensuring(
-        scan,
-        Effect.sync(() => mailbox.breakOff(false))
-      )
-      yield* later(endpointId, "23 hours 59 minutes")
-      yield* scan
-      yield* expectMails(people, 1)
-      yield* later(endpointId, "1 minute")
-      yield* scan
-      yield* expectMails(people, 2)
-    })
-  )
+  it.effect("that the mail server may have taken, though it did not say so, is not sent again that day", function* () {
+    const mailbox = yield* TestMailbox
+    const { endpointId, of, people } = yield* makeShop
+    yield* storeDeliveries({ ...of, count: 3 })
+    mailbox.breakOff(true)
+    yield* Effect.ensuring(
+      scan,
+      Effect.sync(() => mailbox.breakOff(false))
+    )
+    yield* later(endpointId, "23 hours 59 minutes")
+    yield* scan
+    yield* expectMails(people, 1)
+    yield* later(endpointId, "1 minute")
+    yield* scan
+    yield* expectMails(people, 2)
+  })
 
-  it.effect("that a process claimed and died before it sent it is sent by another one soon after", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, people } = yield* makeShop
-      yield* storeDeliveries({ ...of, count: 3 })
-      // It gets as far as asking who is to be told
-      yield* sql`ALTER TABLE payments.memberships RENAME TO away`
-      yield* Effect.exit(scan)
-      yield* sql`ALTER TABLE payments.away RENAME TO memberships`
-      yield* scan
-      yield* expectMails(people)
-      yield* later(endpointId, "5 minutes")
-      yield* scan
-      yield* expectMails(people, 1)
-      expect(
-        yield* sql`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
-      ).toHaveLength(1)
-    })
-  )
+  it.effect("that a process claimed and died before it sent it is sent by another one soon after", function* () {
+    const { sql } = yield* TestService
+    const { endpointId, of, people } = yield* makeShop
+    yield* storeDeliveries({ ...of, count: 3 })
+    // It gets as far as asking who is to be told
+    yield* sql`ALTER TABLE payments.memberships RENAME TO away`
+    yield* Effect.exit(scan)
+    yield* sql`ALTER TABLE payments.away RENAME TO memberships`
+    yield* scan
+    yield* expectMails(people)
+    yield* later(endpointId, "5 minutes")
+    yield* scan
+    yield* expectMails(people, 1)
+    expect(
+      yield* sql`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
+    ).toHaveLength(1)
+  })
 
-  it.effect("that the mail server refuses for good rests for an hour, and keeps nobody else's back", () =>
-    Effect.gen(function* () {
-      const mailbox = yield* TestMailbox
-      const [first, second] = [yield* makeShop, yield* makeShop]
-      yield* storeDeliveries({ ...first.of, count: 3 })
-      yield* storeDeliveries({ ...second.of, count: 3 })
-      const before = mailbox.offered()
-      mailbox.refuse({ code: 554, message: () => "No" })
-      yield* Effect.ensuring(
-        scan,
-        Effect.sync(() => mailbox.refuse())
-      )
-      expect(mailbox.offered() - before).toBe(4)
-      yield* scan
-      yield* expectMails(first.people)
-      yield* later(first.endpointId, "1 hour")
-      yield* scan
-      yield* expectMails(first.people, 1)
-      yield* expectMails(second.people)
-    })
-  )
+  it.effect("that the mail server refuses for good rests for an hour, and keeps nobody else's back", function* () {
+    const mailbox = yield* TestMailbox
+    const [first, second] = [yield* makeShop, yield* makeShop]
+    yield* storeDeliveries({ ...first.of, count: 3 })
+    yield* storeDeliveries({ ...second.of, count: 3 })
+    const before = mailbox.offered()
+    mailbox.refuse({ code: 554, message: () => "No" })
+    yield* Effect.ensuring(
+      scan,
+      Effect.sync(() => mailbox.refuse())
+    )
+    expect(mailbox.offered() - before).toBe(4)
+    yield* scan
+    yield* expectMails(first.people)
+    yield* later(first.endpointId, "1 hour")
+    yield* scan
+    yield* expectMails(first.people, 1)
+    yield* expectMails(second.people)
+  })
 
-  it.effect("does not come of a deleted endpoint", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, people } = yield* makeShop
-      yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
-      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
-      yield* scan
-      yield* expectMails(people)
-    })
-  )
+  it.effect("does not come of a deleted endpoint", function* () {
+    const { sql } = yield* TestService
+    const { endpointId, of, people } = yield* makeShop
+    yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
+    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+    yield* scan
+    yield* expectMails(people)
+  })
 })

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, FastCheck } from "effect"
+import { describe, expect } from "@effect/vitest"
+import { FastCheck } from "effect"
 import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/BatchInterval.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
+import { it } from "../../harness/Tests.ts"
 
 const share = FastCheck.double({ min: 0, max: 1, noNaN: true })
 
@@ -17,13 +18,11 @@ describe("the distance between batches", () => {
     )
   })
 
-  it.live("follows the event loop: it grows while that is busy, and is gone when it has time again", () =>
-    Effect.gen(function* () {
-      const until = performance.now() + 700
-      batchIntervalMillis()
-      while (performance.now() < until);
-      expect(batchIntervalMillis()).toBeGreaterThan(0)
-      yield* eventuallyTrue("batches are no longer spaced", () => batchIntervalMillis() === 0)
-    })
-  )
+  it.live("follows the event loop: it grows while that is busy, and is gone when it has time again", function* () {
+    const until = performance.now() + 700
+    batchIntervalMillis()
+    while (performance.now() < until);
+    expect(batchIntervalMillis()).toBeGreaterThan(0)
+    yield* eventuallyTrue("batches are no longer spaced", () => batchIntervalMillis() === 0)
+  })
 })

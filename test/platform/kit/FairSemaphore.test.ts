@@ -1,6 +1,7 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { makeFairSemaphore } from "../../../src/platform/kit/FairSemaphore.ts"
+import { it } from "../../harness/Tests.ts"
 
 /** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(
@@ -29,42 +30,36 @@ const turns = Effect.map(
     })
 )
 
-it.effect("an owner has its share of the turns at most, whoever else is there, and is told so", () =>
-  Effect.gen(function* () {
-    const take = yield* turns
-    const [first, second] = [yield* take("one"), yield* take("one")]
-    expect([yield* first.isTaken, yield* second.isTaken]).toEqual([true, true])
-    const third = yield* take("one")
-    expect(yield* third.isTaken).toBe(false)
-    expect(yield* (yield* take("another")).isTaken).toBe(true)
-    yield* first.giveBack
-    expect(yield* third.isTaken).toBe(true)
-    expect(yield* (yield* take("one")).outcome).toBe("share taken")
-  })
-)
+it.effect("an owner has its share of the turns at most, whoever else is there, and is told so", function* () {
+  const take = yield* turns
+  const [first, second] = [yield* take("one"), yield* take("one")]
+  expect([yield* first.isTaken, yield* second.isTaken]).toEqual([true, true])
+  const third = yield* take("one")
+  expect(yield* third.isTaken).toBe(false)
+  expect(yield* (yield* take("another")).isTaken).toBe(true)
+  yield* first.giveBack
+  expect(yield* third.isTaken).toBe(true)
+  expect(yield* (yield* take("one")).outcome).toBe("share taken")
+})
 
-it.effect("if all turns are taken, the next one waits, and is then told so", () =>
-  Effect.gen(function* () {
-    const take = yield* turns
-    const taken = yield* Effect.forEach([..."aabbccdd"], take)
-    expect(yield* Effect.forEach(taken, ({ isTaken }) => isTaken)).not.toContain(false)
-    const refused = yield* take("e")
-    expect(yield* refused.outcome).toBe("all taken")
-    yield* refused.giveBack
-    const next = yield* take("f")
-    yield* taken[0]?.giveBack ?? Effect.void
-    expect(yield* next.isTaken).toBe(true)
-  })
-)
+it.effect("if all turns are taken, the next one waits, and is then told so", function* () {
+  const take = yield* turns
+  const taken = yield* Effect.forEach([..."aabbccdd"], take)
+  expect(yield* Effect.forEach(taken, ({ isTaken }) => isTaken)).not.toContain(false)
+  const refused = yield* take("e")
+  expect(yield* refused.outcome).toBe("all taken")
+  yield* refused.giveBack
+  const next = yield* take("f")
+  yield* taken[0]?.giveBack ?? Effect.void
+  expect(yield* next.isTaken).toBe(true)
+})
 
-it.effect("a turn that was given up is nobody's: the next one gets it", () =>
-  Effect.gen(function* () {
-    const take = yield* turns
-    const held = yield* Effect.forEach(["a", "a"], take)
-    const waiting = yield* take("a")
-    expect(yield* waiting.isTaken).toBe(false)
-    yield* waiting.giveBack
-    for (const { giveBack } of held) yield* giveBack
-    for (const turn of yield* Effect.forEach(["a", "a"], take)) expect(yield* turn.isTaken).toBe(true)
-  })
-)
+it.effect("a turn that was given up is nobody's: the next one gets it", function* () {
+  const take = yield* turns
+  const held = yield* Effect.forEach(["a", "a"], take)
+  const waiting = yield* take("a")
+  expect(yield* waiting.isTaken).toBe(false)
+  yield* waiting.giveBack
+  for (const { giveBack } of held) yield* giveBack
+  for (const turn of yield* Effect.forEach(["a", "a"], take)) expect(yield* turn.isTaken).toBe(true)
+})

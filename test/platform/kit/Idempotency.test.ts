@@ -82,64 +82,60 @@ const endLease = ({ key }: IdempotentOperation<unknown>) =>
   )
 
 onSharedService("an operation under an idempotency key", (it) => {
-  it.effect("is refused as reused for another operation or other parameters, while running and after", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2], at: new Date(0) } })
-      const others: ReadonlyArray<IdempotentOperation<unknown>> = [
-        { ...operation, operation: "things.update" },
-        ...[{ b: [2, 1] }, { a: "1" }, { b: undefined }, { c: null }, { at: new Date(1) }].map((changed) => ({
-          ...operation,
-          parameters: { a: 1, b: [1, 2], at: new Date(0), ...changed }
-        })),
-        ...[null, [], ""].map((parameters) => ({ ...operation, parameters }))
-      ]
-      const expectReused = Effect.forEach(others, (other) =>
-        Effect.gen(function* () {
-          const error = yield* Effect.flip(send(other, Effect.dieMessage("it ran")))
-          expect(error._tag, JSON.stringify(other.parameters)).toBe("IdempotencyKeyReused")
-        })
-      )
-      const gate = yield* Deferred.make<void>()
-      const started = yield* Deferred.make<void>()
-      const running = yield* Effect.fork(
-        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), {})))
-      )
-      yield* Deferred.await(started)
-      yield* expectReused
-      const { _tag } = yield* Effect.flip(send(operation, Effect.dieMessage("it ran twice")))
-      expect(_tag).toBe("IdempotencyRequestInProgress")
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(running)
-      yield* expectReused
-    })
-  )
+  it.effect("is refused as reused for another operation or other parameters, while running and after", function* () {
+    const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2], at: new Date(0) } })
+    const others: ReadonlyArray<IdempotentOperation<unknown>> = [
+      { ...operation, operation: "things.update" },
+      ...[{ b: [2, 1] }, { a: "1" }, { b: undefined }, { c: null }, { at: new Date(1) }].map((changed) => ({
+        ...operation,
+        parameters: { a: 1, b: [1, 2], at: new Date(0), ...changed }
+      })),
+      ...[null, [], ""].map((parameters) => ({ ...operation, parameters }))
+    ]
+    const expectReused = Effect.forEach(others, (other) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(send(other, Effect.dieMessage("it ran")))
+        expect(error._tag, JSON.stringify(other.parameters)).toBe("IdempotencyKeyReused")
+      })
+    )
+    const gate = yield* Deferred.make<void>()
+    const started = yield* Deferred.make<void>()
+    const running = yield* Effect.fork(
+      send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), {})))
+    )
+    yield* Deferred.await(started)
+    yield* expectReused
+    const { _tag } = yield* Effect.flip(send(operation, Effect.dieMessage("it ran twice")))
+    expect(_tag).toBe("IdempotencyRequestInProgress")
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(running)
+    yield* expectReused
+  })
 
-  it.effect("has the same parameters in whatever order their names were written", () =>
-    Effect.gen(function* () {
-      const service = yield* TestService
-      const shuffled = FastCheck.dictionary(FastCheck.string(), FastCheck.jsonValue()).chain((parameters) =>
-        FastCheck.shuffledSubarray(Object.entries(parameters), { minLength: Object.keys(parameters).length }).map(
-          (entries) => [parameters, Object.fromEntries(entries)] as const
-        )
+  it.effect("has the same parameters in whatever order their names were written", function* () {
+    const service = yield* TestService
+    const shuffled = FastCheck.dictionary(FastCheck.string(), FastCheck.jsonValue()).chain((parameters) =>
+      FastCheck.shuffledSubarray(Object.entries(parameters), { minLength: Object.keys(parameters).length }).map(
+        (entries) => [parameters, Object.fromEntries(entries)] as const
       )
-      yield* Effect.promise(() =>
-        FastCheck.assert(
-          FastCheck.asyncProperty(shuffled, ([parameters, reordered]) =>
-            Effect.gen(function* () {
-              const operation = yield* newOperation({ parameters: { outer: parameters, list: [parameters] } })
-              yield* send(operation, Effect.succeed({}))
-              const again = yield* send(
-                { ...operation, parameters: { list: [reordered], outer: reordered } },
-                Effect.dieMessage("it ran twice")
-              )
-              expect(again.replayed).toBe("true")
-            }).pipe(Effect.provideService(TestService, service), Effect.runPromise)
-          ),
-          { numRuns: 30 }
-        )
+    )
+    yield* Effect.promise(() =>
+      FastCheck.assert(
+        FastCheck.asyncProperty(shuffled, ([parameters, reordered]) =>
+          Effect.gen(function* () {
+            const operation = yield* newOperation({ parameters: { outer: parameters, list: [parameters] } })
+            yield* send(operation, Effect.succeed({}))
+            const again = yield* send(
+              { ...operation, parameters: { list: [reordered], outer: reordered } },
+              Effect.dieMessage("it ran twice")
+            )
+            expect(again.replayed).toBe("true")
+          }).pipe(Effect.provideService(TestService, service), Effect.runPromise)
+        ),
+        { numRuns: 30 }
       )
-    })
-  )
+    )
+  })
 
   /** Errors that are answers of an operation that began, and those after which nobody knows whether it did. */
   const answers: ReadonlyArray<DocumentedErrorClass> = [
@@ -177,151 +173,135 @@ onSharedService("an operation under an idempotency key", (it) => {
       })
   )
 
-  it.effect("that was refused has its effects under another key from then on, and one after another", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation()
-      const keys: Array<string> = []
-      const trying = (parameters: unknown, outcome: Effect.Effect<unknown, ApiError>) =>
-        Effect.either(
-          sendUnder({ ...operation, parameters }, (effectKey) => {
-            keys.push(effectKey)
-            return outcome
-          })
-        )
-      yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
-      yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
-      yield* trying("b", Effect.fail(new ProviderTimeout({})))
-      yield* trying("b", Effect.succeed("done"))
-      expect(keys[0]).toBe(operation.key)
-      expect(new Set(keys).size).toBe(3)
-      expect(keys[3]).toBe(keys[2])
-      expect(yield* send({ ...operation, parameters: "b" }, Effect.dieMessage("it ran twice"))).toMatchObject({
-        text: '"done"'
-      })
-    })
-  )
-
-  it.effect("whose outcome is open stays the same request under the same key, whatever refuses a repeat", () =>
-    Effect.gen(function* () {
-      const opened: ReadonlyArray<Effect.Effect<never, ApiError>> = [
-        Effect.fail(new ProviderTimeout({})),
-        Effect.fail(new ProviderAccountNotConnected({ settles: "open" })),
-        Effect.dieMessage("a bug"),
-        Effect.interrupt
-      ]
-      const refusals = [new ProviderRequestRefused({}), new PermissionDenied({}), new ProviderAccountNotConnected({})]
-      for (const open of opened) {
-        const operation = yield* newOperation()
-        const keys = new Set<string>()
-        const trying = (outcome: Effect.Effect<unknown, ApiError>) =>
-          sendUnder(operation, (effectKey) => {
-            keys.add(effectKey)
-            return outcome
-          })
-        expect(Exit.isFailure(yield* Effect.exit(trying(open)))).toBe(true)
-        for (const refusal of refusals) {
-          expect(yield* Effect.flip(trying(Effect.fail(refusal)))).toBe(refusal)
-          const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
-          expect(other._tag).toBe("IdempotencyKeyReused")
-        }
-        expect(yield* trying(Effect.succeed("done"))).toEqual(corrected)
-        expect(keys.size).toBe(1)
-      }
-    })
-  )
-
-  it.effect("is replayed to those alone who may have its answer", () =>
-    Effect.gen(function* () {
-      const { run } = yield* idempotency
-      const operation = yield* newOperation()
-      yield* send(operation, Effect.succeed({ secret: true }))
-      const repeat = (mayReplay: (answer: unknown) => Effect.Effect<void, PermissionDenied>) =>
-        Effect.flatMap(
-          run({ ...operation, mayReplay }, () => Effect.dieMessage("it ran twice")),
-          wireOf
-        )
-      const denied = new PermissionDenied({})
-      expect(yield* Effect.flip(repeat(() => denied))).toBe(denied)
-      const asked: Array<unknown> = []
-      const answer = yield* repeat((given) => Effect.sync(() => void asked.push(given)))
-      expect(answer).toMatchObject({ status: 200, replayed: "true" })
-      expect(asked).toEqual([{ secret: true }])
-    })
-  )
-
-  it.effect("gives its key back when nobody waits for it any more", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation()
-      const started = yield* Deferred.make<void>()
-      const running = yield* Effect.fork(
-        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+  it.effect("that was refused has its effects under another key from then on, and one after another", function* () {
+    const operation = yield* newOperation()
+    const keys: Array<string> = []
+    const trying = (parameters: unknown, outcome: Effect.Effect<unknown, ApiError>) =>
+      Effect.either(
+        sendUnder({ ...operation, parameters }, (effectKey) => {
+          keys.push(effectKey)
+          return outcome
+        })
       )
-      yield* Deferred.await(started)
+    yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
+    yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
+    yield* trying("b", Effect.fail(new ProviderTimeout({})))
+    yield* trying("b", Effect.succeed("done"))
+    expect(keys[0]).toBe(operation.key)
+    expect(new Set(keys).size).toBe(3)
+    expect(keys[3]).toBe(keys[2])
+    expect(yield* send({ ...operation, parameters: "b" }, Effect.dieMessage("it ran twice"))).toMatchObject({
+      text: '"done"'
+    })
+  })
+
+  it.effect("whose outcome is open stays the same request under the same key, whatever refuses a repeat", function* () {
+    const opened: ReadonlyArray<Effect.Effect<never, ApiError>> = [
+      Effect.fail(new ProviderTimeout({})),
+      Effect.fail(new ProviderAccountNotConnected({ settles: "open" })),
+      Effect.dieMessage("a bug"),
+      Effect.interrupt
+    ]
+    const refusals = [new ProviderRequestRefused({}), new PermissionDenied({}), new ProviderAccountNotConnected({})]
+    for (const open of opened) {
+      const operation = yield* newOperation()
+      const keys = new Set<string>()
+      const trying = (outcome: Effect.Effect<unknown, ApiError>) =>
+        sendUnder(operation, (effectKey) => {
+          keys.add(effectKey)
+          return outcome
+        })
+      expect(Exit.isFailure(yield* Effect.exit(trying(open)))).toBe(true)
+      for (const refusal of refusals) {
+        expect(yield* Effect.flip(trying(Effect.fail(refusal)))).toBe(refusal)
+        const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
+        expect(other._tag).toBe("IdempotencyKeyReused")
+      }
+      expect(yield* trying(Effect.succeed("done"))).toEqual(corrected)
+      expect(keys.size).toBe(1)
+    }
+  })
+
+  it.effect("is replayed to those alone who may have its answer", function* () {
+    const { run } = yield* idempotency
+    const operation = yield* newOperation()
+    yield* send(operation, Effect.succeed({ secret: true }))
+    const repeat = (mayReplay: (answer: unknown) => Effect.Effect<void, PermissionDenied>) =>
+      Effect.flatMap(
+        run({ ...operation, mayReplay }, () => Effect.dieMessage("it ran twice")),
+        wireOf
+      )
+    const denied = new PermissionDenied({})
+    expect(yield* Effect.flip(repeat(() => denied))).toBe(denied)
+    const asked: Array<unknown> = []
+    const answer = yield* repeat((given) => Effect.sync(() => void asked.push(given)))
+    expect(answer).toMatchObject({ status: 200, replayed: "true" })
+    expect(asked).toEqual([{ secret: true }])
+  })
+
+  it.effect("gives its key back when nobody waits for it any more", function* () {
+    const operation = yield* newOperation()
+    const started = yield* Deferred.make<void>()
+    const running = yield* Effect.fork(
+      send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+    )
+    yield* Deferred.await(started)
+    yield* Fiber.interrupt(running)
+    expect(yield* send(operation, Effect.succeed("done"))).toEqual(corrected)
+  })
+
+  it.effect("gives its key back when its caller leaves while it is taken", function* () {
+    for (let n = 0; n < 10; n++) {
+      const operation = yield* newOperation()
+      const running = yield* Effect.fork(send(operation, Effect.never))
+      // The statement that takes the key is on its way
+      yield* Effect.promise(() => new Promise(setImmediate))
       yield* Fiber.interrupt(running)
       expect(yield* send(operation, Effect.succeed("done"))).toEqual(corrected)
-    })
-  )
+    }
+  })
 
-  it.effect("gives its key back when its caller leaves while it is taken", () =>
-    Effect.gen(function* () {
-      for (let n = 0; n < 10; n++) {
-        const operation = yield* newOperation()
-        const running = yield* Effect.fork(send(operation, Effect.never))
-        // The statement that takes the key is on its way
-        yield* Effect.promise(() => new Promise(setImmediate))
-        yield* Fiber.interrupt(running)
-        expect(yield* send(operation, Effect.succeed("done"))).toEqual(corrected)
-      }
-    })
-  )
+  it.effect("is taken over, with the same parameters only, when its process has died", function* () {
+    const operation = yield* newOperation()
+    const gate = yield* Deferred.make<string>()
+    const started = yield* Deferred.make<void>()
+    const dead = yield* Effect.fork(
+      send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(gate)))
+    )
+    yield* Deferred.await(started)
+    yield* endLease(operation)
+    const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
+    expect(other._tag).toBe("IdempotencyKeyReused")
+    expect(yield* send(operation, Effect.succeed("second"))).toMatchObject({ text: '"second"', replayed: null })
+    // The first one was not dead, only slow: its answer must not replace the one that was given
+    yield* Deferred.succeed(gate, "first")
+    const late = yield* Effect.flip(Fiber.join(dead))
+    expect(late._tag).toBe("IdempotencyRequestInProgress")
+    expect(yield* send(operation, Effect.dieMessage("it ran thrice"))).toMatchObject({ text: '"second"' })
+  })
 
-  it.effect("is taken over, with the same parameters only, when its process has died", () =>
-    Effect.gen(function* () {
-      const operation = yield* newOperation()
-      const gate = yield* Deferred.make<string>()
-      const started = yield* Deferred.make<void>()
-      const dead = yield* Effect.fork(
-        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(gate)))
-      )
-      yield* Deferred.await(started)
-      yield* endLease(operation)
-      const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
-      expect(other._tag).toBe("IdempotencyKeyReused")
-      expect(yield* send(operation, Effect.succeed("second"))).toMatchObject({ text: '"second"', replayed: null })
-      // The first one was not dead, only slow: its answer must not replace the one that was given
-      yield* Deferred.succeed(gate, "first")
-      const late = yield* Effect.flip(Fiber.join(dead))
-      expect(late._tag).toBe("IdempotencyRequestInProgress")
-      expect(yield* send(operation, Effect.dieMessage("it ran thrice"))).toMatchObject({ text: '"second"' })
-    })
-  )
-
-  it.effect("does not answer with what was stored for another key", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const [one, other] = [yield* newOperation(), yield* newOperation()]
-      yield* send(one, Effect.succeed("one"))
-      yield* send(other, Effect.succeed("other"))
-      yield* sql`
+  it.effect("does not answer with what was stored for another key", function* () {
+    const { sql } = yield* TestService
+    const [one, other] = [yield* newOperation(), yield* newOperation()]
+    yield* send(one, Effect.succeed("one"))
+    yield* send(other, Effect.succeed("other"))
+    yield* sql`
         UPDATE payments.idempotency_keys SET answer = (
           SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
         ) WHERE key = ${other.key}`
-      expect(Exit.isFailure(yield* Effect.exit(send(other, Effect.succeed("again"))))).toBe(true)
-    })
-  )
+    expect(Exit.isFailure(yield* Effect.exit(send(other, Effect.succeed("again"))))).toBe(true)
+  })
 
-  it.effect("is not answered where what belongs to its success fails, and may be tried again", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const operation = yield* newOperation({ onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) })
-      const [effect, count] = counted(Effect.succeed("done"))
-      expect(Exit.isFailure(yield* Effect.exit(send(operation, effect)))).toBe(true)
-      expect(yield* rowOf(operation)).toMatchObject({ status: null, answer: null })
-      const { onSuccess: _, ...quiet } = operation
-      expect(yield* send(quiet, effect)).toMatchObject({ text: '"done"', replayed: null })
-      expect(count.times).toBe(2)
-    })
-  )
+  it.effect("is not answered where what belongs to its success fails, and may be tried again", function* () {
+    const { sql } = yield* TestService
+    const operation = yield* newOperation({ onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) })
+    const [effect, count] = counted(Effect.succeed("done"))
+    expect(Exit.isFailure(yield* Effect.exit(send(operation, effect)))).toBe(true)
+    expect(yield* rowOf(operation)).toMatchObject({ status: null, answer: null })
+    const { onSuccess: _, ...quiet } = operation
+    expect(yield* send(quiet, effect)).toMatchObject({ text: '"done"', replayed: null })
+    expect(count.times).toBe(2)
+  })
 })
 
 onSharedService("a change under an idempotency key", (it) => {
@@ -333,61 +313,55 @@ onSharedService("a change under an idempotency key", (it) => {
   const people = (email: string) =>
     Effect.flatMap(TestService, ({ sql }) => sql`SELECT 1 FROM payments.people WHERE email = ${email}`)
 
-  it.effect("is there together with its answer, or not at all", () =>
-    Effect.gen(function* () {
-      const { runInTransaction } = yield* idempotency
-      const { sql } = yield* TestService
-      const operation = yield* newOperation()
-      const email = `${randomUUID()}@example.com`
-      const failing = { ...operation, onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) }
-      expect(Exit.isFailure(yield* Effect.exit(runInTransaction(failing, Effect.succeed(insertPerson(email)))))).toBe(
-        true
-      )
-      expect(yield* people(email)).toEqual([])
-      yield* runInTransaction(operation, Effect.succeed(insertPerson(email)))
-      const again = yield* Effect.flatMap(
-        runInTransaction(operation, Effect.as(Effect.dieMessage("it was prepared twice"), Effect.void)),
-        wireOf
-      )
-      expect(again).toEqual({ status: 200, text: JSON.stringify({ email }), replayed: "true" })
-      expect(yield* people(email)).toHaveLength(1)
-    })
-  )
+  it.effect("is there together with its answer, or not at all", function* () {
+    const { runInTransaction } = yield* idempotency
+    const { sql } = yield* TestService
+    const operation = yield* newOperation()
+    const email = `${randomUUID()}@example.com`
+    const failing = { ...operation, onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) }
+    expect(Exit.isFailure(yield* Effect.exit(runInTransaction(failing, Effect.succeed(insertPerson(email)))))).toBe(
+      true
+    )
+    expect(yield* people(email)).toEqual([])
+    yield* runInTransaction(operation, Effect.succeed(insertPerson(email)))
+    const again = yield* Effect.flatMap(
+      runInTransaction(operation, Effect.as(Effect.dieMessage("it was prepared twice"), Effect.void)),
+      wireOf
+    )
+    expect(again).toEqual({ status: 200, text: JSON.stringify({ email }), replayed: "true" })
+    expect(yield* people(email)).toHaveLength(1)
+  })
 
-  it.effect("that is refused halfway is undone, its refusal kept", () =>
-    Effect.gen(function* () {
-      const { runInTransaction } = yield* idempotency
-      const operation = yield* newOperation()
-      const email = `${randomUUID()}@example.com`
-      const halfway = Effect.succeed(Effect.zipRight(insertPerson(email), new ResourceNotFound()))
-      const refused = yield* Effect.flip(runInTransaction(operation, halfway))
-      expect(refused._tag).toBe("ResourceNotFound")
-      expect(yield* people(email)).toEqual([])
-      const again = yield* Effect.flatMap(runInTransaction(operation, halfway), wireOf)
-      expect(again).toMatchObject({ status: 404, replayed: "true" })
-    })
-  )
+  it.effect("that is refused halfway is undone, its refusal kept", function* () {
+    const { runInTransaction } = yield* idempotency
+    const operation = yield* newOperation()
+    const email = `${randomUUID()}@example.com`
+    const halfway = Effect.succeed(Effect.zipRight(insertPerson(email), new ResourceNotFound()))
+    const refused = yield* Effect.flip(runInTransaction(operation, halfway))
+    expect(refused._tag).toBe("ResourceNotFound")
+    expect(yield* people(email)).toEqual([])
+    const again = yield* Effect.flatMap(runInTransaction(operation, halfway), wireOf)
+    expect(again).toMatchObject({ status: 404, replayed: "true" })
+  })
 
-  it.effect("of a slow process whose place was taken is undone", () =>
-    Effect.gen(function* () {
-      const { runInTransaction } = yield* idempotency
-      const operation = yield* newOperation()
-      const [slow, quick] = [`${randomUUID()}@example.com`, `${randomUUID()}@example.com`]
-      const gate = yield* Deferred.make<void>()
-      const started = yield* Deferred.make<void>()
-      const running = yield* Effect.fork(
-        runInTransaction(
-          operation,
-          Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), insertPerson(slow)))
-        )
+  it.effect("of a slow process whose place was taken is undone", function* () {
+    const { runInTransaction } = yield* idempotency
+    const operation = yield* newOperation()
+    const [slow, quick] = [`${randomUUID()}@example.com`, `${randomUUID()}@example.com`]
+    const gate = yield* Deferred.make<void>()
+    const started = yield* Deferred.make<void>()
+    const running = yield* Effect.fork(
+      runInTransaction(
+        operation,
+        Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), insertPerson(slow)))
       )
-      yield* Deferred.await(started)
-      yield* endLease(operation)
-      yield* runInTransaction(operation, Effect.succeed(insertPerson(quick)))
-      yield* Deferred.succeed(gate, undefined)
-      expect((yield* Effect.flip(Fiber.join(running)))._tag).toBe("IdempotencyRequestInProgress")
-      expect(yield* people(slow)).toEqual([])
-      expect(yield* people(quick)).toHaveLength(1)
-    })
-  )
+    )
+    yield* Deferred.await(started)
+    yield* endLease(operation)
+    yield* runInTransaction(operation, Effect.succeed(insertPerson(quick)))
+    yield* Deferred.succeed(gate, undefined)
+    expect((yield* Effect.flip(Fiber.join(running)))._tag).toBe("IdempotencyRequestInProgress")
+    expect(yield* people(slow)).toEqual([])
+    expect(yield* people(quick)).toHaveLength(1)
+  })
 })

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import { deliveryId, EndpointId, EventReplayId, newId, replayedDeliveryId } from "../../../src/platform/kit/Ids.ts"
+import { it } from "../../harness/Tests.ts"
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -88,12 +89,10 @@ describe("the id of a replay's delivery", () => {
 })
 
 describe("a new id", () => {
-  it.effect("is a UUIDv7 above those before it", () =>
-    Effect.gen(function* () {
-      const ids = yield* Effect.replicateEffect(newId, 1000)
-      expect(ids.every((id) => uuid7.test(id))).toBe(true)
-      expect([...ids].toSorted()).toEqual([...ids])
-      expect(new Set(ids).size).toBe(1000)
-    })
-  )
+  it.effect("is a UUIDv7 above those before it", function* () {
+    const ids = yield* Effect.replicateEffect(newId, 1000)
+    expect(ids.every((id) => uuid7.test(id))).toBe(true)
+    expect([...ids].toSorted()).toEqual([...ids])
+    expect(new Set(ids).size).toBe(1000)
+  })
 })

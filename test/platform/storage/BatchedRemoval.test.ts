@@ -281,60 +281,57 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
   for (const { clean, old, table, values, young } of tables) {
     it.effect(
       `removes old rows of ${table} in batches, however many there are, and no others`,
-      () =>
-        Effect.gen(function* () {
-          const { organization, services, sql } = yield* TestService
-          const insert = (age: string, from: number, until: number) =>
-            sql.withTransaction(
-              Effect.zipRight(
-                // Without what the rows refer to
-                sql`SET LOCAL session_replication_role = replica`,
-                sql.unsafe(
-                  `INSERT INTO payments.${table} (${Object.keys(values).join(", ")})
+      function* () {
+        const { organization, services, sql } = yield* TestService
+        const insert = (age: string, from: number, until: number) =>
+          sql.withTransaction(
+            Effect.zipRight(
+              // Without what the rows refer to
+              sql`SET LOCAL session_replication_role = replica`,
+              sql.unsafe(
+                `INSERT INTO payments.${table} (${Object.keys(values).join(", ")})
                  SELECT ${Object.values(values).join(", ")}
                  FROM generate_series(${from}, ${until}) AS n, (SELECT interval '${age}' AS age) AS a`,
-                  Object.values(values).some((value) => value.includes("$1")) ? [organization.id] : []
-                )
+                Object.values(values).some((value) => value.includes("$1")) ? [organization.id] : []
               )
             )
-          yield* sql.unsafe(`CREATE TABLE payments.removed_${table} (count int, millis float8)`)
-          yield* sql.unsafe(`
+          )
+        yield* sql.unsafe(`CREATE TABLE payments.removed_${table} (count int, millis float8)`)
+        yield* sql.unsafe(`
           CREATE FUNCTION payments.note_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
           BEGIN INSERT INTO payments.removed_${table}
             SELECT count(*), extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000 FROM gone; RETURN NULL; END $$`)
-          yield* sql.unsafe(`
+        yield* sql.unsafe(`
           CREATE TRIGGER note AFTER DELETE ON payments.${table} REFERENCING OLD TABLE AS gone
           FOR EACH STATEMENT EXECUTE FUNCTION payments.note_${table}()`)
-          for (let from = 1; from <= oldRows; from += insertedAtOnce) {
-            yield* insert(old, from, Math.min(oldRows, from + insertedAtOnce - 1))
-          }
-          yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
-          const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
-          yield* Effect.provideService(clean(services), SqlClient.SqlClient, sql)
-          const [after] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
-          expect((before?.count ?? 0) - (after?.count ?? 0)).toBe(oldRows)
-          const batches = yield* sql.unsafe<{ count: number; millis: number }>(
-            `SELECT count, millis FROM payments.removed_${table}`
-          )
-          if (oldRows >= 1_000_000) {
-            const longest = Math.max(...batches.map(({ millis }) => millis))
-            yield* Console.log(`${table}: ${batches.length} batches, the longest took ${Math.round(longest)} ms`)
-          }
-          expect(Math.max(...batches.map(({ count }) => count))).toBeLessThanOrEqual(batchSize)
-          expect(batches.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(oldRows)
-        }),
+        for (let from = 1; from <= oldRows; from += insertedAtOnce) {
+          yield* insert(old, from, Math.min(oldRows, from + insertedAtOnce - 1))
+        }
+        yield* insert(young, oldRows + batchSize, oldRows + batchSize + 4)
+        const [before] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
+        yield* Effect.provideService(clean(services), SqlClient.SqlClient, sql)
+        const [after] = yield* sql.unsafe<{ count: number }>(`SELECT count(*)::int AS count FROM payments.${table}`)
+        expect((before?.count ?? 0) - (after?.count ?? 0)).toBe(oldRows)
+        const batches = yield* sql.unsafe<{ count: number; millis: number }>(
+          `SELECT count, millis FROM payments.removed_${table}`
+        )
+        if (oldRows >= 1_000_000) {
+          const longest = Math.max(...batches.map(({ millis }) => millis))
+          yield* Console.log(`${table}: ${batches.length} batches, the longest took ${Math.round(longest)} ms`)
+        }
+        expect(Math.max(...batches.map(({ count }) => count))).toBeLessThanOrEqual(batchSize)
+        expect(batches.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(oldRows)
+      },
       600_000
     )
   }
 
-  it.effect("keeps what payment links sell", () =>
-    Effect.gen(function* () {
-      const { organization, services, sql } = yield* TestService
-      yield* sql`
+  it.effect("keeps what payment links sell", function* () {
+    const { organization, services, sql } = yield* TestService
+    yield* sql`
         INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids, created_at)
         VALUES (${organization.id}, 'sandbox', 'plink_old', '{}', '{}', now() - interval '1000 days')`
-      yield* Context.get(services, CheckoutSessions).clean
-      expect(yield* sql`SELECT source_id FROM payments.sold_items WHERE source_id = ${"plink_old"}`).toHaveLength(1)
-    })
-  )
+    yield* Context.get(services, CheckoutSessions).clean
+    expect(yield* sql`SELECT source_id FROM payments.sold_items WHERE source_id = ${"plink_old"}`).toHaveLength(1)
+  })
 })

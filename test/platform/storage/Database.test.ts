@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Cause, Clock, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { ServiceUnavailable } from "../../../src/platform/errors/Errors.ts"
 import {
@@ -15,6 +15,7 @@ import {
 import { sqlState } from "../../../src/platform/telemetry/ServerErrors.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 
 const connect = (options: DatabaseOptions) =>
   Effect.map(Layer.build(databaseLayer(options)), Context.get(SqlClient.SqlClient))
@@ -67,282 +68,248 @@ describe("an error of the server's", () => {
     ["an exception in a function", "P0001", (sql) => sql.unsafe(`SELECT refuse('${secret}')`), { message: "refused" }]
   ]
 
-  it.scopedLive("keeps its code, constraint, table and severity, and no value of a row or a parameter", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase()
-      yield* sql`CREATE TABLE cards (id int, number text UNIQUE, state text NOT NULL CHECK (state IN ('open', 'closed')))`
-      yield* sql`INSERT INTO cards VALUES (0, ${secret}, 'open')`
-      yield* sql.unsafe(`CREATE FUNCTION refuse(value text) RETURNS void LANGUAGE plpgsql AS
+  it.scopedLive("keeps its code, constraint, table and severity, and no value of a row or a parameter", function* () {
+    const sql = yield* ownDatabase()
+    yield* sql`CREATE TABLE cards (id int, number text UNIQUE, state text NOT NULL CHECK (state IN ('open', 'closed')))`
+    yield* sql`INSERT INTO cards VALUES (0, ${secret}, 'open')`
+    yield* sql.unsafe(`CREATE FUNCTION refuse(value text) RETURNS void LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'refused' USING DETAIL = value, HINT = value; END $$`)
-      for (const [what, state, run, kept] of cases) {
-        for (const within of [run(sql), transaction(sql)(run(sql))]) {
-          const error = yield* failureOf(within)
-          expect([what, sqlState(error)]).toEqual([what, state])
-          expect(error.cause, what).toMatchObject(kept)
-          const written = [
-            inspect(error, { depth: 10, showHidden: true }),
-            JSON.stringify(error),
-            JSON.stringify(error.cause),
-            Cause.pretty(Cause.fail(error), { renderErrorCause: true })
-          ].join("\n")
-          expect([what, written.includes(secret)]).toEqual([what, false])
-        }
+    for (const [what, state, run, kept] of cases) {
+      for (const within of [run(sql), transaction(sql)(run(sql))]) {
+        const error = yield* failureOf(within)
+        expect([what, sqlState(error)]).toEqual([what, state])
+        expect(error.cause, what).toMatchObject(kept)
+        const written = [
+          inspect(error, { depth: 10, showHidden: true }),
+          JSON.stringify(error),
+          JSON.stringify(error.cause),
+          Cause.pretty(Cause.fail(error), { renderErrorCause: true })
+        ].join("\n")
+        expect([what, written.includes(secret)]).toEqual([what, false])
       }
-    })
-  )
+    }
+  })
 })
 
 describe("a transaction", () => {
-  it.scopedLive("makes a failure at COMMIT a SqlError, and stores nothing", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase()
-      yield* sql`CREATE TABLE parent (id int PRIMARY KEY)`
-      yield* sql`CREATE TABLE child (parent_id int CONSTRAINT of_parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`
-      const error = yield* failureOf(transaction(sql)(sql`INSERT INTO child VALUES (7)`))
-      expect(error).toBeInstanceOf(SqlError.SqlError)
-      expect(sqlState(error)).toBe("23503")
-      expect(violates(error, "of_parent")).toBe(true)
-      expect(violates(error, "another")).toBe(false)
-      expect(yield* sql`SELECT * FROM child`).toEqual([])
-    })
-  )
+  it.scopedLive("makes a failure at COMMIT a SqlError, and stores nothing", function* () {
+    const sql = yield* ownDatabase()
+    yield* sql`CREATE TABLE parent (id int PRIMARY KEY)`
+    yield* sql`CREATE TABLE child (parent_id int CONSTRAINT of_parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`
+    const error = yield* failureOf(transaction(sql)(sql`INSERT INTO child VALUES (7)`))
+    expect(error).toBeInstanceOf(SqlError.SqlError)
+    expect(sqlState(error)).toBe("23503")
+    expect(violates(error, "of_parent")).toBe(true)
+    expect(violates(error, "another")).toBe(false)
+    expect(yield* sql`SELECT * FROM child`).toEqual([])
+  })
 
-  it.scopedLive("makes a connection that is lost in its middle a SqlError, and the pool goes on", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 1 })
-      const error = yield* failureOf(
-        transaction(sql)(Effect.ignore(sql`SELECT pg_terminate_backend(pg_backend_pid())`))
-      )
-      expect(error).toBeInstanceOf(SqlError.SqlError)
-      expect(isUnavailable(error)).toBe(true)
-      expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
-    })
-  )
+  it.scopedLive("makes a connection that is lost in its middle a SqlError, and the pool goes on", function* () {
+    const sql = yield* ownDatabase({ poolSize: 1 })
+    const error = yield* failureOf(transaction(sql)(Effect.ignore(sql`SELECT pg_terminate_backend(pg_backend_pid())`)))
+    expect(error).toBeInstanceOf(SqlError.SqlError)
+    expect(isUnavailable(error)).toBe(true)
+    expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
+  })
 
-  it.scopedLive("is repeated on a serialization failure until it went through", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 4 })
-      yield* sql`CREATE TABLE counter AS SELECT 0 AS value`
-      const bothHaveRead = yield* Deferred.make<void>()
-      let readers = 0
-      const increment = transaction(sql)(
-        Effect.gen(function* () {
-          yield* sql`SET TRANSACTION ISOLATION LEVEL SERIALIZABLE`
-          const [row] = yield* sql<{ value: number }>`SELECT value FROM counter`
-          readers += 1
-          if (readers === 2) yield* Deferred.succeed(bothHaveRead, undefined)
-          yield* Deferred.await(bothHaveRead)
-          yield* sql`UPDATE counter SET value = ${(row?.value ?? 0) + 1}`
-        })
-      )
-      yield* Effect.all([increment, increment], { concurrency: 2 })
-      expect(yield* sql`SELECT value FROM counter`).toEqual([{ value: 2 }])
-      expect(readers).toBeGreaterThan(2)
-    })
-  )
-
-  for (const state of ["40001", "40P01"]) {
-    it.scopedLive(`is repeated on ${state}, but not for ever`, () =>
+  it.scopedLive("is repeated on a serialization failure until it went through", function* () {
+    const sql = yield* ownDatabase({ poolSize: 4 })
+    yield* sql`CREATE TABLE counter AS SELECT 0 AS value`
+    const bothHaveRead = yield* Deferred.make<void>()
+    let readers = 0
+    const increment = transaction(sql)(
       Effect.gen(function* () {
-        const sql = yield* ownDatabase()
-        let runs = 0
-        const failing = (times: number) => {
-          runs = 0
-          return transaction(sql)(
-            Effect.suspend(() => {
-              runs += 1
-              return runs <= times ? raise(sql, state) : sql`SELECT 1`
-            })
-          )
-        }
-        yield* failing(2)
-        expect(runs).toBe(3)
-        expect(sqlState(yield* failureOf(failing(1000)))).toBe(state)
-        expect(runs).toBeLessThan(20)
+        yield* sql`SET TRANSACTION ISOLATION LEVEL SERIALIZABLE`
+        const [row] = yield* sql<{ value: number }>`SELECT value FROM counter`
+        readers += 1
+        if (readers === 2) yield* Deferred.succeed(bothHaveRead, undefined)
+        yield* Deferred.await(bothHaveRead)
+        yield* sql`UPDATE counter SET value = ${(row?.value ?? 0) + 1}`
       })
     )
-  }
+    yield* Effect.all([increment, increment], { concurrency: 2 })
+    expect(yield* sql`SELECT value FROM counter`).toEqual([{ value: 2 }])
+    expect(readers).toBeGreaterThan(2)
+  })
 
-  it.scopedLive("is not repeated on other failures, the caller's own included", () =>
-    Effect.gen(function* () {
-      class OurOwn extends Data.TaggedError("OurOwn") {}
+  for (const state of ["40001", "40P01"]) {
+    it.scopedLive(`is repeated on ${state}, but not for ever`, function* () {
       const sql = yield* ownDatabase()
-      yield* sql`CREATE TABLE written (id int PRIMARY KEY)`
       let runs = 0
-      const counted = <E>(failure: Effect.Effect<never, E>) =>
-        transaction(sql)(
+      const failing = (times: number) => {
+        runs = 0
+        return transaction(sql)(
           Effect.suspend(() => {
             runs += 1
-            return sql`INSERT INTO written VALUES (${runs})`
-          }).pipe(Effect.zipRight(failure))
+            return runs <= times ? raise(sql, state) : sql`SELECT 1`
+          })
         )
-      expect(yield* failureOf(counted(new OurOwn()))).toBeInstanceOf(OurOwn)
-      const died = yield* Effect.exit(counted(Effect.die(new Error("a bug"))))
-      expect(Exit.isFailure(died) && Cause.isDie(died.cause) && Cause.pretty(died.cause)).toContain("a bug")
-      expect(sqlState(yield* failureOf(counted(Effect.flatMap(raise(sql, "23505"), () => Effect.never))))).toBe("23505")
+      }
+      yield* failing(2)
       expect(runs).toBe(3)
-      expect(yield* sql`SELECT * FROM written`).toEqual([])
+      expect(sqlState(yield* failureOf(failing(1000)))).toBe(state)
+      expect(runs).toBeLessThan(20)
     })
-  )
+  }
 
-  it.scopedLive("stays interrupted where it was interrupted, and rolls back", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase()
-      yield* sql`CREATE TABLE written (id int)`
-      const inside = yield* Deferred.make<void>()
-      const running = yield* Effect.fork(
-        transaction(sql)(
-          sql`INSERT INTO written VALUES (1)`.pipe(
-            Effect.zipRight(Deferred.succeed(inside, undefined)),
-            Effect.zipRight(Effect.never)
-          )
+  it.scopedLive("is not repeated on other failures, the caller's own included", function* () {
+    class OurOwn extends Data.TaggedError("OurOwn") {}
+    const sql = yield* ownDatabase()
+    yield* sql`CREATE TABLE written (id int PRIMARY KEY)`
+    let runs = 0
+    const counted = <E>(failure: Effect.Effect<never, E>) =>
+      transaction(sql)(
+        Effect.suspend(() => {
+          runs += 1
+          return sql`INSERT INTO written VALUES (${runs})`
+        }).pipe(Effect.zipRight(failure))
+      )
+    expect(yield* failureOf(counted(new OurOwn()))).toBeInstanceOf(OurOwn)
+    const died = yield* Effect.exit(counted(Effect.die(new Error("a bug"))))
+    expect(Exit.isFailure(died) && Cause.isDie(died.cause) && Cause.pretty(died.cause)).toContain("a bug")
+    expect(sqlState(yield* failureOf(counted(Effect.flatMap(raise(sql, "23505"), () => Effect.never))))).toBe("23505")
+    expect(runs).toBe(3)
+    expect(yield* sql`SELECT * FROM written`).toEqual([])
+  })
+
+  it.scopedLive("stays interrupted where it was interrupted, and rolls back", function* () {
+    const sql = yield* ownDatabase()
+    yield* sql`CREATE TABLE written (id int)`
+    const inside = yield* Deferred.make<void>()
+    const running = yield* Effect.fork(
+      transaction(sql)(
+        sql`INSERT INTO written VALUES (1)`.pipe(
+          Effect.zipRight(Deferred.succeed(inside, undefined)),
+          Effect.zipRight(Effect.never)
         )
       )
-      yield* Deferred.await(inside)
-      expect(Exit.isInterrupted(yield* Fiber.interrupt(running))).toBe(true)
-      expect(yield* sql`SELECT * FROM written`).toEqual([])
-    })
-  )
+    )
+    yield* Deferred.await(inside)
+    expect(Exit.isInterrupted(yield* Fiber.interrupt(running))).toBe(true)
+    expect(yield* sql`SELECT * FROM written`).toEqual([])
+  })
 })
 
 describe("the pool", () => {
-  it.scopedLive("bounds the wait for a connection, which the API says as 503, and recovers", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "2 seconds" })
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* sql.reserve
-          const error = yield* failureOf(orUnavailable(sql`SELECT 1`))
-          expect(error).toBeInstanceOf(ServiceUnavailable)
-          expect(error).toMatchObject({ status: 503, code: "service_unavailable" })
-          expect(error.retryAfter).not.toBeNull()
-        })
-      )
-      expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
-    })
-  )
-
-  it.scopedLive("bounds a statement's time", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ statementTimeout: "200 millis" })
-      const error = yield* failureOf(sql`SELECT pg_sleep(60)`)
-      expect(sqlState(error)).toBe("57014")
-      expect(yield* failureOf(orUnavailable(sql`SELECT pg_sleep(60)`))).toBeInstanceOf(ServiceUnavailable)
-    })
-  )
-
-  it.scopedLive("ends the statement of a caller who leaves", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 2, statementTimeout: "1 hour" })
-      const left = yield* Effect.fork(sql`SELECT pg_sleep(3600)`)
-      yield* eventually(
-        "the statement",
-        Effect.map(
-          sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
-          ([row]) => Option.fromNullable(row)
-        )
-      )
-      yield* Fiber.interrupt(left)
-      // Each on a connection of its own
-      yield* Effect.all([sql`SELECT pg_sleep(0.1)`, sql`SELECT pg_sleep(0.1)`], { concurrency: 2 })
-    })
-  )
-
-  it.scopedLive("ends no other statement if the one of a caller who left has ended by then", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 2 })
-      const left = yield* Effect.fork(sql`SELECT pg_sleep(0.4)`)
-      const other = yield* Effect.fork(sql`SELECT pg_sleep(0.7)`)
-      yield* Effect.sleep("100 millis")
-      // Gets the first connection; the cancellation, which is asked for later, the second
-      const waits = yield* Effect.fork(sql`SELECT pg_sleep(1)`)
-      yield* Effect.sleep("50 millis")
-      const leaving = yield* Effect.fork(Fiber.interrupt(left))
-      yield* Fiber.join(other)
-      yield* Fiber.join(waits)
-      yield* Fiber.join(leaving)
-    })
-  )
-
-  it.scopedLive("ends no other statement, however many callers leave at whatever moment", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 3 })
-      const leave = Effect.fork(sql`SELECT pg_sleep(0.002)`).pipe(
-        Effect.zipLeft(Effect.sleep("2 millis")),
-        Effect.flatMap(Fiber.interrupt),
-        Effect.repeatN(150)
-      )
-      const stay = (statement: Effect.Effect<unknown, SqlError.SqlError>) => Effect.repeatN(statement, 150)
-      const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
-      yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
-        concurrency: "unbounded"
+  it.scopedLive("bounds the wait for a connection, which the API says as 503, and recovers", function* () {
+    const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "2 seconds" })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* sql.reserve
+        const error = yield* failureOf(orUnavailable(sql`SELECT 1`))
+        expect(error).toBeInstanceOf(ServiceUnavailable)
+        expect(error).toMatchObject({ status: 503, code: "service_unavailable" })
+        expect(error.retryAfter).not.toBeNull()
       })
-    })
-  )
+    )
+    expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
+  })
 
-  it.scopedLive("is there for others soon if all who leave are in the middle of transactions", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 2 })
-      // The client would wait five seconds for each cancellation: by this clock, for ever
-      const clock: Clock.Clock = Object.assign(Clock.make(), { sleep: () => Effect.never })
-      const leave = transaction(sql)(sql`SELECT pg_sleep(0.5)`).pipe(Effect.withClock(clock), Effect.fork)
-      const leaving = yield* Effect.replicateEffect(leave, 2)
-      yield* Effect.sleep("100 millis")
-      yield* Fiber.interruptAll(leaving)
-      yield* sql`SELECT 1`
-    })
-  )
+  it.scopedLive("bounds a statement's time", function* () {
+    const sql = yield* ownDatabase({ statementTimeout: "200 millis" })
+    const error = yield* failureOf(sql`SELECT pg_sleep(60)`)
+    expect(sqlState(error)).toBe("57014")
+    expect(yield* failureOf(orUnavailable(sql`SELECT pg_sleep(60)`))).toBeInstanceOf(ServiceUnavailable)
+  })
 
-  it.scopedLive("keeps its only connection if a cancellation gets that one itself", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const context = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))
-      const pool = Context.get(context, DatabasePool)
-      yield* Effect.promise(async () => {
-        const client = await pool.connect()
-        const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
-        const asked = client.query("SELECT pg_sleep(0.3)")
-        const canceled = new Promise((resolve) => {
-          pool.query(`SELECT pg_cancel_backend(${rows[0]?.pid})`, resolve)
-        })
-        // As `PgClient` does when it has waited for the cancellation for too long
-        client.release()
-        await Promise.all([asked, canceled])
-        expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }])
+  it.scopedLive("ends the statement of a caller who leaves", function* () {
+    const sql = yield* ownDatabase({ poolSize: 2, statementTimeout: "1 hour" })
+    const left = yield* Effect.fork(sql`SELECT pg_sleep(3600)`)
+    yield* eventually(
+      "the statement",
+      Effect.map(
+        sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
+        ([row]) => Option.fromNullable(row)
+      )
+    )
+    yield* Fiber.interrupt(left)
+    // Each on a connection of its own
+    yield* Effect.all([sql`SELECT pg_sleep(0.1)`, sql`SELECT pg_sleep(0.1)`], { concurrency: 2 })
+  })
+
+  it.scopedLive("ends no other statement if the one of a caller who left has ended by then", function* () {
+    const sql = yield* ownDatabase({ poolSize: 2 })
+    const left = yield* Effect.fork(sql`SELECT pg_sleep(0.4)`)
+    const other = yield* Effect.fork(sql`SELECT pg_sleep(0.7)`)
+    yield* Effect.sleep("100 millis")
+    // Gets the first connection; the cancellation, which is asked for later, the second
+    const waits = yield* Effect.fork(sql`SELECT pg_sleep(1)`)
+    yield* Effect.sleep("50 millis")
+    const leaving = yield* Effect.fork(Fiber.interrupt(left))
+    yield* Fiber.join(other)
+    yield* Fiber.join(waits)
+    yield* Fiber.join(leaving)
+  })
+
+  it.scopedLive("ends no other statement, however many callers leave at whatever moment", function* () {
+    const sql = yield* ownDatabase({ poolSize: 3 })
+    const leave = Effect.fork(sql`SELECT pg_sleep(0.002)`).pipe(
+      Effect.zipLeft(Effect.sleep("2 millis")),
+      Effect.flatMap(Fiber.interrupt),
+      Effect.repeatN(150)
+    )
+    const stay = (statement: Effect.Effect<unknown, SqlError.SqlError>) => Effect.repeatN(statement, 150)
+    const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
+    yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
+      concurrency: "unbounded"
+    })
+  })
+
+  it.scopedLive("is there for others soon if all who leave are in the middle of transactions", function* () {
+    const sql = yield* ownDatabase({ poolSize: 2 })
+    // The client would wait five seconds for each cancellation: by this clock, for ever
+    const clock: Clock.Clock = Object.assign(Clock.make(), { sleep: () => Effect.never })
+    const leave = transaction(sql)(sql`SELECT pg_sleep(0.5)`).pipe(Effect.withClock(clock), Effect.fork)
+    const leaving = yield* Effect.replicateEffect(leave, 2)
+    yield* Effect.sleep("100 millis")
+    yield* Fiber.interruptAll(leaving)
+    yield* sql`SELECT 1`
+  })
+
+  it.scopedLive("keeps its only connection if a cancellation gets that one itself", function* () {
+    const { url } = yield* createTestDatabase()
+    const context = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))
+    const pool = Context.get(context, DatabasePool)
+    yield* Effect.promise(async () => {
+      const client = await pool.connect()
+      const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+      const asked = client.query("SELECT pg_sleep(0.3)")
+      const canceled = new Promise((resolve) => {
+        pool.query(`SELECT pg_cancel_backend(${rows[0]?.pid})`, resolve)
       })
+      // As `PgClient` does when it has waited for the cancellation for too long
+      client.release()
+      await Promise.all([asked, canceled])
+      expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }])
     })
-  )
+  })
 
-  it.scopedLive("prepares each parameterised statement once per connection", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase({ poolSize: 1 })
-      for (const value of [1, 2, 3]) {
-        expect(yield* sql`SELECT ${value}::int AS value`).toEqual([{ value }])
-        expect(yield* sql`SELECT ${value}::int * 2 AS doubled`).toEqual([{ doubled: value * 2 }])
-      }
-      const prepared = yield* sql<{ statement: string; uses: number }>`
+  it.scopedLive("prepares each parameterised statement once per connection", function* () {
+    const sql = yield* ownDatabase({ poolSize: 1 })
+    for (const value of [1, 2, 3]) {
+      expect(yield* sql`SELECT ${value}::int AS value`).toEqual([{ value }])
+      expect(yield* sql`SELECT ${value}::int * 2 AS doubled`).toEqual([{ doubled: value * 2 }])
+    }
+    const prepared = yield* sql<{ statement: string; uses: number }>`
         SELECT statement, (generic_plans + custom_plans)::int AS uses FROM pg_prepared_statements ORDER BY statement`
-      expect(prepared).toEqual([
-        { statement: "SELECT $1::int * 2 AS doubled", uses: 3 },
-        { statement: "SELECT $1::int AS value", uses: 3 }
-      ])
-    })
-  )
+    expect(prepared).toEqual([
+      { statement: "SELECT $1::int * 2 AS doubled", uses: 3 },
+      { statement: "SELECT $1::int AS value", uses: 3 }
+    ])
+  })
 
-  it.scopedLive("fails at the start where nobody listens, and where the password is wrong", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const nobody = new URL(Redacted.value(url))
-      nobody.port = "1"
-      const guess = new URL(Redacted.value(url))
-      guess.password = "guess"
-      for (const { href } of [nobody, guess]) {
-        const error = yield* failureOf(connect({ url: Redacted.make(href), connectTimeout: "2 seconds" }))
-        expect(error).toBeInstanceOf(SqlError.SqlError)
-        expect(JSON.stringify(error)).not.toContain(new URL(href).password)
-      }
-    })
-  )
+  it.scopedLive("fails at the start where nobody listens, and where the password is wrong", function* () {
+    const { url } = yield* createTestDatabase()
+    const nobody = new URL(Redacted.value(url))
+    nobody.port = "1"
+    const guess = new URL(Redacted.value(url))
+    guess.password = "guess"
+    for (const { href } of [nobody, guess]) {
+      const error = yield* failureOf(connect({ url: Redacted.make(href), connectTimeout: "2 seconds" }))
+      expect(error).toBeInstanceOf(SqlError.SqlError)
+      expect(JSON.stringify(error)).not.toContain(new URL(href).password)
+    }
+  })
 })
 
 describe("a database failure", () => {
@@ -377,19 +344,17 @@ describe("a database failure", () => {
     XX000: "internal error"
   }
 
-  it.scopedLive("is told from a bug by its SQLSTATE", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase()
-      for (const state of Object.keys(unavailable)) {
-        const error = yield* failureOf(raise(sql, state))
-        expect([sqlState(error), isUnavailable(error)]).toEqual([state, true])
-      }
-      for (const state of Object.keys(bugs)) {
-        const error = yield* failureOf(raise(sql, state))
-        expect([sqlState(error), isUnavailable(error)]).toEqual([state, false])
-      }
-    })
-  )
+  it.scopedLive("is told from a bug by its SQLSTATE", function* () {
+    const sql = yield* ownDatabase()
+    for (const state of Object.keys(unavailable)) {
+      const error = yield* failureOf(raise(sql, state))
+      expect([sqlState(error), isUnavailable(error)]).toEqual([state, true])
+    }
+    for (const state of Object.keys(bugs)) {
+      const error = yield* failureOf(raise(sql, state))
+      expect([sqlState(error), isUnavailable(error)]).toEqual([state, false])
+    }
+  })
 
   it("without a SQLSTATE is one of the connection, also where its code looks like one", () => {
     for (const code of ["ECONNREFUSED", "ECONNRESET", "EPIPE", "EPERM", "ETIMEDOUT", undefined]) {
@@ -399,23 +364,17 @@ describe("a database failure", () => {
     }
   })
 
-  it.scopedLive("is 503 while the database is unavailable and a defect where the code is wrong", () =>
-    Effect.gen(function* () {
-      const sql = yield* ownDatabase()
-      const busy = yield* failureOf(orUnavailable(raise(sql, "53300")))
-      expect(busy).toBeInstanceOf(ServiceUnavailable)
-      expect(busy.cause).toBeInstanceOf(SqlError.SqlError)
-      const wrong = yield* Effect.exit(orUnavailable(sql`SELEKT 1`))
-      expect(Exit.isFailure(wrong) && wrong.cause._tag === "Die" && wrong.cause.defect).toBeInstanceOf(
-        SqlError.SqlError
-      )
-    })
-  )
+  it.scopedLive("is 503 while the database is unavailable and a defect where the code is wrong", function* () {
+    const sql = yield* ownDatabase()
+    const busy = yield* failureOf(orUnavailable(raise(sql, "53300")))
+    expect(busy).toBeInstanceOf(ServiceUnavailable)
+    expect(busy.cause).toBeInstanceOf(SqlError.SqlError)
+    const wrong = yield* Effect.exit(orUnavailable(sql`SELEKT 1`))
+    expect(Exit.isFailure(wrong) && wrong.cause._tag === "Die" && wrong.cause.defect).toBeInstanceOf(SqlError.SqlError)
+  })
 
-  it.effect("leaves other failures as they are", () =>
-    Effect.gen(function* () {
-      class OurOwn extends Data.TaggedError("OurOwn") {}
-      expect(yield* failureOf(orUnavailable(Effect.fail(new OurOwn())))).toBeInstanceOf(OurOwn)
-    })
-  )
+  it.effect("leaves other failures as they are", function* () {
+    class OurOwn extends Data.TaggedError("OurOwn") {}
+    expect(yield* failureOf(orUnavailable(Effect.fail(new OurOwn())))).toBeInstanceOf(OurOwn)
+  })
 })

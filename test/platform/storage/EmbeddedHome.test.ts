@@ -1,10 +1,11 @@
 import { mkdir, readlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
 import { linkLibraries, prepareBinaries } from "../../../src/platform/storage/EmbeddedHome.ts"
+import { it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isLinux = process.platform === "linux"
@@ -25,21 +26,19 @@ describe("prepareBinaries", () => {
 })
 
 describe("linkLibraries", () => {
-  it.scoped("makes the links that an installation without scripts lacks, as often as it is called", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryDirectory
-      const lib = join(root, "native", "lib")
-      yield* Effect.promise(async () => {
-        await mkdir(lib, { recursive: true })
-        await writeFile(join(lib, "libx.so.1.2"), "library")
-        const links = [{ source: "native/lib/libx.so.1.2", target: "native/lib/libx.so.1" }]
-        await writeFile(join(root, "native", "pg-symlinks.json"), JSON.stringify(links))
-      })
-      yield* linkLibraries(root)
-      yield* linkLibraries(root)
-      expect(yield* Effect.promise(() => readlink(join(lib, "libx.so.1")))).toBe("libx.so.1.2")
-      yield* Effect.promise(() => writeFile(join(root, "native", "pg-symlinks.json"), "{"))
-      expect((yield* Effect.flip(linkLibraries(root))).message).toContain("reinstall")
+  it.scoped("makes the links that an installation without scripts lacks, as often as it is called", function* () {
+    const root = yield* temporaryDirectory
+    const lib = join(root, "native", "lib")
+    yield* Effect.promise(async () => {
+      await mkdir(lib, { recursive: true })
+      await writeFile(join(lib, "libx.so.1.2"), "library")
+      const links = [{ source: "native/lib/libx.so.1.2", target: "native/lib/libx.so.1" }]
+      await writeFile(join(root, "native", "pg-symlinks.json"), JSON.stringify(links))
     })
-  )
+    yield* linkLibraries(root)
+    yield* linkLibraries(root)
+    expect(yield* Effect.promise(() => readlink(join(lib, "libx.so.1")))).toBe("libx.so.1.2")
+    yield* Effect.promise(() => writeFile(join(root, "native", "pg-symlinks.json"), "{"))
+    expect((yield* Effect.flip(linkLibraries(root))).message).toContain("reinstall")
+  })
 })

@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { makeEventsRepo } from "../../../src/destinations/events/EventsRepo.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 import { connect, daysAgo, makeTenant, on, tenant } from "./PartitionBed.ts"
 
 /** The first hours of some days, with their tables. */
@@ -56,54 +57,50 @@ const expectAllFound = (
   })
 
 describe("an event's public id and payment", () => {
-  it.scopedLive("find it in whichever hour of whichever day it was stored, and nobody else's", () =>
-    Effect.gen(function* () {
-      const sql = yield* connect(yield* createMigratedDatabase)
-      yield* makeTenant(sql)
-      const stored = yield* storeHours(sql)
-      expect(yield* indexes(sql)).toEqual(byHour)
-      yield* expectAllFound(sql, stored)
-      const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
-      const [one] = stored
-      if (one === undefined) return expect.unreachable()
-      const stranger = { ...tenant, organizationId: OrganizationId.make(randomUUID()) }
-      expect(yield* repo.find(stranger, one.id)).toEqual(Option.none())
-      expect(yield* repo.find({ ...tenant, environment: "production" }, one.id)).toEqual(Option.none())
-      // What differs only where the index does not look
-      for (const other of [`${one.id.slice(0, -1)}x`, one.id.slice(0, 50), "svc_evt_", ""]) {
-        expect(yield* repo.find(tenant, other)).toEqual(Option.none())
-      }
-      for (const other of [`x${one.payment}`, one.payment.slice(-12), ""]) {
-        expect(yield* repo.list(tenant, { payment_id: other }, undefined, 3)).toEqual([])
-      }
-    })
-  )
+  it.scopedLive("find it in whichever hour of whichever day it was stored, and nobody else's", function* () {
+    const sql = yield* connect(yield* createMigratedDatabase)
+    yield* makeTenant(sql)
+    const stored = yield* storeHours(sql)
+    expect(yield* indexes(sql)).toEqual(byHour)
+    yield* expectAllFound(sql, stored)
+    const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
+    const [one] = stored
+    if (one === undefined) return expect.unreachable()
+    const stranger = { ...tenant, organizationId: OrganizationId.make(randomUUID()) }
+    expect(yield* repo.find(stranger, one.id)).toEqual(Option.none())
+    expect(yield* repo.find({ ...tenant, environment: "production" }, one.id)).toEqual(Option.none())
+    // What differs only where the index does not look
+    for (const other of [`${one.id.slice(0, -1)}x`, one.id.slice(0, 50), "svc_evt_", ""]) {
+      expect(yield* repo.find(tenant, other)).toEqual(Option.none())
+    }
+    for (const other of [`x${one.payment}`, one.payment.slice(-12), ""]) {
+      expect(yield* repo.list(tenant, { payment_id: other }, undefined, 3)).toEqual([])
+    }
+  })
 
-  it.scopedLive("are found by an index of each day, with statistics and without", () =>
-    Effect.gen(function* () {
-      const sql = yield* connect(yield* createMigratedDatabase)
-      yield* makeTenant(sql)
-      const [one] = yield* storeHours(sql)
-      if (one === undefined) return expect.unreachable()
-      // Tables of a size that is not worth reading for one row
-      yield* sql`
+  it.scopedLive("are found by an index of each day, with statistics and without", function* () {
+    const sql = yield* connect(yield* createMigratedDatabase)
+    yield* makeTenant(sql)
+    const [one] = yield* storeHours(sql)
+    if (one === undefined) return expect.unreachable()
+    // Tables of a size that is not worth reading for one row
+    yield* sql`
         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
         SELECT organization_id, environment, substr(id, 1, 24) || lpad(to_hex(n), 12, '0'),
           'svc_evt_' || encode(sha256((id || n)::bytea), 'hex'), type, payload, created_at
         FROM payments.events, generate_series(1, 200) AS n`
-      const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
-      for (const statistics of ["without", "with"]) {
-        if (statistics === "with") yield* sql`ANALYZE payments.events`
-        const lines = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN (COSTS OFF) ${repo.byId(tenant, one.id)}`
-        const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
-        // Days to come as well: a plan that is kept is used when they have begun
-        if (statistics === "without") expect(plan).not.toContain("Seq Scan on events_2")
-        for (const day of days) {
-          const table = `events_${day.toISOString().slice(0, 10).replaceAll("-", "")}`
-          expect(plan).toMatch(new RegExp(`Index Scan (using|on) ${table}_date_part_substr_idx`))
-          expect(plan).not.toMatch(new RegExp(`(Seq Scan on ${table}|${table}_(?!date_part_substr_idx|pkey))`))
-        }
+    const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
+    for (const statistics of ["without", "with"]) {
+      if (statistics === "with") yield* sql`ANALYZE payments.events`
+      const lines = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN (COSTS OFF) ${repo.byId(tenant, one.id)}`
+      const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
+      // Days to come as well: a plan that is kept is used when they have begun
+      if (statistics === "without") expect(plan).not.toContain("Seq Scan on events_2")
+      for (const day of days) {
+        const table = `events_${day.toISOString().slice(0, 10).replaceAll("-", "")}`
+        expect(plan).toMatch(new RegExp(`Index Scan (using|on) ${table}_date_part_substr_idx`))
+        expect(plan).not.toMatch(new RegExp(`(Seq Scan on ${table}|${table}_(?!date_part_substr_idx|pkey))`))
       }
-    })
-  )
+    }
+  })
 })

@@ -1,6 +1,6 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { vi } from "vitest"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -12,6 +12,7 @@ import { startReplicatedServers, withPatience } from "../../faults/ReplicatedSer
 import { eventuallyDone } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { serviceOn } from "./ReplicatedBed.ts"
 
@@ -20,34 +21,33 @@ const isServed = (list: Effect.Effect<{ readonly status: number }>) => Effect.ma
 describe("when its primary is killed and the replica promoted, the service", () => {
   it.scopedLive(
     "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
-    () =>
-      Effect.gen(function* () {
-        const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-        const service = yield* serviceOn({ url: withPatience(servers.url) })
-        const random = new Randomness()
-        const receiver = yield* makeReceiver(random, 5)
-        const endpointId = yield* service.subscribe(receiver.url("orders"))
-        const provider = makeProvider(service, random)
+    function* () {
+      const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
+      const service = yield* serviceOn({ url: withPatience(servers.url) })
+      const random = new Randomness()
+      const receiver = yield* makeReceiver(random, 5)
+      const endpointId = yield* service.subscribe(receiver.url("orders"))
+      const provider = makeProvider(service, random)
 
-        yield* provider.loading(
-          30,
-          Effect.gen(function* () {
-            yield* provider.more(20)
-            yield* servers.primary.crash
-            yield* servers.promote
-            yield* eventuallyDone("the new primary", isServed(service.get("/endpoints")))
-            yield* provider.more(20)
-          })
-        )
-        yield* allDelivered(servers)
-        yield* expectNothingLost(servers, provider, receiver, [endpointId])
-        const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
-        yield* eventuallyDone(
-          "the listener",
-          Effect.map(servers.query<{ done: boolean }>(listens), ([row]) => row?.done === true)
-        )
-        expect(service.log.filter(({ level }) => level === "ERROR")).toEqual([])
-      }),
+      yield* provider.loading(
+        30,
+        Effect.gen(function* () {
+          yield* provider.more(20)
+          yield* servers.primary.crash
+          yield* servers.promote
+          yield* eventuallyDone("the new primary", isServed(service.get("/endpoints")))
+          yield* provider.more(20)
+        })
+      )
+      yield* allDelivered(servers)
+      yield* expectNothingLost(servers, provider, receiver, [endpointId])
+      const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
+      yield* eventuallyDone(
+        "the listener",
+        Effect.map(servers.query<{ done: boolean }>(listens), ([row]) => row?.done === true)
+      )
+      expect(service.log.filter(({ level }) => level === "ERROR")).toEqual([])
+    },
     400_000
   )
 })
@@ -62,59 +62,55 @@ describe("a pool of connections", () => {
   const connect = (url: string, poolSize = 1) =>
     Effect.map(Layer.build(databaseLayer({ url: Redacted.make(url), poolSize })), Context.get(SqlClient.SqlClient))
 
-  it.scopedLive("does not wait for hosts that say nothing or are not there", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const port = yield* silentHost
-      const { host } = new URL(Redacted.value(url))
-      const several = Redacted.value(url).replace(host, `127.0.0.1:${port},127.0.0.1:1,${host}`)
-      // So that the time for which a host is waited for never passes
-      yield* Effect.acquireUseRelease(
-        Effect.sync(() => vi.useFakeTimers({ toFake: ["setInterval"] })),
-        () => Effect.flatMap(connect(several), pidOf),
-        () => Effect.sync(() => vi.useRealTimers())
-      )
-    })
-  )
+  it.scopedLive("does not wait for hosts that say nothing or are not there", function* () {
+    const { url } = yield* createTestDatabase()
+    const port = yield* silentHost
+    const { host } = new URL(Redacted.value(url))
+    const several = Redacted.value(url).replace(host, `127.0.0.1:${port},127.0.0.1:1,${host}`)
+    // So that the time for which a host is waited for never passes
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => vi.useFakeTimers({ toFake: ["setInterval"] })),
+      () => Effect.flatMap(connect(several), pidOf),
+      () => Effect.sync(() => vi.useRealTimers())
+    )
+  })
 
   it.scopedLive(
     "does not use a connection again whose server has become read-only, and says why it finds no other",
-    () =>
-      Effect.gen(function* () {
-        const { name, url } = yield* createTestDatabase()
-        const sql = yield* connect(Redacted.value(url))
-        const first = yield* pidOf(sql)
-        expect(yield* pidOf(sql)).toBe(first)
-        yield* sql`CREATE TABLE written (at int)`
+    function* () {
+      const { name, url } = yield* createTestDatabase()
+      const sql = yield* connect(Redacted.value(url))
+      const first = yield* pidOf(sql)
+      expect(yield* pidOf(sql)).toBe(first)
+      yield* sql`CREATE TABLE written (at int)`
 
-        // Refused by the session alone, as behind a proxy that has moved on
-        yield* sql
-          .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
-          .pipe(Effect.flip)
-        const second = yield* pidOf(sql)
-        expect(second).not.toBe(first)
+      // Refused by the session alone, as behind a proxy that has moved on
+      yield* sql
+        .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
+        .pipe(Effect.flip)
+      const second = yield* pidOf(sql)
+      expect(second).not.toBe(first)
 
-        // Said by the server itself
-        yield* sql`SET default_transaction_read_only = on`
-        const third = yield* pidOf(sql)
-        expect(third).not.toBe(second)
+      // Said by the server itself
+      yield* sql`SET default_transaction_read_only = on`
+      const third = yield* pidOf(sql)
+      expect(third).not.toBe(second)
 
-        // All sessions that begin from now on
-        const alter = (value: string) =>
-          sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
-        yield* alter("on")
-        yield* sql`SET default_transaction_read_only = on`
-        const refused = yield* Effect.flip(pidOf(sql))
-        expect(String(refused.cause)).toContain("the server only allows reading")
-        const start = yield* Effect.flip(connect(Redacted.value(url)))
-        expect(start.message).toContain("the server only allows reading")
-        // Who says so takes what is there
-        const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
-        expect(yield* pidOf(reader)).toBeGreaterThan(0)
-        yield* reader`SET default_transaction_read_only = off`
-        yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
-        yield* sql`INSERT INTO written VALUES (2)`
-        expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
-      })
+      // All sessions that begin from now on
+      const alter = (value: string) => sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
+      yield* alter("on")
+      yield* sql`SET default_transaction_read_only = on`
+      const refused = yield* Effect.flip(pidOf(sql))
+      expect(String(refused.cause)).toContain("the server only allows reading")
+      const start = yield* Effect.flip(connect(Redacted.value(url)))
+      expect(start.message).toContain("the server only allows reading")
+      // Who says so takes what is there
+      const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
+      expect(yield* pidOf(reader)).toBeGreaterThan(0)
+      yield* reader`SET default_transaction_read_only = off`
+      yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+      yield* sql`INSERT INTO written VALUES (2)`
+      expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
+    }
   )
 })

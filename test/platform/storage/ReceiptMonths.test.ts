@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { eventId } from "../../../src/events/Envelope.ts"
 import type { ListReceipts } from "../../../src/inbound/Receipt.ts"
@@ -8,6 +8,7 @@ import { makeReceiptRecordsRepo } from "../../../src/inbound/ReceiptRecordsRepo.
 import type { NewReceipt } from "../../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../../src/inbound/ReceiptsRepo.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant
@@ -89,196 +90,181 @@ const tables = (sql: SqlClient.SqlClient) =>
 const newId = () => `evt_${randomUUID().replaceAll("-", "")}`
 
 describe("a receipt", () => {
-  it.scopedLive("is in the table of the month in which the provider created its event", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* monthlyDatabase(6)
-      const thisMonth = monthAt(0).getTime()
-      for (const [created, table] of [
-        [new Date(), tableAt(0)],
-        [new Date(thisMonth), tableAt(0)],
-        [new Date(thisMonth - 1000), tableAt(-1)],
-        [monthAt(-1), tableAt(-1)],
-        // Seven months ago there were none
-        [monthAt(-7), "receipts_undated"],
-        [new Date(0), "receipts_undated"],
-        [new Date("2100-01-01"), "receipts_undated"]
-      ] as const) {
-        const id = newId()
-        expect(yield* insert(receiptOf(id, created))).toMatchObject({ first: true, outcome: "delivered" })
-        expect(yield* storedOf(sql, id)).toEqual([{ table, duplicates: 0, deliveries: 1 }])
-      }
-    })
-  )
+  it.scopedLive("is in the table of the month in which the provider created its event", function* () {
+    const { insert, sql } = yield* monthlyDatabase(6)
+    const thisMonth = monthAt(0).getTime()
+    for (const [created, table] of [
+      [new Date(), tableAt(0)],
+      [new Date(thisMonth), tableAt(0)],
+      [new Date(thisMonth - 1000), tableAt(-1)],
+      [monthAt(-1), tableAt(-1)],
+      // Seven months ago there were none
+      [monthAt(-7), "receipts_undated"],
+      [new Date(0), "receipts_undated"],
+      [new Date("2100-01-01"), "receipts_undated"]
+    ] as const) {
+      const id = newId()
+      expect(yield* insert(receiptOf(id, created))).toMatchObject({ first: true, outcome: "delivered" })
+      expect(yield* storedOf(sql, id)).toEqual([{ table, duplicates: 0, deliveries: 1 }])
+    }
+  })
 
-  it.scopedLive("is one for all copies, at once or one after the other, by however many processes", () =>
-    Effect.gen(function* () {
-      const { database, insert, sql } = yield* monthlyDatabase(6)
-      const other = yield* Effect.flatMap(connect(database), (sql) => on(sql, makeReceiptsRepo(null)))
-      for (const created of [new Date(), daysAgo(1), monthAt(-1), monthAt(-5), new Date(0), daysAgo(-400)]) {
-        const id = newId()
-        const stored = yield* Effect.all(
-          Array.from({ length: 8 }, (_, index) => (index % 2 === 0 ? insert : other.insert)(receiptOf(id, created))),
-          { concurrency: "unbounded" }
-        )
-        stored.push(yield* insert(receiptOf(id, created)), yield* other.insert(receiptOf(id, created)))
-        expect(stored.filter(({ first }) => first)).toHaveLength(1)
-        expect(yield* storedOf(sql, id)).toMatchObject([{ duplicates: 9, deliveries: 1 }])
-      }
-    })
-  )
-
-  it.scopedLive("is one for copies that say different times, whichever comes first", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* monthlyDatabase(6)
-      const times = [
-        new Date(),
-        new Date(monthAt(0).getTime() - 1000),
-        monthAt(-2),
-        monthAt(-4),
-        monthAt(-9),
-        new Date(0),
-        daysAgo(-0.5),
-        daysAgo(-40),
-        new Date("2100-01-01")
-      ]
-      const pairs = times.flatMap((one) => times.map((two) => [one, two] as const))
-      for (const [one, two] of pairs) {
-        const id = newId()
-        expect((yield* insert(receiptOf(id, one))).first).toBe(true)
-        expect([one, two, yield* insert(receiptOf(id, two))]).toMatchObject([one, two, { first: false }])
-        expect([one, two, yield* storedOf(sql, id)]).toMatchObject([one, two, [{ duplicates: 1, deliveries: 1 }]])
-      }
-    })
-  )
-
-  it.scopedLive("is stored in a batch with any others, each in its place", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* monthlyDatabase(6)
-      const times = [new Date(), monthAt(-1), monthAt(-4), new Date(0), new Date("2100-01-01")]
-      const receipts = Array.from({ length: 40 }, (_, index) => receiptOf(newId(), times[index % 5] ?? new Date()))
-      const stored = yield* Effect.withTracerEnabled(
-        Effect.all(receipts.map(insert), { concurrency: "unbounded" }),
-        false
+  it.scopedLive("is one for all copies, at once or one after the other, by however many processes", function* () {
+    const { database, insert, sql } = yield* monthlyDatabase(6)
+    const other = yield* Effect.flatMap(connect(database), (sql) => on(sql, makeReceiptsRepo(null)))
+    for (const created of [new Date(), daysAgo(1), monthAt(-1), monthAt(-5), new Date(0), daysAgo(-400)]) {
+      const id = newId()
+      const stored = yield* Effect.all(
+        Array.from({ length: 8 }, (_, index) => (index % 2 === 0 ? insert : other.insert)(receiptOf(id, created))),
+        { concurrency: "unbounded" }
       )
-      expect(stored.map(({ first }) => first)).toEqual(Array(40).fill(true))
-      const counts = yield* sql<{ table: string; count: number }>`
+      stored.push(yield* insert(receiptOf(id, created)), yield* other.insert(receiptOf(id, created)))
+      expect(stored.filter(({ first }) => first)).toHaveLength(1)
+      expect(yield* storedOf(sql, id)).toMatchObject([{ duplicates: 9, deliveries: 1 }])
+    }
+  })
+
+  it.scopedLive("is one for copies that say different times, whichever comes first", function* () {
+    const { insert, sql } = yield* monthlyDatabase(6)
+    const times = [
+      new Date(),
+      new Date(monthAt(0).getTime() - 1000),
+      monthAt(-2),
+      monthAt(-4),
+      monthAt(-9),
+      new Date(0),
+      daysAgo(-0.5),
+      daysAgo(-40),
+      new Date("2100-01-01")
+    ]
+    const pairs = times.flatMap((one) => times.map((two) => [one, two] as const))
+    for (const [one, two] of pairs) {
+      const id = newId()
+      expect((yield* insert(receiptOf(id, one))).first).toBe(true)
+      expect([one, two, yield* insert(receiptOf(id, two))]).toMatchObject([one, two, { first: false }])
+      expect([one, two, yield* storedOf(sql, id)]).toMatchObject([one, two, [{ duplicates: 1, deliveries: 1 }]])
+    }
+  })
+
+  it.scopedLive("is stored in a batch with any others, each in its place", function* () {
+    const { insert, sql } = yield* monthlyDatabase(6)
+    const times = [new Date(), monthAt(-1), monthAt(-4), new Date(0), new Date("2100-01-01")]
+    const receipts = Array.from({ length: 40 }, (_, index) => receiptOf(newId(), times[index % 5] ?? new Date()))
+    const stored = yield* Effect.withTracerEnabled(
+      Effect.all(receipts.map(insert), { concurrency: "unbounded" }),
+      false
+    )
+    expect(stored.map(({ first }) => first)).toEqual(Array(40).fill(true))
+    const counts = yield* sql<{ table: string; count: number }>`
         SELECT c.relname AS table, count(*)::int AS count
         FROM payments.receipts r JOIN pg_class c ON c.oid = r.tableoid GROUP BY 1 ORDER BY 1`
-      expect(counts).toEqual([
-        { table: tableAt(-1), count: 8 },
-        { table: tableAt(0), count: 8 },
-        { table: "receipts_undated", count: 24 }
-      ])
-    })
-  )
+    expect(counts).toEqual([
+      { table: tableAt(-1), count: 8 },
+      { table: tableAt(0), count: 8 },
+      { table: "receipts_undated", count: 24 }
+    ])
+  })
 
-  it.scopedLive("is stored even if nobody has added its month, and found again when somebody has", () =>
-    Effect.gen(function* () {
-      const { database, insert, sql } = yield* monthlyDatabase(0)
-      yield* sql`DELETE FROM payments.receipt_months`
-      for (const name of yield* tables(sql)) yield* sql`DROP TABLE payments.${sql.literal(name)}`
-      const id = newId()
-      expect((yield* insert(receiptOf(id, new Date()))).first).toBe(true)
-      expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated" }])
-      const records = yield* on(sql, makeReceiptRecordsRepo)
-      yield* records.clean(retention)
-      expect(yield* tables(sql)).toEqual([tableAt(0), tableAt(1), tableAt(2)])
-      for (const process of [sql, yield* connect(database)]) {
-        const { insert } = yield* on(process, makeReceiptsRepo(null))
-        expect((yield* insert(receiptOf(id, new Date()))).first).toBe(false)
-      }
-      expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated", duplicates: 2, deliveries: 1 }])
-    })
-  )
+  it.scopedLive("is stored even if nobody has added its month, and found again when somebody has", function* () {
+    const { database, insert, sql } = yield* monthlyDatabase(0)
+    yield* sql`DELETE FROM payments.receipt_months`
+    for (const name of yield* tables(sql)) yield* sql`DROP TABLE payments.${sql.literal(name)}`
+    const id = newId()
+    expect((yield* insert(receiptOf(id, new Date()))).first).toBe(true)
+    expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated" }])
+    const records = yield* on(sql, makeReceiptRecordsRepo)
+    yield* records.clean(retention)
+    expect(yield* tables(sql)).toEqual([tableAt(0), tableAt(1), tableAt(2)])
+    for (const process of [sql, yield* connect(database)]) {
+      const { insert } = yield* on(process, makeReceiptsRepo(null))
+      expect((yield* insert(receiptOf(id, new Date()))).first).toBe(false)
+    }
+    expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated", duplicates: 2, deliveries: 1 }])
+  })
 })
 
 describe("retention", () => {
-  it.scopedLive("drops a month once its last receipt is old enough, and what is in no month row by row", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* monthlyDatabase(18)
-      const records = yield* on(sql, makeReceiptRecordsRepo)
-      const put = (offset: number, ...receivedDaysAgo: ReadonlyArray<number>) =>
-        Effect.forEach(
-          receivedDaysAgo,
-          (days) => sql`
+  it.scopedLive("drops a month once its last receipt is old enough, and what is in no month row by row", function* () {
+    const { sql } = yield* monthlyDatabase(18)
+    const records = yield* on(sql, makeReceiptRecordsRepo)
+    const put = (offset: number, ...receivedDaysAgo: ReadonlyArray<number>) =>
+      Effect.forEach(
+        receivedDaysAgo,
+        (days) => sql`
             INSERT INTO payments.receipts
               (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at, month)
             SELECT environment, ${newId()}, 'x', false, 'ignored', ${monthAt(offset)}, ${daysAgo(days)},
               payments.month_at(${offset})
             FROM unnest(ARRAY['sandbox', 'production']) AS environment`
-        )
-      yield* put(-15, 440, 420)
-      yield* put(-16, 470, 399)
-      yield* put(-1, 20)
-      yield* sql`
+      )
+    yield* put(-15, 440, 420)
+    yield* put(-16, 470, 399)
+    yield* put(-1, 20)
+    yield* sql`
         INSERT INTO payments.receipts
           (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at, month)
         SELECT 'sandbox', 'evt_odd' || age, 'x', false, 'ignored', to_timestamp(0), now() - age * interval '1 day', 'infinity'
         FROM unnest(ARRAY[401, 399]) AS age`
-      yield* records.clean(retention)
-      const left = yield* tables(sql)
-      expect([-18, -17, -16, -15, -13, -1, 0].map((offset) => left.includes(tableAt(offset)))).toEqual([
-        // Nothing was ever in it
-        false,
-        false,
-        // One came late
-        true,
-        false,
-        // It ended less than 400 days ago
-        true,
-        true,
-        true
-      ])
-      const undated = yield* sql`SELECT provider_event_id AS id FROM payments.receipts_undated`
-      expect(undated).toEqual([{ id: "evt_odd399" }])
-    })
-  )
+    yield* records.clean(retention)
+    const left = yield* tables(sql)
+    expect([-18, -17, -16, -15, -13, -1, 0].map((offset) => left.includes(tableAt(offset)))).toEqual([
+      // Nothing was ever in it
+      false,
+      false,
+      // One came late
+      true,
+      false,
+      // It ended less than 400 days ago
+      true,
+      true,
+      true
+    ])
+    const undated = yield* sql`SELECT provider_event_id AS id FROM payments.receipts_undated`
+    expect(undated).toEqual([{ id: "evt_odd399" }])
+  })
 
-  it.scopedLive("keeps the last months, however short it is, since new receipts are for them", () =>
-    Effect.gen(function* () {
-      const { insert, sql } = yield* monthlyDatabase(6)
-      const records = yield* on(sql, makeReceiptRecordsRepo)
-      yield* records.clean(Duration.millis(1))
-      expect(yield* tables(sql)).toEqual([-2, -1, 0, 1, 2].map(tableAt))
-      for (const created of [new Date(), monthAt(-1), monthAt(-4)]) {
-        expect((yield* insert(receiptOf(newId(), created))).first).toBe(true)
-      }
-    })
-  )
+  it.scopedLive("keeps the last months, however short it is, since new receipts are for them", function* () {
+    const { insert, sql } = yield* monthlyDatabase(6)
+    const records = yield* on(sql, makeReceiptRecordsRepo)
+    yield* records.clean(Duration.millis(1))
+    expect(yield* tables(sql)).toEqual([-2, -1, 0, 1, 2].map(tableAt))
+    for (const created of [new Date(), monthAt(-1), monthAt(-4)]) {
+      expect((yield* insert(receiptOf(newId(), created))).first).toBe(true)
+    }
+  })
 
-  it.scopedLive("makes nobody wait, waits for who reads, and goes on in a later round", () =>
-    Effect.gen(function* () {
-      const { database, sql } = yield* monthlyDatabase(18)
-      const impatient = yield* connect(database, "1 second")
-      const records = yield* on(impatient, makeReceiptRecordsRepo)
-      const { insert } = yield* on(impatient, makeReceiptsRepo(null))
-      const { end } = yield* readOn(sql, "payments.receipts")
-      const cleaning = yield* Effect.fork(records.clean(retention))
-      yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
-      // Meanwhile all goes on, within the timeout of a second
-      for (const created of [new Date(), monthAt(-1), new Date(0)]) {
-        const id = newId()
-        expect((yield* insert(receiptOf(id, created))).first).toBe(true)
-        expect((yield* insert(receiptOf(id, created))).first).toBe(false)
-        expect(yield* records.find({ environment: "sandbox", providerEventId: id })).toMatchObject({ duplicates: 1 })
-      }
-      yield* Fiber.join(cleaning)
-      expect(yield* tables(sql)).toContain(tableAt(-18))
-      yield* end
-      yield* records.clean(retention)
-      yield* records.clean(retention)
-      expect(yield* tables(sql)).not.toContain(tableAt(-18))
-      expect(yield* tables(sql)).toContain(tableAt(0))
-    })
-  )
+  it.scopedLive("makes nobody wait, waits for who reads, and goes on in a later round", function* () {
+    const { database, sql } = yield* monthlyDatabase(18)
+    const impatient = yield* connect(database, "1 second")
+    const records = yield* on(impatient, makeReceiptRecordsRepo)
+    const { insert } = yield* on(impatient, makeReceiptsRepo(null))
+    const { end } = yield* readOn(sql, "payments.receipts")
+    const cleaning = yield* Effect.fork(records.clean(retention))
+    yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
+    // Meanwhile all goes on, within the timeout of a second
+    for (const created of [new Date(), monthAt(-1), new Date(0)]) {
+      const id = newId()
+      expect((yield* insert(receiptOf(id, created))).first).toBe(true)
+      expect((yield* insert(receiptOf(id, created))).first).toBe(false)
+      expect(yield* records.find({ environment: "sandbox", providerEventId: id })).toMatchObject({ duplicates: 1 })
+    }
+    yield* Fiber.join(cleaning)
+    expect(yield* tables(sql)).toContain(tableAt(-18))
+    yield* end
+    yield* records.clean(retention)
+    yield* records.clean(retention)
+    expect(yield* tables(sql)).not.toContain(tableAt(-18))
+    expect(yield* tables(sql)).toContain(tableAt(0))
+  })
 })
 
 describe("a list of receipts", () => {
   const perMonth = 2000
   const months = 12
 
-  it.scopedLive("reads a bounded number of rows, whatever it is filtered by, and its pages have all there is", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "reads a bounded number of rows, whatever it is filtered by, and its pages have all there is",
+    function* () {
       // One connection, whose statistics count
       const { sql } = yield* monthlyDatabase(months, 1)
       yield* sql`
@@ -347,6 +333,6 @@ describe("a list of receipts", () => {
       const [found, rows] = yield* readBy(records.find({ environment: "sandbox", providerEventId: "evt_7_7" }))
       expect(found?.providerEventId).toBe("evt_7_7")
       expect(rows).toBeLessThan(5)
-    })
+    }
   )
 })

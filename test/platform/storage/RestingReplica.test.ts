@@ -1,8 +1,9 @@
 import { createServer } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted, TestClock } from "effect"
 import { listening } from "../../harness/Listening.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
+import { it } from "../../harness/Tests.ts"
 import { YieldingAt } from "../../harness/YieldingAt.ts"
 import { connected } from "./ReplicatedBed.ts"
 
@@ -17,26 +18,24 @@ const brokenReplica = Effect.gen(function* () {
 })
 
 describe("a read replica that is away", () => {
-  it.scoped("is tried again after its rest, wherever the read that tried it before was interrupted", () =>
-    Effect.gen(function* () {
-      const replica = yield* brokenReplica
-      const { prefer, sql } = yield* connected(Redacted.value((yield* createMigratedDatabase).url), replica.url)
-      const read = prefer(sql`SELECT 1 AS one`)
+  it.scoped("is tried again after its rest, wherever the read that tried it before was interrupted", function* () {
+    const replica = yield* brokenReplica
+    const { prefer, sql } = yield* connected(Redacted.value((yield* createMigratedDatabase).url), replica.url)
+    const read = prefer(sql`SELECT 1 AS one`)
+    expect(yield* read).toEqual([{ one: 1 }])
+    expect(replica.tries()).toBe(1)
+    // It rests now
+    expect(yield* read).toEqual([{ one: 1 }])
+    expect(replica.tries()).toBe(1)
+    for (let operation = 1; operation <= 40; operation += 1) {
+      yield* TestClock.adjust("5 seconds")
+      const interrupted = yield* Effect.fork(Effect.withScheduler(read, new YieldingAt(operation)))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(interrupted)
+      yield* TestClock.adjust("5 seconds")
+      const before = replica.tries()
       expect(yield* read).toEqual([{ one: 1 }])
-      expect(replica.tries()).toBe(1)
-      // It rests now
-      expect(yield* read).toEqual([{ one: 1 }])
-      expect(replica.tries()).toBe(1)
-      for (let operation = 1; operation <= 40; operation += 1) {
-        yield* TestClock.adjust("5 seconds")
-        const interrupted = yield* Effect.fork(Effect.withScheduler(read, new YieldingAt(operation)))
-        yield* Effect.yieldNow()
-        yield* Fiber.interrupt(interrupted)
-        yield* TestClock.adjust("5 seconds")
-        const before = replica.tries()
-        expect(yield* read).toEqual([{ one: 1 }])
-        expect([operation, replica.tries() > before]).toEqual([operation, true])
-      }
-    })
-  )
+      expect([operation, replica.tries() > before]).toEqual([operation, true])
+    }
+  })
 })

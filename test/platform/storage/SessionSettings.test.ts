@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { escapeIdentifier } from "pg"
 import { inject } from "vitest"
@@ -11,6 +11,7 @@ import { tell } from "../../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../../harness/PgBouncer.ts"
 import { createMigratedDatabase, createTestDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
+import { it } from "../../harness/Tests.ts"
 import { accepted, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
 
 /** Defaults that statements would fail with, or answer something else; those that are of no concern come last. */
@@ -38,8 +39,9 @@ const refusal = (url: Redacted.Redacted, directUrl?: Redacted.Redacted) =>
   )
 
 onService({ roles: { api: true, worker: false } })("a database with other defaults", (it) => {
-  it.effect("stores and shows notifications as any other, and its transactions see what was committed meanwhile", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "stores and shows notifications as any other, and its transactions see what was committed meanwhile",
+    function* () {
       const { options, request, sql } = yield* TestService
       const url = Redacted.value(options.databaseUrl)
       yield* setDefaults(new URL(url).pathname.slice(1), url, odd)
@@ -63,7 +65,7 @@ onService({ roles: { api: true, worker: false } })("a database with other defaul
       expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
         { transaction_isolation: "read committed" }
       ])
-    })
+    }
   )
 })
 
@@ -84,15 +86,13 @@ describe("a database that the service can't work with", () => {
     })
   )
 
-  it.scopedLive("is refused with a team's own connections that lack a setting", () =>
-    Effect.gen(function* () {
-      const { name, url } = yield* createMigratedDatabase
-      yield* setDefaults(name, url, ["default_transaction_isolation = 'repeatable read'"])
-      const refused = yield* Effect.flip(Effect.provide(migrate, PgClient.layer({ url })))
-      expect(refused.message).toContain("default_transaction_isolation = 'repeatable read'")
-      expect(refused.message).toContain("'read committed'")
-    })
-  )
+  it.scopedLive("is refused with a team's own connections that lack a setting", function* () {
+    const { name, url } = yield* createMigratedDatabase
+    yield* setDefaults(name, url, ["default_transaction_isolation = 'repeatable read'"])
+    const refused = yield* Effect.flip(Effect.provide(migrate, PgClient.layer({ url })))
+    expect(refused.message).toContain("default_transaction_isolation = 'repeatable read'")
+    expect(refused.message).toContain("'read committed'")
+  })
 })
 
 describe.skipIf(!hasPgBouncer)(`behind a pooler that assigns connections by transaction${pgBouncerNote}`, () => {
@@ -112,14 +112,12 @@ describe.skipIf(!hasPgBouncer)(`behind a pooler that assigns connections by tran
       })
   )
 
-  it.scopedLive("a start needs nothing but usual defaults", () =>
-    Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
-      const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
-      const context = yield* Layer.build(databaseLayer({ url: Redacted.make(pooler.url), directUrl: url }))
-      yield* Effect.provide(migrate, context)
-      const sql = Context.get(context, SqlClient.SqlClient)
-      expect(yield* sql`SELECT count(*)::int AS count FROM payments.organizations`).toEqual([{ count: 0 }])
-    })
-  )
+  it.scopedLive("a start needs nothing but usual defaults", function* () {
+    const { url } = yield* createTestDatabase()
+    const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
+    const context = yield* Layer.build(databaseLayer({ url: Redacted.make(pooler.url), directUrl: url }))
+    yield* Effect.provide(migrate, context)
+    const sql = Context.get(context, SqlClient.SqlClient)
+    expect(yield* sql`SELECT count(*)::int AS count FROM payments.organizations`).toEqual([{ count: 0 }])
+  })
 })

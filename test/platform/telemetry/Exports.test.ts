@@ -1,11 +1,12 @@
 import { createServer } from "node:http"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { BasicTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
 import { LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { openTelemetryLayer } from "../../../src/platform/telemetry/OpenTelemetry.ts"
 import { listening } from "../../harness/Listening.ts"
+import { it } from "../../harness/Tests.ts"
 
 /** A collector that answers everything with this body; its address. */
 const answering = (body: string) => {
@@ -15,30 +16,28 @@ const answering = (body: string) => {
   return Effect.map(listening(server), (port) => `http://127.0.0.1:${port}/v1/traces`)
 }
 
-it.scopedLive("a collector that refuses a part is named in the log, without what it says", () =>
-  Effect.gen(function* () {
-    const lines: Array<string> = []
-    const log = {
-      writes: () => true,
-      requests: false,
-      write: ({ message }: { message: string }) => lines.push(message)
-    }
-    const signals = { traces: null, metrics: null, logs: null }
-    yield* Layer.build(Layer.provide(openTelemetryLayer(signals), Layer.succeed(LogLines, log)))
-    for (const [body, expected] of [
-      ["{}", []],
-      [
-        '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"x-secret: 1"}}',
-        ["The collector has refused a part of the telemetry: see its log"]
-      ]
-    ] as const) {
-      const url = yield* answering(body)
-      const provider = new BasicTracerProvider({
-        spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url }))]
-      })
-      provider.getTracer("test").startSpan("any").end()
-      yield* Effect.promise(() => provider.forceFlush().then(() => provider.shutdown()))
-      expect(lines).toEqual(expected)
-    }
-  })
-)
+it.scopedLive("a collector that refuses a part is named in the log, without what it says", function* () {
+  const lines: Array<string> = []
+  const log = {
+    writes: () => true,
+    requests: false,
+    write: ({ message }: { message: string }) => lines.push(message)
+  }
+  const signals = { traces: null, metrics: null, logs: null }
+  yield* Layer.build(Layer.provide(openTelemetryLayer(signals), Layer.succeed(LogLines, log)))
+  for (const [body, expected] of [
+    ["{}", []],
+    [
+      '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"x-secret: 1"}}',
+      ["The collector has refused a part of the telemetry: see its log"]
+    ]
+  ] as const) {
+    const url = yield* answering(body)
+    const provider = new BasicTracerProvider({
+      spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url }))]
+    })
+    provider.getTracer("test").startSpan("any").end()
+    yield* Effect.promise(() => provider.forceFlush().then(() => provider.shutdown()))
+    expect(lines).toEqual(expected)
+  }
+})

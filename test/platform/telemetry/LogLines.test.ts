@@ -1,13 +1,14 @@
 import { mkdtemp, open, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel, Tracer } from "effect"
 import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
 import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { makeLogWriter } from "../../../src/platform/telemetry/LogWriter.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
+import { it } from "../../harness/Tests.ts"
 
 const line: LogLine = {
   level: "INFO",
@@ -84,28 +85,26 @@ describe("a log line", () => {
     expect(prettyLine(true)(line)).toContain("\u001b[32mINFO \u001b[0m")
   })
 
-  it.effect("is made of each message, with its request, its cause and what was handed over with it", () =>
-    Effect.gen(function* () {
-      const circular: Record<string, unknown> = { name: "circle" }
-      circular["self"] = circular
-      const [plain, failed, odd] = yield* linesOf(
-        Effect.logInfo("hello").pipe(
-          Effect.zipRight(Effect.logError("it failed", Cause.fail(new Error("the reason")))),
-          Effect.zipRight(Effect.logWarning("odd", circular)),
-          Effect.annotateLogs({ requestId: "req_1", endpointId: "e1" }),
-          Effect.withParentSpan(Tracer.externalSpan({ traceId: "c".repeat(32), spanId: "d".repeat(16), sampled: true }))
-        )
+  it.effect("is made of each message, with its request, its cause and what was handed over with it", function* () {
+    const circular: Record<string, unknown> = { name: "circle" }
+    circular["self"] = circular
+    const [plain, failed, odd] = yield* linesOf(
+      Effect.logInfo("hello").pipe(
+        Effect.zipRight(Effect.logError("it failed", Cause.fail(new Error("the reason")))),
+        Effect.zipRight(Effect.logWarning("odd", circular)),
+        Effect.annotateLogs({ requestId: "req_1", endpointId: "e1" }),
+        Effect.withParentSpan(Tracer.externalSpan({ traceId: "c".repeat(32), spanId: "d".repeat(16), sampled: true }))
       )
-      expect(plain).toMatchObject({
-        level: "INFO",
-        message: "hello",
-        span: { traceId: "c".repeat(32) },
-        attributes: { "request.id": "req_1", endpointId: "e1" }
-      })
-      expect(failed).toMatchObject({ level: "ERROR", attributes: { cause: expect.stringContaining("the reason") } })
-      expect(odd).toMatchObject({ level: "WARN", attributes: { detail: { name: "circle" } } })
+    )
+    expect(plain).toMatchObject({
+      level: "INFO",
+      message: "hello",
+      span: { traceId: "c".repeat(32) },
+      attributes: { "request.id": "req_1", endpointId: "e1" }
     })
-  )
+    expect(failed).toMatchObject({ level: "ERROR", attributes: { cause: expect.stringContaining("the reason") } })
+    expect(odd).toMatchObject({ level: "WARN", attributes: { detail: { name: "circle" } } })
+  })
 })
 
 describe("the log's settings", () => {
@@ -116,75 +115,65 @@ describe("the log's settings", () => {
       Effect.exit
     )
 
-  it.live("decide which lines are made at all", () =>
-    Effect.gen(function* () {
-      const usual = yield* Effect.flatten(linesWith([]))
-      expect([usual?.requests, usual?.writes("INFO"), usual?.writes("DEBUG")]).toEqual([true, true, false])
-      const quiet = yield* Effect.flatten(
-        linesWith([
-          ["LOG_LEVEL", "ERROR"],
-          ["LOG_REQUESTS", "false"]
-        ])
-      )
-      expect([quiet?.requests, quiet?.writes("WARN"), quiet?.writes("ERROR")]).toEqual([false, false, true])
-      const none = yield* Effect.flatten(linesWith([["LOG_LEVEL", "off"]]))
-      expect(none?.writes("FATAL")).toBe(false)
-    })
-  )
+  it.live("decide which lines are made at all", function* () {
+    const usual = yield* Effect.flatten(linesWith([]))
+    expect([usual?.requests, usual?.writes("INFO"), usual?.writes("DEBUG")]).toEqual([true, true, false])
+    const quiet = yield* Effect.flatten(
+      linesWith([
+        ["LOG_LEVEL", "ERROR"],
+        ["LOG_REQUESTS", "false"]
+      ])
+    )
+    expect([quiet?.requests, quiet?.writes("WARN"), quiet?.writes("ERROR")]).toEqual([false, false, true])
+    const none = yield* Effect.flatten(linesWith([["LOG_LEVEL", "off"]]))
+    expect(none?.writes("FATAL")).toBe(false)
+  })
 
   for (const [name, value] of [
     ["LOG_LEVEL", "loud"],
     ["LOG_REQUESTS", "sometimes"]
   ] as const) {
-    it.live(`refuse ${name}=${value} by its name`, () =>
-      Effect.gen(function* () {
-        const exit = yield* linesWith([[name, value]])
-        expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain(name)
-      })
-    )
+    it.live(`refuse ${name}=${value} by its name`, function* () {
+      const exit = yield* linesWith([[name, value]])
+      expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain(name)
+    })
   }
 })
 
 describe("the log's writer", () => {
-  it.scopedLive("writes all lines in their order, what it holds at its end included", () =>
-    Effect.gen(function* () {
-      const { file, handle } = yield* temporaryFile
-      yield* Effect.gen(function* () {
-        const writer = yield* makeLogWriter(handle.fd, () => "dropped")
-        for (let n = 0; n < 1000; n++) writer.write(`${n}`)
-        yield* eventuallyIs(
-          "the first lines",
-          Effect.promise(() => readFile(file, "utf8")),
-          (text) => text.endsWith("999\n")
-        )
-        for (let n = 1000; n < 2000; n++) writer.write(`${n}`)
-      }).pipe(Effect.scoped)
-      const written = yield* Effect.promise(() => readFile(file, "utf8"))
-      expect(written.trimEnd().split("\n")).toEqual(Array.from({ length: 2000 }, (_, n) => `${n}`))
-    })
-  )
+  it.scopedLive("writes all lines in their order, what it holds at its end included", function* () {
+    const { file, handle } = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      const writer = yield* makeLogWriter(handle.fd, () => "dropped")
+      for (let n = 0; n < 1000; n++) writer.write(`${n}`)
+      yield* eventuallyIs(
+        "the first lines",
+        Effect.promise(() => readFile(file, "utf8")),
+        (text) => text.endsWith("999\n")
+      )
+      for (let n = 1000; n < 2000; n++) writer.write(`${n}`)
+    }).pipe(Effect.scoped)
+    const written = yield* Effect.promise(() => readFile(file, "utf8"))
+    expect(written.trimEnd().split("\n")).toEqual(Array.from({ length: 2000 }, (_, n) => `${n}`))
+  })
 
-  it.scopedLive("holds no more than 8 MiB for a slow reader: it drops lines and says how many", () =>
-    Effect.gen(function* () {
-      const { file, handle } = yield* temporaryFile
-      yield* Effect.gen(function* () {
-        const writer = yield* makeLogWriter(handle.fd, (dropped) => `dropped ${dropped}`)
-        const long = "x".repeat(1024 * 1024)
-        for (let n = 0; n < 12; n++) writer.write(long)
-      }).pipe(Effect.scoped)
-      const lines = (yield* Effect.promise(() => readFile(file, "utf8"))).trimEnd().split("\n")
-      expect(lines.filter((line) => line.startsWith("x")).length).toBe(8)
-      expect(lines.at(-1)).toBe("dropped 4")
-    })
-  )
+  it.scopedLive("holds no more than 8 MiB for a slow reader: it drops lines and says how many", function* () {
+    const { file, handle } = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      const writer = yield* makeLogWriter(handle.fd, (dropped) => `dropped ${dropped}`)
+      const long = "x".repeat(1024 * 1024)
+      for (let n = 0; n < 12; n++) writer.write(long)
+    }).pipe(Effect.scoped)
+    const lines = (yield* Effect.promise(() => readFile(file, "utf8"))).trimEnd().split("\n")
+    expect(lines.filter((line) => line.startsWith("x")).length).toBe(8)
+    expect(lines.at(-1)).toBe("dropped 4")
+  })
 
-  it.scopedLive("goes on where its file is gone", () =>
-    Effect.gen(function* () {
-      const { handle } = yield* temporaryFile
-      const writer = yield* makeLogWriter(handle.fd + 500, () => "dropped")
-      writer.write("a line")
-      yield* Effect.sleep("30 millis")
-      writer.write("another")
-    })
-  )
+  it.scopedLive("goes on where its file is gone", function* () {
+    const { handle } = yield* temporaryFile
+    const writer = yield* makeLogWriter(handle.fd + 500, () => "dropped")
+    writer.write("a line")
+    yield* Effect.sleep("30 millis")
+    writer.write("another")
+  })
 })

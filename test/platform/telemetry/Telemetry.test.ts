@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { SqlError } from "@effect/sql"
-import { afterEach, describe, expect, it, vi } from "@effect/vitest"
+import { afterEach, describe, expect, vi } from "@effect/vitest"
 import { Data, Duration, Effect, Tracer } from "effect"
 import { type EndedAttempt, makeAttemptReports } from "../../../src/engine/attempts/AttemptReports.ts"
 import { InternalError, ResourceNotFound } from "../../../src/platform/errors/Errors.ts"
@@ -9,6 +9,7 @@ import { LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { Metrics, metricTable } from "../../../src/platform/telemetry/Metrics.ts"
 import { telemetryLayer } from "../../../src/platform/telemetry/Telemetry.ts"
 import { makeCollector } from "../../harness/Collector.ts"
+import { it } from "../../harness/Tests.ts"
 
 /** The SDK reads the process's own variables. */
 const withVariables = (variables: Readonly<Record<string, string>>) => {
@@ -92,13 +93,11 @@ describe("telemetry", () => {
     ["the SDK is disabled", { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: "TRUE" }, []]
   ]
   for (const [when, variables, expected] of cases) {
-    it.live(`exports ${expected.join(", ") || "nothing"} where ${when}`, () =>
-      Effect.gen(function* () {
-        withVariables({ ...variables, OTEL_EXPORTER_OTLP_TIMEOUT: "200" })
-        const on = yield* turnedOn
-        expect(Object.entries(on).flatMap(([signal, isOn]) => (isOn ? [signal] : []))).toEqual(expected)
-      })
-    )
+    it.live(`exports ${expected.join(", ") || "nothing"} where ${when}`, function* () {
+      withVariables({ ...variables, OTEL_EXPORTER_OTLP_TIMEOUT: "200" })
+      const on = yield* turnedOn
+      expect(Object.entries(on).flatMap(([signal, isOn]) => (isOn ? [signal] : []))).toEqual(expected)
+    })
   }
 
   for (const [variables, contentTypes] of [
@@ -120,53 +119,50 @@ describe("telemetry", () => {
       ["application/json"]
     ]
   ] satisfies ReadonlyArray<readonly [Readonly<Record<string, string>>, ReadonlyArray<string>]>) {
-    it.scopedLive(`speaks ${contentTypes.join(" and ")} with ${JSON.stringify(variables)}`, () =>
-      Effect.gen(function* () {
-        const collector = yield* makeCollector
-        withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables })
-        yield* Effect.gen(function* () {
-          const report = yield* makeAttemptReports
-          report(anAttempt({ traceparent: null, errorCode: "timeout", environment: "production" }))
-        }).pipe(Effect.provide(telemetryLayer))
-        expect([...new Set(collector.contentTypes())].toSorted()).toEqual(contentTypes)
-        expect(collector.spans()).toMatchObject([
-          {
-            name: "deliver",
-            status: { code: 2 },
-            attributes: { "error.type": "timeout", "server.address": "hooks.shop.example", "server.port": 8443 }
-          }
-        ])
-        expect(collector.logs()).toMatchObject([{ level: "WARN", traceId: collector.spans()[0]?.traceId }])
-        if (!("OTEL_METRICS_EXPORTER" in variables)) {
-          const [point] = collector
-            .metric("connected_payments.delivery.attempt.duration")
-            .filter(({ attributes }) => attributes["environment"] === "production")
-          expect(point).toMatchObject({
-            scope: "connected-payments",
-            unit: "s",
-            attributes: { "error.type": "timeout" }
-          })
+    it.scopedLive(`speaks ${contentTypes.join(" and ")} with ${JSON.stringify(variables)}`, function* () {
+      const collector = yield* makeCollector
+      withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables })
+      yield* Effect.gen(function* () {
+        const report = yield* makeAttemptReports
+        report(anAttempt({ traceparent: null, errorCode: "timeout", environment: "production" }))
+      }).pipe(Effect.provide(telemetryLayer))
+      expect([...new Set(collector.contentTypes())].toSorted()).toEqual(contentTypes)
+      expect(collector.spans()).toMatchObject([
+        {
+          name: "deliver",
+          status: { code: 2 },
+          attributes: { "error.type": "timeout", "server.address": "hooks.shop.example", "server.port": 8443 }
         }
-        expect(collector.text()).not.toContain("a-secret")
-      })
-    )
+      ])
+      expect(collector.logs()).toMatchObject([{ level: "WARN", traceId: collector.spans()[0]?.traceId }])
+      if (!("OTEL_METRICS_EXPORTER" in variables)) {
+        const [point] = collector
+          .metric("connected_payments.delivery.attempt.duration")
+          .filter(({ attributes }) => attributes["environment"] === "production")
+        expect(point).toMatchObject({
+          scope: "connected-payments",
+          unit: "s",
+          attributes: { "error.type": "timeout" }
+        })
+      }
+      expect(collector.text()).not.toContain("a-secret")
+    })
   }
 
   for (const name of ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"]) {
-    it.live(`stops the start where ${name} is none that it speaks, and not where nothing is exported`, () =>
-      Effect.gen(function* () {
-        withVariables({ [name]: "grpc" })
-        expect(yield* turnedOn).toEqual({ traces: false, metrics: false, logs: false })
-        withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
-        const error = yield* Effect.flip(turnedOn)
-        expect(error._tag).toBe("SettingsError")
-        expect(error.message).toMatch(new RegExp(`^${name}: must be http/protobuf or http/json`))
-      })
-    )
+    it.live(`stops the start where ${name} is none that it speaks, and not where nothing is exported`, function* () {
+      withVariables({ [name]: "grpc" })
+      expect(yield* turnedOn).toEqual({ traces: false, metrics: false, logs: false })
+      withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+      const error = yield* Effect.flip(turnedOn)
+      expect(error._tag).toBe("SettingsError")
+      expect(error.message).toMatch(new RegExp(`^${name}: must be http/protobuf or http/json`))
+    })
   }
 
-  it.scopedLive("exports no span of a trace that its caller left out, and continues one that its caller took", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "exports no span of a trace that its caller left out, and continues one that its caller took",
+    function* () {
       const collector = yield* makeCollector
       withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
       const spanId = "00f067aa0ba902b7"
@@ -183,67 +179,64 @@ describe("telemetry", () => {
         ["request", "b"]
       ])
       expect(collector.spans()[1]?.parentSpanId).toBe(spanId)
-    })
+    }
   )
 
-  it.scopedLive("says by a code why a span failed, and nothing of what it was about", () =>
-    Effect.gen(function* () {
-      class Rejected extends Data.TaggedError("Rejected")<{ readonly card: string }> {}
-      const collector = yield* makeCollector
-      withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
-      const violation = Object.assign(new Error("a-secret"), { severity: "ERROR", code: "23505" })
-      const ends: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
-        well: Effect.void,
-        interrupted: Effect.interrupt,
-        refused: new ResourceNotFound({ message: "There is no a-secret." }),
-        broken: new InternalError({ cause: new Error("a-secret") }),
-        rejected: new Rejected({ card: "a-secret" }),
-        defect: Effect.die(new TypeError("a-secret")),
-        text: Effect.fail("a-secret"),
-        sql: new SqlError.SqlError({ cause: violation, message: "a-secret" }),
-        socket: new SqlError.SqlError({ cause: new Error("a-secret"), message: "a-secret" })
-      }
-      yield* Effect.forEach(Object.entries(ends), ([name, end]) => Effect.exit(Effect.withSpan(end, name))).pipe(
-        Effect.provide(telemetryLayer)
-      )
-      const unset = { status: { code: 0 }, events: [] }
-      const failed = (attributes: Readonly<Record<string, string>>) => ({ status: { code: 2 }, events: [], attributes })
-      expect(Object.fromEntries(collector.spans().map((span) => [span.name, span]))).toMatchObject({
-        well: unset,
-        interrupted: unset,
-        refused: { ...unset, attributes: { "api.error.code": "resource_not_found" } },
-        broken: failed({ "error.type": "internal_error" }),
-        rejected: failed({ "error.type": "Rejected" }),
-        defect: failed({ "error.type": "TypeError" }),
-        text: failed({ "error.type": "_OTHER" }),
-        sql: failed({ "error.type": "23505", "db.response.status_code": "23505" }),
-        socket: failed({ "error.type": "SqlError" })
-      })
-      expect(collector.text()).not.toContain("a-secret")
+  it.scopedLive("says by a code why a span failed, and nothing of what it was about", function* () {
+    class Rejected extends Data.TaggedError("Rejected")<{ readonly card: string }> {}
+    const collector = yield* makeCollector
+    withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
+    const violation = Object.assign(new Error("a-secret"), { severity: "ERROR", code: "23505" })
+    const ends: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+      well: Effect.void,
+      interrupted: Effect.interrupt,
+      refused: new ResourceNotFound({ message: "There is no a-secret." }),
+      broken: new InternalError({ cause: new Error("a-secret") }),
+      rejected: new Rejected({ card: "a-secret" }),
+      defect: Effect.die(new TypeError("a-secret")),
+      text: Effect.fail("a-secret"),
+      sql: new SqlError.SqlError({ cause: violation, message: "a-secret" }),
+      socket: new SqlError.SqlError({ cause: new Error("a-secret"), message: "a-secret" })
+    }
+    yield* Effect.forEach(Object.entries(ends), ([name, end]) => Effect.exit(Effect.withSpan(end, name))).pipe(
+      Effect.provide(telemetryLayer)
+    )
+    const unset = { status: { code: 0 }, events: [] }
+    const failed = (attributes: Readonly<Record<string, string>>) => ({ status: { code: 2 }, events: [], attributes })
+    expect(Object.fromEntries(collector.spans().map((span) => [span.name, span]))).toMatchObject({
+      well: unset,
+      interrupted: unset,
+      refused: { ...unset, attributes: { "api.error.code": "resource_not_found" } },
+      broken: failed({ "error.type": "internal_error" }),
+      rejected: failed({ "error.type": "Rejected" }),
+      defect: failed({ "error.type": "TypeError" }),
+      text: failed({ "error.type": "_OTHER" }),
+      sql: failed({ "error.type": "23505", "db.response.status_code": "23505" }),
+      socket: failed({ "error.type": "SqlError" })
     })
-  )
+    expect(collector.text()).not.toContain("a-secret")
+  })
 
-  it.scopedLive("exports status codes as numbers, and leaves out what has no value now", () =>
-    Effect.gen(function* () {
-      const collector = yield* makeCollector
-      withVariables({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics` })
-      yield* Effect.gen(function* () {
-        const metrics = yield* Metrics
-        metrics?.record("http.server.request.duration", 0.01, ["GET", "http", "/there", "404", ""])
-        metrics?.set("connected_payments.delivery.queue.oldest_due_age", Number.NaN, ["sandbox"])
-        metrics?.set("connected_payments.delivery.queue.oldest_due_age", 7, ["production"])
-      }).pipe(Effect.provide(telemetryLayer))
-      expect(collector.metric("http.server.request.duration").map(({ attributes }) => attributes)).toEqual([
-        { "http.request.method": "GET", "url.scheme": "http", "http.route": "/there", "http.response.status_code": 404 }
-      ])
-      expect(collector.metric("connected_payments.delivery.queue.oldest_due_age")).toMatchObject([
-        { value: 7, attributes: { environment: "production" } }
-      ])
-    })
-  )
+  it.scopedLive("exports status codes as numbers, and leaves out what has no value now", function* () {
+    const collector = yield* makeCollector
+    withVariables({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics` })
+    yield* Effect.gen(function* () {
+      const metrics = yield* Metrics
+      metrics?.record("http.server.request.duration", 0.01, ["GET", "http", "/there", "404", ""])
+      metrics?.set("connected_payments.delivery.queue.oldest_due_age", Number.NaN, ["sandbox"])
+      metrics?.set("connected_payments.delivery.queue.oldest_due_age", 7, ["production"])
+    }).pipe(Effect.provide(telemetryLayer))
+    expect(collector.metric("http.server.request.duration").map(({ attributes }) => attributes)).toEqual([
+      { "http.request.method": "GET", "url.scheme": "http", "http.route": "/there", "http.response.status_code": 404 }
+    ])
+    expect(collector.metric("connected_payments.delivery.queue.oldest_due_age")).toMatchObject([
+      { value: 7, attributes: { environment: "production" } }
+    ])
+  })
 
-  it.scopedLive("keeps every failed attempt and the whole story of sampled notifications, whatever the sampler", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "keeps every failed attempt and the whole story of sampled notifications, whatever the sampler",
+    function* () {
       const collector = yield* makeCollector
       withVariables({
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -276,47 +269,41 @@ describe("telemetry", () => {
       expect(attempts.reduce((total, { value }) => total + value, 0)).toBe(6)
       // The log follows: what went well is exported with its span, what failed in any case
       expect(collector.logs().map(({ level }) => level)).toEqual(["INFO", "WARN", "WARN", "WARN"])
-    })
+    }
   )
 
-  it.scopedLive("takes its name from the environment where that has one, and tells processes apart", () =>
-    Effect.gen(function* () {
-      const collector = yield* makeCollector
-      withVariables({
-        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
-        OTEL_SERVICE_NAME: "another-name",
-        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=blue%20green"
-      })
-      yield* Effect.void.pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
-      expect(collector.spans()[0]?.resource).toMatchObject({
-        "service.name": "another-name",
-        "deployment.environment.name": "blue green",
-        "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/)
-      })
+  it.scopedLive("takes its name from the environment where that has one, and tells processes apart", function* () {
+    const collector = yield* makeCollector
+    withVariables({
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+      OTEL_SERVICE_NAME: "another-name",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=blue%20green"
     })
-  )
+    yield* Effect.void.pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
+    expect(collector.spans()[0]?.resource).toMatchObject({
+      "service.name": "another-name",
+      "deployment.environment.name": "blue green",
+      "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/)
+    })
+  })
 
-  it.live("that has no collector ends and takes nothing with it", () =>
-    Effect.gen(function* () {
-      withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
-      const result = yield* Effect.succeed(1).pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
-      expect(result).toBe(1)
-    })
-  )
+  it.live("that has no collector ends and takes nothing with it", function* () {
+    withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
+    const result = yield* Effect.succeed(1).pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
+    expect(result).toBe(1)
+  })
 
-  it.effect("that is off reports attempts to nobody", () =>
-    Effect.gen(function* () {
-      const spans: Array<string> = []
-      const tracer = Tracer.make({
-        span: (name) => {
-          spans.push(name)
-          throw new Error("not asked for")
-        },
-        context: (execution) => execution()
-      })
-      const report = yield* makeAttemptReports
-      report(anAttempt({ traceparent: traceOf("a", true), errorCode: "timeout" }))
-      expect([spans, tracer === (yield* Effect.tracer)]).toEqual([[], false])
+  it.effect("that is off reports attempts to nobody", function* () {
+    const spans: Array<string> = []
+    const tracer = Tracer.make({
+      span: (name) => {
+        spans.push(name)
+        throw new Error("not asked for")
+      },
+      context: (execution) => execution()
     })
-  )
+    const report = yield* makeAttemptReports
+    report(anAttempt({ traceparent: traceOf("a", true), errorCode: "timeout" }))
+    expect([spans, tracer === (yield* Effect.tracer)]).toEqual([[], false])
+  })
 })

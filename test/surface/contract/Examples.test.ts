@@ -21,29 +21,32 @@ const stored = (): Readonly<Record<string, string>> =>
 const writes = process.env["WRITE_EXAMPLES"] === "1"
 
 // The examples of the mailed links' pages are of a service without the console, which has pages of its own
-onServiceWithMail({ console: false })("the examples of the OpenAPI document", (it) => {
-  it.scoped(
-    "are what a run sends and is answered: `npm run docs:examples` records them",
-    function* () {
-      const runAt = Date.now()
-      const recording = yield* runExamples
-      const recorded = Object.fromEntries(
-        Object.entries(exampleFiles(recording, runAt)).map(([name, content]) => [
-          `${name}.json`,
-          `${JSON.stringify(content, null, 2)}\n`
-        ])
-      )
-      if (writes) {
-        rmSync(examplesFolder, { recursive: true, force: true })
-        mkdirSync(examplesFolder, { recursive: true })
-        for (const [file, text] of Object.entries(recorded)) writeFileSync(new URL(file, examplesFolder), text)
-      }
-      expect(recorded).toEqual(stored())
-    },
-    // It calls every operation
-    240_000
-  )
-})
+onServiceWithMail({ console: false, roles: { api: true, worker: true } })(
+  "the examples of the OpenAPI document",
+  (it) => {
+    it.scoped(
+      "are what a run sends and is answered: `npm run docs:examples` records them",
+      function* () {
+        const runAt = Date.now()
+        const recording = yield* runExamples
+        const recorded = Object.fromEntries(
+          Object.entries(exampleFiles(recording, runAt)).map(([name, content]) => [
+            `${name}.json`,
+            `${JSON.stringify(content, null, 2)}\n`
+          ])
+        )
+        if (writes) {
+          rmSync(examplesFolder, { recursive: true, force: true })
+          mkdirSync(examplesFolder, { recursive: true })
+          for (const [file, text] of Object.entries(recorded)) writeFileSync(new URL(file, examplesFolder), text)
+        }
+        expect(recorded).toEqual(stored())
+      },
+      // It calls every operation
+      240_000
+    )
+  }
+)
 
 /** Pages for people, pictures and the bytes of uploads, of which an example would say nothing. */
 const isData = (type: string) => !/^(?:text\/html|image\/|multipart\/)/.test(type)

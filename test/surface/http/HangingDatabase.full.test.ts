@@ -24,43 +24,42 @@ const permissions = ["webhook-endpoints:read"] as const
 describe("while the database hangs", () => {
   it.scopedLive(
     "unseen keys, sign-in links and payers' forms are answered 503 together, not one after the other",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* createMigratedDatabase
-        const line = yield* cuttableLine(Redacted.value(database.url))
-        const url = new URL(Redacted.value(database.url))
-        url.port = new URL(line.url).port
-        const { request, services } = yield* startService({ databaseUrl: Redacted.make(url.href), provider })
-        const { id } = yield* makeOrganization(services, { name: "hanging" })
-        const keys = yield* Effect.replicateEffect(
-          Context.get(services, Keys).create({
-            organizationId: id,
-            name: "Unseen",
-            permissions: [...permissions],
-            author: { kind: "operator", id: "test" }
-          }),
-          24
-        )
-        line.stall()
-        const byKey = keys.map(({ key }) =>
-          request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key: Redacted.value(key) })
-        )
-        const links = Array.from({ length: 10 }, (_, n) =>
-          request("POST", "/identity/sign-in-links", { body: { email: `person${n}@example.com` } })
-        )
-        const forms = Array.from({ length: 10 }, () =>
-          request("POST", "/pay/unknown", {
-            raw: "quantity=1",
-            headers: { "content-type": "application/x-www-form-urlencoded" }
-          })
-        )
-        const answers = yield* Effect.all([...byKey, ...links, ...forms], { concurrency: "unbounded" })
-        for (const answer of answers.slice(0, byKey.length + links.length)) {
-          expectFailure(answer, { status: 503, code: "service_unavailable", fields: [] })
-        }
-        expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503))
-        for (const { headers } of answers) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
-      }),
+    function* () {
+      const database = yield* createMigratedDatabase
+      const line = yield* cuttableLine(Redacted.value(database.url))
+      const url = new URL(Redacted.value(database.url))
+      url.port = new URL(line.url).port
+      const { request, services } = yield* startService({ databaseUrl: Redacted.make(url.href), provider })
+      const { id } = yield* makeOrganization(services, { name: "hanging" })
+      const keys = yield* Effect.replicateEffect(
+        Context.get(services, Keys).create({
+          organizationId: id,
+          name: "Unseen",
+          permissions: [...permissions],
+          author: { kind: "operator", id: "test" }
+        }),
+        24
+      )
+      line.stall()
+      const byKey = keys.map(({ key }) =>
+        request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key: Redacted.value(key) })
+      )
+      const links = Array.from({ length: 10 }, (_, n) =>
+        request("POST", "/identity/sign-in-links", { body: { email: `person${n}@example.com` } })
+      )
+      const forms = Array.from({ length: 10 }, () =>
+        request("POST", "/pay/unknown", {
+          raw: "quantity=1",
+          headers: { "content-type": "application/x-www-form-urlencoded" }
+        })
+      )
+      const answers = yield* Effect.all([...byKey, ...links, ...forms], { concurrency: "unbounded" })
+      for (const answer of answers.slice(0, byKey.length + links.length)) {
+        expectFailure(answer, { status: 503, code: "service_unavailable", fields: [] })
+      }
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503))
+      for (const { headers } of answers) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
+    },
     // Each has one deadline of 10 seconds for its turn, its connection and its statement. If each waited for the one
     // before, they would take seven minutes
     240_000

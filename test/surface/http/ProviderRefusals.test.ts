@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Option, Redacted } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { testReturnUrls, testWebhookSecret } from "../../harness/TestService.ts"
+import { it } from "../../harness/Tests.ts"
 import { makeScriptedProvider, replying } from "../../payments/ScriptedProvider.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
@@ -50,8 +51,9 @@ const scene = Effect.gen(function* () {
   return { refund, scripted, service, id, key, lines }
 })
 
-it.scopedLive("a refusal of the provider's is in the answer in words, and in the log line by its id and codes", () =>
-  Effect.gen(function* () {
+it.scopedLive(
+  "a refusal of the provider's is in the answer in words, and in the log line by its id and codes",
+  function* () {
     const { id, key, lines, refund, scripted, service } = yield* scene
     const declined = yield* refund(
       402,
@@ -95,5 +97,5 @@ it.scopedLive("a refusal of the provider's is in the answer in words, and in the
     yield* service.request("GET", `/v2/organizations/${id}/provider/charges/ch_1234`, { key })
     expect(lines).toHaveLength(1)
     expect(JSON.stringify(lines)).not.toContain("req_fine")
-  })
+  }
 )

@@ -1,15 +1,14 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { makeResources } from "../../../src/surface/mcp/Resources.ts"
+import { it } from "../../harness/Tests.ts"
 
-it.live("the guide to errors is there for others if the first agent that asks for it leaves meanwhile", () =>
-  Effect.gen(function* () {
-    const text = (yield* makeResources).get("connected-payments://docs/errors")?.text ?? Effect.die("It is not listed")
-    // Its files are being read
-    const first = yield* Effect.fork(text)
-    yield* Effect.yieldNow()
-    yield* Fiber.interrupt(first)
-    const second = yield* Effect.fork(text)
-    expect(yield* Fiber.join(second)).toContain("idempotency_key_reused")
-  })
-)
+it.live("the guide to errors is there for others if the first agent that asks for it leaves meanwhile", function* () {
+  const text = (yield* makeResources).get("connected-payments://docs/errors")?.text ?? Effect.die("It is not listed")
+  // Its files are being read
+  const first = yield* Effect.fork(text)
+  yield* Effect.yieldNow()
+  yield* Fiber.interrupt(first)
+  const second = yield* Effect.fork(text)
+  expect(yield* Fiber.join(second)).toContain("idempotency_key_reused")
+})

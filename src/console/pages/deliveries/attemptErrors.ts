@@ -14,7 +14,7 @@ export interface ErrorMeaning {
 const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   timeout: {
     label: "No answer in time",
-    meaning: "There was no complete answer within the attempt's time-out of 10 seconds.",
+    meaning: "There was no complete answer within the attempt's timeout of 10 seconds.",
     remedy: "Store the event, answer, and do slow work afterwards."
   },
   connection_refused: {
