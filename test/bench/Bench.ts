@@ -45,6 +45,32 @@ export const figuresOf =
     unit
   })
 
+/** A column of a bench's table; `of` is given the case's own measurement, and those of all cases of its round. */
+export type Metric<One> = readonly [metric: string, unit: string, of: (one: One, round: ReadonlyArray<One>) => number]
+
+/** The figures of cases, each measured once in each round, in their order; the medians of the rounds. */
+export const figuresOfCases = <One>(
+  bench: string,
+  cases: ReadonlyArray<string>,
+  rounds: ReadonlyArray<ReadonlyArray<One>>,
+  metrics: ReadonlyArray<Metric<One>>
+): ReadonlyArray<Figure> =>
+  cases.flatMap((name, index) =>
+    metrics.map(([metric, unit, of]) =>
+      figuresOf(
+        bench,
+        rounds.flatMap((round) => (round[index] === undefined ? [] : of(round[index], round)))
+      )(name, metric, unit, (value) => value)
+    )
+  )
+
+/** The column of how a case compares with the first one: each round's ratio by itself, since rounds differ more than cases. */
+export const ratioToFirst = <One>(metric: string, of: (one: One) => number): Metric<One> => [
+  metric,
+  "",
+  (one, [first]) => (first === undefined ? Number.NaN : of(one) / of(first))
+]
+
 const rounded = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3)
 

@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { onService, TestService } from "../harness/TestService.ts"
-import { packWorkspace } from "./PackWorkspace.ts"
+import { link, packWorkspace } from "./PackWorkspace.ts"
 
 // The typed client as a package of its own: packed by the command that the guide names, in a project with what it
 // declares and nothing else, and calling the service from there
@@ -40,18 +40,13 @@ const created = Effect.gen(function* () {
 console.log(JSON.stringify(await Effect.runPromise(created.pipe(Effect.provide(FetchHttpClient.layer)))))
 `
 
-const link = (name: string) => {
-  mkdirSync(dirname(join(modules, name)), { recursive: true })
-  symlinkSync(join(root, "node_modules", name), join(modules, name))
-}
-
 beforeAll(async () => {
   const archive = await packWorkspace("connected-payments-client", directory)
   mkdirSync(installed, { recursive: true })
   await run("tar", ["-xzf", archive, "-C", installed, "--strip-components=1"])
   const manifest: Manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
   for (const name of [...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }), "@types/node"])
-    link(name)
+    link(name, modules)
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
   writeFileSync(join(project, "order.ts"), program)
 }, 120_000)

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process"
-import { cpSync, symlinkSync } from "node:fs"
-import { join } from "node:path"
+import { cpSync, mkdirSync, symlinkSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 
@@ -13,6 +13,12 @@ export const npmEnvironment = {
   npm_config_audit: "false",
   npm_config_fund: "false",
   npm_config_update_notifier: "false"
+}
+
+/** Puts a package of the project's where another project looks for it. */
+export const link = (name: string, modules: string): void => {
+  mkdirSync(dirname(join(modules, name)), { recursive: true })
+  symlinkSync(join(root, "node_modules", name), join(modules, name))
 }
 
 /**

@@ -2,13 +2,14 @@ import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { basename, dirname, join } from "node:path"
+import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect, Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freePort } from "../harness/FreePort.ts"
 import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
+import { link, npmEnvironment } from "./PackWorkspace.ts"
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -30,11 +31,6 @@ interface Manifest {
 
 // The project's own file
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest
-
-const link = (name: string, modules: string) => {
-  mkdirSync(dirname(join(modules, name)), { recursive: true })
-  symlinkSync(join(root, "node_modules", name), join(modules, name))
-}
 
 /** Compiles and packs a copy, so that nobody who uses the checkout meanwhile is disturbed. */
 const pack = async (directory: string) => {
@@ -224,13 +220,10 @@ describe("the package", () => {
     const { server, url } = await startRegistry(packumentsOf(join(root, "package-lock.json")))
     // Versions are chosen and written down; nothing is fetched
     const env = {
-      ...process.env,
+      ...npmEnvironment,
       npm_config_registry: url,
       npm_config_cache: join(directory, "cache"),
-      npm_config_package_lock_only: "true",
-      npm_config_audit: "false",
-      npm_config_fund: "false",
-      npm_config_update_notifier: "false"
+      npm_config_package_lock_only: "true"
     }
     const install = async (command: string) => {
       rmSync(join(fresh, "package-lock.json"), { force: true })

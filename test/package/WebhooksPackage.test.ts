@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { expect } from "@effect/vitest"
@@ -12,7 +12,7 @@ import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
-import { npmEnvironment, packWorkspace } from "./PackWorkspace.ts"
+import { link, npmEnvironment, packWorkspace } from "./PackWorkspace.ts"
 
 // The consumer's kit as a package of its own: packed by the command that the guide names, installed into an empty
 // project without a registry, and taking the service's own deliveries there
@@ -24,12 +24,6 @@ const receiver = readFileSync(join(examples, "receiver.mjs"), "utf8")
 
 const directory = mkdtempSync(join(tmpdir(), "connected-payments-webhooks-package-"))
 const project = join(directory, "project")
-
-const link = (name: string) => {
-  const target = join(project, "node_modules", name)
-  mkdirSync(dirname(target), { recursive: true })
-  symlinkSync(join(root, "node_modules", name), target)
-}
 
 const listens = (port: number) =>
   Effect.async<Option.Option<true>>((resume) => {
@@ -153,7 +147,8 @@ onService()("the package of the consumer's kit", (it) => {
     "type-checks in a strict project, with the guides' receiver and recipe",
     () =>
       Effect.promise(async () => {
-        for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"]) link(name)
+        for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"])
+          link(name, join(project, "node_modules"))
         const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
         for (const [module, moduleResolution] of [
           ["NodeNext", "NodeNext"],

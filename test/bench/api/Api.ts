@@ -1,25 +1,11 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect, Redacted } from "effect"
+import { Console, Effect } from "effect"
 import { v7 } from "uuid"
-import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
-import { connectionTo } from "../../harness/Connection.ts"
-import { type Bench, figuresOf, inRounds } from "../Bench.ts"
-import {
-  BenchFailed,
-  directoryOfItsOwn,
-  firstLine,
-  type Local,
-  load,
-  localOf,
-  masterKey,
-  processorTime,
-  startBuilt,
-  startScript,
-  traced,
-  traceSink
-} from "./Processes.ts"
+import { type Bench, figuresOfCases, inRounds, ratioToFirst } from "../Bench.ts"
+import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
+import { BenchFailed, type Local, load, localOf, processorTime, startServer } from "./Processes.ts"
 
 /**
  * What the service costs on top of its work: an authenticated read of a record of ours (`GET M/deliveries/{id}`), with
@@ -33,50 +19,29 @@ const warmUpMillis = 3000
 const millis = 6000
 
 /** The service's API in a process of its own, its emulator idle beside it, one request in a hundred traced. */
-export const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
-  const DATA_DIR = join(directory, "service")
-  const { pid } = yield* startBuilt("api", {
-    DATA_DIR,
-    DATABASE_URL: databaseUrl,
-    DATABASE_POOL_SIZE: String(poolSize),
-    ...traced(sink)
-  })
-  return { ...(yield* localOf(DATA_DIR)), pid }
+export const startApi = Effect.fnUntraced(function* (database: Database) {
+  const { pid } = yield* startService(database, "api", { DATABASE_POOL_SIZE: String(poolSize) })
+  return { ...(yield* localOf(join(database.directory, "service"))), pid }
 })
 
-const startBare = Effect.fnUntraced(function* (databaseUrl: string, withRateLimit: boolean) {
-  const started = yield* startScript(new URL("./BareServer.ts", import.meta.url), {
+const startBare = (databaseUrl: string, withRateLimit: boolean) =>
+  startServer(new URL("./BareServer.ts", import.meta.url), {
     env: {
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: String(poolSize),
       WITH_RATE_LIMIT: withRateLimit ? "1" : "0"
     }
   })
-  return { baseUrl: yield* firstLine(started), pid: started.child.pid ?? 0 }
-})
 
 /** Keys of the organization, a delivery with two attempts for each, and their paths. */
-export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
+export const seed = (database: Database, { apiKey, organizationId }: Local) =>
   Effect.gen(function* () {
-    const client = yield* connectionTo(databaseUrl)
-    const query = (text: string, values: ReadonlyArray<unknown> = []) =>
-      Effect.promise(() => client.query(text, [...values]))
+    const { query } = database
     const hash = (key: string) => createHash("sha256").update(key).digest()
     const keys: Array<string> = []
     const paths: Array<string> = []
-    const endpointId = randomUUID()
-    const secretId = randomUUID()
     const of = [organizationId, "sandbox"]
-    yield* query(
-      `INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events)
-       VALUES ($1, $2, $3, 'Bench', 'https://shop.example/hook', ARRAY['payment.succeeded'])`,
-      [...of, endpointId]
-    )
-    yield* query(
-      `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
-       VALUES ($1, $2, $3, $4, $5, '\\x00')`,
-      [...of, secretId, endpointId, masterKey.id]
-    )
+    const { id: endpointId, secretId } = yield* makeEndpoint(database, organizationId, "https://shop.example/hook")
     for (let n = 0; n < connections; n++) {
       const key = `pk_test_${randomBytes(32).toString("base64url")}`
       keys.push(key)
@@ -115,7 +80,7 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: Local) =>
     }
     yield* query("VACUUM ANALYZE")
     return { keys, paths }
-  }).pipe(Effect.scoped)
+  })
 
 interface Server {
   readonly baseUrl: string
@@ -134,11 +99,16 @@ interface Case {
 export const measure = ({ connections: atOnce = connections, keys, name, paths, server }: Case) =>
   Effect.gen(function* () {
     const before = processorTime(server.pid)
-    const result = yield* load(name, { url: server.baseUrl, keys, paths, connections: atOnce, warmUpMillis, millis })
-    yield* Console.error(`  ${name}: ${Math.round(result.requests / result.seconds)} requests/s`)
+    const { answered, rate, ...result } = yield* load(name, {
+      url: server.baseUrl,
+      keys,
+      paths,
+      connections: atOnce,
+      warmUpMillis,
+      millis
+    })
     yield* Effect.promise(() => sleep(300))
-    const processor = (processorTime(server.pid) - before) / result.answered
-    return { processor, rate: result.requests / result.seconds, p50: result.p50, p99: result.p99 }
+    return { ...result, rate, processor: (processorTime(server.pid) - before) / answered }
   })
 
 /** Both servers have to answer the same, or their rates can't be compared. */
@@ -158,46 +128,34 @@ export const apiBench: Bench = {
   name: "api",
   about: "an authenticated read, against a bare server that does the same look-up and read",
   run: Effect.gen(function* () {
-    const directory = yield* directoryOfItsOwn
-    const database = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
-    const databaseUrl = Redacted.value(database.url)
-    const sink = yield* traceSink
-    yield* Console.error("Starting the service and the bare server…")
-    const service = yield* startService(directory, databaseUrl, sink)
-    const { keys, paths } = yield* seed(databaseUrl, service)
-    const bare = yield* startBare(databaseUrl, false)
-    const limited = yield* startBare(databaseUrl, true)
+    yield* Console.error("Starting the service and the bare servers…")
+    const database = yield* startDatabase
+    const service = yield* startApi(database)
+    const { keys, paths } = yield* seed(database, service)
+    const bare = yield* startBare(database.url, false)
+    const limited = yield* startBare(database.url, true)
     if (!(yield* checkSame(service.baseUrl, bare.baseUrl, paths[0] ?? "", keys[0] ?? ""))) {
       return yield* new BenchFailed({ message: "The bare server does not answer what the service answers" })
     }
     const cases: ReadonlyArray<Case> = [
-      { name: "service, 64 keys", server: service, keys, paths },
       { name: "bare", server: bare, keys, paths },
       { name: "bare with rate limit", server: limited, keys, paths },
+      { name: "service, 64 keys", server: service, keys, paths },
       { name: "service, 1 key", server: service, keys: keys.slice(0, 1), paths }
     ]
-    const results = yield* inRounds(rounds, () =>
-      Effect.map(
-        Effect.forEach(cases, (one) => Effect.map(measure(one), (measured) => [one.name, measured] as const)),
-        (measured) => new Map(measured)
-      )
-    )
-    const figure = figuresOf("api", results)
-    return cases.flatMap(({ name }) => {
-      const of =
-        (metric: "processor" | "rate" | "p50" | "p99", server = name) =>
-        (round: (typeof results)[number]) =>
-          round.get(server)?.[metric] ?? Number.NaN
-      const ratioTo = (server: string) => (round: (typeof results)[number]) =>
-        of("rate")(round) / of("rate", server)(round)
-      return [
-        figure(name, "server_processor_time", "µs/request", of("processor")),
-        figure(name, "rate", "requests/s", of("rate")),
-        figure(name, "p50", "ms", of("p50")),
-        figure(name, "p99", "ms", of("p99")),
-        figure(name, "ratio_to_bare", "", ratioTo("bare")),
-        figure(name, "ratio_to_bare_with_rate_limit", "", ratioTo("bare with rate limit"))
+    const results = yield* inRounds(rounds, () => Effect.forEach(cases, measure))
+    return figuresOfCases<(typeof results)[number][number]>(
+      "api",
+      cases.map(({ name }) => name),
+      results,
+      [
+        ["server_processor_time", "µs/request", ({ processor }) => processor],
+        ["rate", "requests/s", ({ rate }) => rate],
+        ["p50", "ms", ({ p50 }) => p50],
+        ["p99", "ms", ({ p99 }) => p99],
+        ratioToFirst("ratio_to_bare", ({ rate }) => rate),
+        ["ratio_to_bare_with_rate_limit", "", ({ rate }, [, limited]) => rate / (limited?.rate ?? Number.NaN)]
       ]
-    })
+    )
   })
 }

@@ -1,17 +1,11 @@
 import { createHash } from "node:crypto"
-import { createServer } from "node:http"
-import pg from "pg"
+import { pool, serve } from "../BareHttp.ts"
 
 /**
  * The least that serves `GET M/deliveries/{id}`: `node:http`, `pg`, prepared statements; the same look-up of the key and
  * the same read as the service. No validation, no headers, no spans, nobody's errors. With `WITH_RATE_LIMIT` it takes
  * the token too, as the service does, in the look-up's statement.
  */
-
-const pool = new pg.Pool({
-  connectionString: process.env["DATABASE_URL"],
-  max: Number(process.env["DATABASE_POOL_SIZE"])
-})
 
 const usable = `
   SELECT id, organization_id, environment, permissions FROM payments.api_keys
@@ -54,7 +48,7 @@ const read = {
 
 const path = /^\/v2\/organizations\/([^/]+)\/integrations\/deliveries\/([^/]+)$/
 
-const serve = async (url: string, key: string): Promise<readonly [number, unknown]> => {
+const answer = async (url: string, key: string): Promise<readonly [number, unknown]> => {
   const [, organizationId, id] = path.exec(url) ?? []
   const hash = createHash("sha256").update(key).digest()
   const callers = await pool.query({ ...lookUp, values: [hash] })
@@ -69,19 +63,7 @@ const serve = async (url: string, key: string): Promise<readonly [number, unknow
   return [200, { ...delivery, event: JSON.parse(payload) }]
 }
 
-const server = createServer((request, response) => {
-  serve(request.url ?? "", String(request.headers["x-api-key"])).then(
-    ([status, body]) => {
-      const text = JSON.stringify(body)
-      response
-        .writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) })
-        .end(text)
-    },
-    (error: unknown) => response.writeHead(500).end(String(error))
-  )
-})
-
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address()
-  process.stdout.write(`http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}\n`)
+serve(async ({ headers, url = "" }) => {
+  const [status, body] = await answer(url, String(headers["x-api-key"]))
+  return [status, JSON.stringify(body)]
 })

@@ -1,13 +1,12 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import { createServer } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { Data, Effect, Schema, type Scope } from "effect"
+import { Console, Data, Effect, Schema, type Scope } from "effect"
 import { listening } from "../../harness/Listening.ts"
 import type { LoadOptions, LoadResult } from "../Load.ts"
 
@@ -27,17 +26,6 @@ const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
   ...(roles === "worker" ? ["--max-semi-space-size=16", "--max-old-space-size=768"] : ["--max-semi-space-size=64"]),
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
-
-/** A folder of the bench's own, removed with the scope. */
-export const directoryOfItsOwn = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
-    // Root runs the database under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
 
 /** A process of the bench did not do its part. */
 export class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}
@@ -110,6 +98,12 @@ export const firstLine = (started: {
     )
   })
 
+/** Starts a server, whose first line says where it listens. */
+export const startServer = Effect.fnUntraced(function* (script: URL, options: Parameters<typeof startScript>[1]) {
+  const started = yield* startScript(script, options)
+  return { baseUrl: yield* firstLine(started), pid: started.child.pid ?? 0 }
+})
+
 /** What a service that serves the API says of itself in its data directory. */
 const LocalFile = Schema.parseJson(
   Schema.Struct({
@@ -169,12 +163,14 @@ export const answerOf = <A>(script: URL, options: unknown) =>
     return result
   }).pipe(Effect.scoped)
 
-/** The load generator's run, which no request of may fail. */
+/** The load generator's run, of which no request may fail. */
 export const load = Effect.fnUntraced(function* (name: string, options: LoadOptions) {
   const result = yield* answerOf<LoadResult>(new URL("../Load.ts", import.meta.url), options)
   return result.failures > 0 || result.requests === 0
     ? yield* new BenchFailed({ message: `${name}: ${result.failures} failures: ${result.firstFailure}` })
-    : result
+    : yield* Effect.tap(Effect.succeed({ ...result, rate: result.requests / result.seconds }), ({ rate }) =>
+        Console.error(`  ${name}: ${Math.round(rate)}/s`)
+      )
 })
 
 /** Microseconds of processor time that a process has used; NaN where the system does not tell it as Linux does. */

@@ -1,11 +1,9 @@
 import { connect, type Socket } from "node:net"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect, Redacted } from "effect"
-import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
-import { startService } from "../api/Api.ts"
-import { directoryOfItsOwn, traceSink } from "../api/Processes.ts"
+import { Console, Effect } from "effect"
+import { startApi } from "../api/Api.ts"
 import type { Bench, Figure } from "../Bench.ts"
+import { startDatabase } from "../deliveries/Bed.ts"
 import { residentMegabytes } from "../memory/Memory.ts"
 
 /**
@@ -69,12 +67,10 @@ export const bodiesBench: Bench = {
   name: "bodies",
   about: "the API's resident memory beside 1,000 and 2,000 unfinished notifications of 1 MiB",
   run: Effect.gen(function* () {
-    const directory = yield* directoryOfItsOwn
-    const database = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
-    const sink = yield* traceSink
+    const database = yield* startDatabase
     const measure = (count: number, again: boolean) =>
       Effect.gen(function* () {
-        const { baseUrl, pid } = yield* startService(directory, Redacted.value(database.url), sink)
+        const { baseUrl, pid } = yield* startApi(database)
         yield* Effect.promise(() => sleep(settleMillis))
         const before = yield* residentMegabytes(pid)
         const answers = new Map<string, number>()

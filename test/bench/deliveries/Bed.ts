@@ -2,8 +2,8 @@ import { randomBytes, randomUUID } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Redacted } from "effect"
-import { v7 } from "uuid"
 import { secretContext } from "../../../src/engine/attempts/Secrets.ts"
 import { Cipher } from "../../../src/platform/kit/Cipher.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
@@ -11,16 +11,9 @@ import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { migrate } from "../../../src/platform/storage/Migrations.ts"
 import { connectionTo } from "../../harness/Connection.ts"
-import {
-  directoryOfItsOwn,
-  firstLine,
-  masterKey,
-  processorTime,
-  startBuilt,
-  startScript,
-  traced,
-  traceSink
-} from "../api/Processes.ts"
+import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
+import { firstLine, masterKey, processorTime, startBuilt, startScript, traced, traceSink } from "../api/Processes.ts"
+import type { Metric } from "../Bench.ts"
 
 /** What the benches of deliveries stand on: a durable PostgreSQL, endpoints, waiting rows, consumers, the service. */
 
@@ -50,17 +43,62 @@ const serverProcessorTime = (postmaster: number): number => {
     .reduce((sum, fields) => sum + ticks(fields, 11, 12), own)
 }
 
-/** Processor time of a process and of PostgreSQL so far, in microseconds; NaN where the system does not tell it. */
-export const processorTimes = (
-  pid: number,
+/** Processor time of processes and of PostgreSQL so far, in microseconds; NaN where the system does not tell it. */
+const processorTimes = (
+  services: ReadonlyArray<{ readonly pid: number }>,
   { postmaster }: Pick<Database, "postmaster">
-): { readonly service: number; readonly postgres: number } => {
+) => {
   try {
-    return { service: processorTime(pid), postgres: serverProcessorTime(postmaster) }
+    const service = services.reduce((sum, { pid }) => sum + processorTime(pid), 0)
+    return { service, postgres: serverProcessorTime(postmaster) }
   } catch {
     return { service: Number.NaN, postgres: Number.NaN }
   }
 }
+
+/** What each of what was done costs, in microseconds of processor time, and how many were done in a second. */
+export interface Cost {
+  readonly count: number
+  readonly rate: number
+  /** Of the service's processes. */
+  readonly processor: number
+  readonly postgres: number
+}
+
+/** Measures while `work` runs, which answers how much was done, and whatever else it found: a rate of its own takes the place of this one. */
+export const costOf = <Done extends { readonly count: number }, E, R>(
+  database: Pick<Database, "postmaster">,
+  services: ReadonlyArray<{ readonly pid: number }>,
+  work: Effect.Effect<Done, E, R>
+) =>
+  Effect.gen(function* () {
+    const [before, startedAt] = [processorTimes(services, database), performance.now()]
+    const done = yield* work
+    const [after, endedAt] = [processorTimes(services, database), performance.now()]
+    const { count } = done
+    return {
+      rate: (count / (endedAt - startedAt)) * 1000,
+      processor: (after.service - before.service) / count,
+      postgres: (after.postgres - before.postgres) / count,
+      ...done
+    } satisfies Cost
+  })
+
+/** The columns of a cost. */
+export const costMetrics: ReadonlyArray<Metric<Cost>> = [
+  ["rate", "1/s", ({ rate }) => rate],
+  ["processor_time", "µs each", ({ processor }) => processor],
+  ["postgres_processor_time", "µs each", ({ postgres }) => postgres],
+  // Of both together: a core of PostgreSQL keeps (100 - share) / share cores of the service busy
+  ["postgres_share", "%", ({ postgres, processor }) => (100 * postgres) / (postgres + processor)]
+]
+
+/** Transactions that the database has seen; each statement of the service's own is one, as is each transaction. */
+export const transactions = ({ query }: Pick<Database, "query">) =>
+  Effect.map(
+    query("SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()"),
+    ([row]) => Number(row?.["count"])
+  )
 
 /** A connection that a bench queries on. */
 const connectTo = (url: string) =>
@@ -92,7 +130,7 @@ export const copyDatabase = Effect.fnUntraced(function* (database: Database, nam
 })
 
 /** The same in a directory of its own. */
-export const startDatabase = Effect.flatMap(directoryOfItsOwn, startDatabaseIn)
+export const startDatabase = Effect.flatMap(temporaryDirectory, startDatabaseIn)
 
 /** See `startDatabase`. */
 export type Database = Effect.Effect.Success<typeof startDatabase>
@@ -148,7 +186,8 @@ export const makeEndpoints = Effect.fnUntraced(function* (database: Database, ur
 /** How large a payload is, on the wire. */
 export const payloadBytes = 420
 
-const payloadSql = `'{"id":"svc_evt_' || k || '","type":"payment.succeeded","pad":"' || repeat('x', ${payloadBytes - 130}) || '"}'`
+const payloadSql = (field = '"type":"payment.succeeded"') =>
+  `'{"id":"svc_evt_' || k || '",${field},"pad":"' || repeat('x', ${payloadBytes - 104 - field.length}) || '"}'`
 
 /**
  * Adds as many deliveries, each of its own event, to the endpoints in turns. `due` is an SQL expression of `n`, the
@@ -159,7 +198,10 @@ export const addDeliveries = (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
   count: number,
-  { due = `now() - (${count} - n) * interval '10 microseconds'` }: { readonly due?: string } = {}
+  {
+    due = `now() - (${count} - n) * interval '10 microseconds'`,
+    payload = payloadSql()
+  }: { readonly due?: string; readonly payload?: string } = {}
 ) =>
   database.query(
     `WITH target AS MATERIALIZED (
@@ -169,7 +211,7 @@ export const addDeliveries = (
        JOIN target ON target.i = n % $5::int
      ), event AS (
        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
-       SELECT org, 'sandbox', event, 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new ORDER BY n
+       SELECT org, 'sandbox', event, 'svc_evt_' || k, 'payment.succeeded', ${payload} FROM new ORDER BY n
      ), delivery AS (
        INSERT INTO payments.deliveries
          (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
@@ -270,26 +312,18 @@ export const queueAgain = (database: Database, count: number) =>
 export const fillQueue = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, count: number) =>
   Effect.zipRight(fillHistory(database, endpoints, count), queueAgain(database, count))
 
+/** Tells the workers that something is due. */
+export const wakeWorkers = ({ query }: Database) => query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+
 /** Adds one delivery whose body tells the time, and wakes the workers. */
-export const addTimedDelivery = (database: Database, { id, organizationId, secretId }: BenchEndpoint) => {
-  const eventId = `svc_evt_${randomUUID()}`
-  const payload = `{"id":"${eventId}","source":{"event_id":"evt_at_${Date.now()}"},"pad":"${"x".repeat(payloadBytes - 110)}"}`
-  return Effect.zipRight(
-    database.query(
-      `WITH event AS (
-         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
-         VALUES ($1, 'sandbox', $2, $7, 'payment.succeeded', $3)
-       ), delivery AS (
-         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-         VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], '{}')
-       )
-       INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)
-       VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], now())`,
-      [organizationId, v7(), payload, v7(), id, secretId, eventId]
-    ),
-    database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+export const addTimedDelivery = (database: Database, endpoint: BenchEndpoint) =>
+  Effect.zipRight(
+    addDeliveries(database, [endpoint], 1, {
+      due: "now()",
+      payload: payloadSql(`"source":{"event_id":"evt_at_${Date.now()}"}`)
+    }),
+    wakeWorkers(database)
   )
-}
 
 /** The queue without a delivery, its tables as new. */
 export const emptyQueue = (database: Database) =>
@@ -319,7 +353,44 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
       })
       .on("end", () => resume(Effect.sync(() => JSON.parse(text))))
   })
-  return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look }
+  /** Waits until so many were received; answers how many there were then. */
+  const until = (least: number): Effect.Effect<number> =>
+    Effect.flatMap(look, ({ received }) =>
+      received >= least ? Effect.succeed(received) : Effect.delay(until(least), "50 millis")
+    )
+  /** How many are received in so many milliseconds from now. */
+  const receivedIn = (millis: number) =>
+    Effect.gen(function* () {
+      const { received } = yield* look
+      yield* Effect.promise(() => sleep(millis))
+      return { count: (yield* look).received - received }
+    })
+  return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look, until, receivedIn }
+})
+
+/** What a service without an emulator is set to; nobody listens there: a notification of a payment asks the provider nothing. */
+export const provider = {
+  account: "acct_1Bench",
+  secret: "whsec_bench0123456789",
+  settings: {
+    PROVIDER_API_URL: "http://127.0.0.1:9",
+    PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_bench0123456789"
+  }
+} as const
+
+/** Links the provider's account, with as many endpoints that want its payments. */
+export const linkAccount = Effect.fnUntraced(function* (
+  database: Pick<Database, "query">,
+  organizationId: string,
+  endpoints: number
+) {
+  yield* database.query(
+    `INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
+     VALUES ($1, 'sandbox', $2, 'connected', true)`,
+    [organizationId, provider.account]
+  )
+  return yield* Effect.replicateEffect(makeEndpoint(database, organizationId, "https://shop.example/hook"), endpoints)
 })
 
 /** The service in a process of its own, one span in a hundred sampled and sent to a collector. */

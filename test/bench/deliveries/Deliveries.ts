@@ -7,11 +7,11 @@ import type { BareResult } from "./BareQueue.ts"
 import {
   addDeliveries,
   type BenchEndpoint,
+  costOf,
   type Database,
   emptyQueue,
   makeEndpoints,
   payloadBytes,
-  processorTimes,
   startDatabase,
   startReceiver,
   startService
@@ -75,7 +75,7 @@ const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>
 const measureService = (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
-  look: Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+  receiver: Effect.Effect.Success<ReturnType<typeof startReceiver>>
 ) =>
   Effect.gen(function* () {
     yield* refill(database, endpoints)
@@ -85,21 +85,13 @@ const measureService = (
     )
     const { pid } = yield* startService(database, "worker")
     yield* Effect.promise(() => sleep(warmUpMillis))
-    const [before, processorBefore, startedAt] = [yield* look, processorTimes(pid, database), performance.now()]
-    yield* Effect.promise(() => sleep(millis))
-    const [after, processorAfter, endedAt] = [yield* look, processorTimes(pid, database), performance.now()]
-    const count = after.received - before.received
+    const cost = yield* costOf(database, [{ pid }], receiver.receivedIn(millis))
     const recorded = yield* delivered
-    const rate = (count / (endedAt - startedAt)) * 1000
-    yield* Console.error(`  service: ${Math.round(rate)}/s`)
+    yield* Console.error(`  service: ${Math.round(cost.rate)}/s`)
     if (recorded === 0 || recorded >= backlog) {
       return yield* new BenchFailed({ message: `${recorded} of ${backlog} were delivered: nothing to measure by` })
     }
-    return {
-      rate,
-      processor: (processorAfter.service - processorBefore.service) / count,
-      postgres: (processorAfter.postgres - processorBefore.postgres) / count
-    }
+    return cost
   }).pipe(Effect.scoped)
 
 /** `npm run bench -- deliveries`. */
@@ -114,7 +106,7 @@ export const deliveriesBench: Bench = {
     const results = yield* inRounds(rounds, () =>
       Effect.all({
         raw: measureRaw(receiver.ports),
-        service: measureService(database, endpoints, receiver.look),
+        service: measureService(database, endpoints, receiver),
         bare: measureBare(database, endpoints)
       })
     )

@@ -5,6 +5,7 @@ import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Clai
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import type { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
+import { median } from "../Bench.ts"
 
 /**
  * Claims one batch after the other from each of several queues in turns, and gives all of them back at the end of a turn.
@@ -27,11 +28,8 @@ export interface ClaimsRound {
   readonly insert: number
 }
 
-/** By database, in their order: each round. */
+/** Each round: by database, in their order. */
 export type ClaimsResult = ReadonlyArray<ReadonlyArray<ClaimsRound>>
-
-const median = (times: ReadonlyArray<number>): number =>
-  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN
 
 /** Events of an insert, each with three deliveries, and the bytes of their payloads. */
 const insertedEvents = 32
@@ -103,15 +101,13 @@ const program = Effect.gen(function* () {
       (built) => ({ queue: Context.get(built, Queue), sql: Context.get(built, SqlClient.SqlClient) })
     )
   )
-  const result = queues.map((): Array<ClaimsRound> => [])
+  const measured = yield* Effect.replicateEffect(
+    Effect.forEach(queues, ({ queue, sql }) => round(queue, sql)),
+    rounds + 1
+  )
   // The first round is not counted: plans are made and pages are read
-  for (let number = 0; number <= rounds; number++) {
-    for (const [index, { queue, sql }] of queues.entries()) {
-      const measured = yield* round(queue, sql)
-      if (number > 0) result[index]?.push(measured)
-    }
-  }
-  yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(result satisfies ClaimsResult)}\n`))
+  const result: ClaimsResult = measured.slice(1)
+  yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(result)}\n`))
 })
 
 await Effect.runPromise(program.pipe(Effect.scoped, Effect.withTracerEnabled(false)))

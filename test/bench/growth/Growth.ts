@@ -1,6 +1,6 @@
 import { Console, Effect } from "effect"
 import { answerOf } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOfCases, ratioToFirst } from "../Bench.ts"
 import {
   copyDatabase,
   type Database,
@@ -11,7 +11,7 @@ import {
   startDatabase
 } from "../deliveries/Bed.ts"
 import { share } from "../sizes.ts"
-import type { ClaimsResult } from "./Claims.ts"
+import type { ClaimsResult, ClaimsRound } from "./Claims.ts"
 
 /**
  * Whether a claim, and the insert of new events meanwhile, takes longer the more there is: waiting, or finished and kept.
@@ -66,22 +66,16 @@ export const growthBench: Bench = {
       claims,
       rounds
     })
-    const figure = figuresOf(
+    return figuresOfCases<ClaimsRound>(
       "growth",
-      Array.from({ length: rounds }, (_, round) => round)
-    )
-    return cases.flatMap(({ name }, index) => {
-      const of =
-        (kind: "claim" | "insert", at = index) =>
-        (round: number) =>
-          measured[at]?.[round]?.[kind] ?? Number.NaN
-      const ratioOf = (kind: "claim" | "insert") => (round: number) => of(kind)(round) / of(kind, 0)(round)
-      return [
-        figure(name, "claim_ms", "ms", of("claim")),
-        figure(name, "claim_ratio_to_10k", "", ratioOf("claim")),
-        figure(name, "insert_ms", "ms", of("insert")),
-        figure(name, "insert_ratio_to_10k", "", ratioOf("insert"))
+      cases.map(({ name }) => name),
+      measured,
+      [
+        ["claim_ms", "ms", ({ claim }) => claim],
+        ratioToFirst("claim_ratio_to_10k", ({ claim }) => claim),
+        ["insert_ms", "ms", ({ insert }) => insert],
+        ratioToFirst("insert_ratio_to_10k", ({ insert }) => insert)
       ]
-    })
+    )
   })
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
-import { createServer, type IncomingMessage } from "node:http"
-import pg from "pg"
+import { text } from "node:stream/consumers"
 import { v7 } from "uuid"
+import { pool, serve } from "../BareHttp.ts"
 import type { Sample } from "./Inbound.ts"
 import { paymentOf } from "./Notification.ts"
 
@@ -14,11 +14,6 @@ import { paymentOf } from "./Notification.ts"
 
 // Written by the bench that starts this process, in this form
 const sample: Sample = JSON.parse(process.argv[2] ?? "")
-
-const pool = new pg.Pool({
-  connectionString: process.env["DATABASE_URL"],
-  max: Number(process.env["DATABASE_POOL_SIZE"])
-})
 
 const insert = `
   WITH receipt AS (
@@ -63,30 +58,7 @@ const store = async (providerEventId: string): Promise<void> => {
   })
 }
 
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk)
-  return Buffer.concat(chunks).toString()
-}
-
-const answer = '{"received":true}'
-
-const server = createServer((request, response) => {
-  bodyOf(request)
-    .then((body) => store(JSON.parse(body).id))
-    .then(
-      () =>
-        response
-          .writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(answer) })
-          .end(answer),
-      (error: unknown) => {
-        const text = String(error)
-        response.writeHead(500, { "content-length": Buffer.byteLength(text) }).end(text)
-      }
-    )
-})
-
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address()
-  process.stdout.write(`http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}\n`)
+serve(async (request) => {
+  await store(JSON.parse(await text(request)).id)
+  return [200, '{"received":true}']
 })

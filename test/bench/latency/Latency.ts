@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
-import { type Database, processorTimes, startDatabase, startService } from "../deliveries/Bed.ts"
+import { type Bench, figuresOfCases, inRounds, percentile } from "../Bench.ts"
+import { costOf, startDatabase, startService, transactions } from "../deliveries/Bed.ts"
+import type { LatencyResult } from "./Load.ts"
 import { notified } from "./Notified.ts"
 
 /**
@@ -15,13 +16,6 @@ const rounds = 3
 const warmUpMillis = 2000
 const millis = 8000
 
-/** Transactions that the database has seen; each statement of the service's own is one, as is each transaction. */
-const transactions = (database: Database) =>
-  Effect.map(
-    database.query("SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()"),
-    ([row]) => Number(row?.["count"])
-  )
-
 /** `npm run bench -- latency`. */
 export const latencyBench: Bench = {
   name: "latency",
@@ -33,29 +27,24 @@ export const latencyBench: Bench = {
     const { load } = yield* notified(database, 1)
     const measure = (rate: number) =>
       Effect.gen(function* () {
-        const [before, processorBefore] = [yield* transactions(database), processorTimes(pid, database)]
-        const result = yield* load({ rate, warmUpMillis, millis })
+        const before = yield* transactions(database)
+        const count = rate * ((warmUpMillis + millis) / 1000)
         // The server counts a second late
-        yield* Effect.promise(() => sleep(1200))
-        const events = rate * ((warmUpMillis + millis) / 1000)
-        const statements = ((yield* transactions(database)) - before) / events
-        const processor = processorTimes(pid, database)
-        const serviceMicros = (processor.service - processorBefore.service) / events
-        const postgresMicros = (processor.postgres - processorBefore.postgres) / events
-        const at = (share: number) => percentile(result.afterAnswer, share)
-        yield* Console.error(
-          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements and ${Math.round(serviceMicros + postgresMicros)} µs of processor time per event`
+        const loading = Effect.tap(
+          load({ rate, warmUpMillis, millis }),
+          Effect.promise(() => sleep(1200))
         )
-        return {
-          p50: at(0.5),
-          p95: at(0.95),
-          p99: at(0.99),
-          p95FromSending: percentile(result.afterSending, 0.95),
-          p99FromSending: percentile(result.afterSending, 0.99),
-          statements,
-          serviceMicros,
-          postgresMicros
-        }
+        const cost = yield* costOf(
+          database,
+          [{ pid }],
+          Effect.map(loading, (result) => ({ ...result, count }))
+        )
+        const statements = ((yield* transactions(database)) - before) / count
+        const at = (share: number) => percentile(cost.afterAnswer, share)
+        yield* Console.error(
+          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`
+        )
+        return { ...cost, statements }
       })
     const results = yield* inRounds(rounds, (number) =>
       Effect.gen(function* () {
@@ -64,22 +53,27 @@ export const latencyBench: Bench = {
         return yield* Effect.forEach(rates, measure)
       })
     )
-    return rates.flatMap((rate, index) => {
-      const figure = figuresOf(
-        "latency",
-        results.flatMap((round) => round[index] ?? [])
-      )
-      const name = `${rate}/s`
-      return [
-        figure(name, "p50_ms", "ms", ({ p50 }) => p50),
-        figure(name, "p95_ms", "ms", ({ p95 }) => p95),
-        figure(name, "p99_ms", "ms", ({ p99 }) => p99),
-        figure(name, "p95_from_sending_ms", "ms", ({ p95FromSending }) => p95FromSending),
-        figure(name, "p99_from_sending_ms", "ms", ({ p99FromSending }) => p99FromSending),
-        figure(name, "statements_per_event", "", ({ statements }) => statements),
-        figure(name, "processor_time", "µs each", ({ serviceMicros }) => serviceMicros),
-        figure(name, "postgres_processor_time", "µs each", ({ postgresMicros }) => postgresMicros)
+    return figuresOfCases<(typeof results)[number][number]>(
+      "latency",
+      rates.map((rate) => `${rate}/s`),
+      results,
+      [
+        ...[0.5, 0.95, 0.99].map(
+          (share) =>
+            [`p${100 * share}_ms`, "ms", ({ afterAnswer }: LatencyResult) => percentile(afterAnswer, share)] as const
+        ),
+        ...[0.95, 0.99].map(
+          (share) =>
+            [
+              `p${100 * share}_from_sending_ms`,
+              "ms",
+              ({ afterSending }: LatencyResult) => percentile(afterSending, share)
+            ] as const
+        ),
+        ["statements_per_event", "", ({ statements }) => statements],
+        ["processor_time", "µs each", ({ processor }) => processor],
+        ["postgres_processor_time", "µs each", ({ postgres }) => postgres]
       ]
-    })
+    )
   })
 }

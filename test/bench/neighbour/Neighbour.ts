@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed } from "../api/Processes.ts"
-import { type Bench, figuresOf, percentile } from "../Bench.ts"
+import { type Bench, figuresOf, figuresOfCases, inRounds, percentile } from "../Bench.ts"
 import {
   addDeliveries,
   addTimedDelivery,
@@ -91,10 +91,7 @@ export const neighbourBench: Bench = {
       return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
     })
     // What came to be due in the past is looked for now and then
-    const begun = Effect.gen(function* () {
-      const { received } = yield* receiver.look
-      while ((yield* receiver.look).received < received + 1000) yield* Effect.promise(() => sleep(100))
-    }).pipe(
+    const begun = Effect.flatMap(receiver.look, ({ received }) => receiver.until(received + 1000)).pipe(
       Effect.timeoutFail({ duration: "40 seconds", onTimeout: () => new BenchFailed({ message: "No flood came" }) })
     )
     const round = Effect.fnUntraced(function* ({ count, due, hangs, name, since }: Case) {
@@ -110,25 +107,24 @@ export const neighbourBench: Bench = {
       )
       return { alone, beside }
     }, Effect.scoped)
-    const results = new Map<string, Array<Effect.Effect.Success<ReturnType<typeof round>>>>()
-    for (let number = 1; number <= rounds; number++) {
-      yield* Console.error(`Round ${number} of ${rounds}`)
-      for (const one of cases) {
-        results.set(one.name, [...(results.get(one.name) ?? []), yield* round(one)])
-      }
-    }
-    const alone = figuresOf("neighbour", [...results.values()].flat())
+    const results = yield* inRounds(rounds, () => Effect.forEach(cases, round))
+    const alone = figuresOf(
+      "neighbour",
+      results.flatMap((measured) => measured.map(({ alone }) => alone))
+    )
     return [
-      alone("without any", "p50_ms", "ms", ({ alone }) => alone.p50),
-      alone("without any", "p99_ms", "ms", ({ alone }) => alone.p99),
-      ...[...results].flatMap(([name, rounds]) => {
-        const figure = figuresOf("neighbour", rounds)
-        return [
-          figure(name, "p50_ms", "ms", ({ beside }) => beside.p50),
-          figure(name, "p99_ms", "ms", ({ beside }) => beside.p99),
-          figure(name, "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
+      alone("without any", "p50_ms", "ms", ({ p50 }) => p50),
+      alone("without any", "p99_ms", "ms", ({ p99 }) => p99),
+      ...figuresOfCases<(typeof results)[number][number]>(
+        "neighbour",
+        cases.map(({ name }) => name),
+        results,
+        [
+          ["p50_ms", "ms", ({ beside }) => beside.p50],
+          ["p99_ms", "ms", ({ beside }) => beside.p99],
+          ["p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99]
         ]
-      })
+      )
     ]
   })
 }

@@ -5,9 +5,10 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, figuresOf } from "../Bench.ts"
+import { type Bench, figuresOfCases, inRounds } from "../Bench.ts"
 import {
   addDeliveries,
+  costOf,
   emptyQueue,
   makeEndpoints,
   payloadBytes,
@@ -15,7 +16,6 @@ import {
   startReceiver,
   startService
 } from "../deliveries/Bed.ts"
-
 import { roundsOf } from "../sizes.ts"
 
 /**
@@ -79,10 +79,7 @@ export const peersBench: Bench = {
     const rateFromNow = (name: string) =>
       Effect.gen(function* () {
         yield* Effect.promise(() => sleep(warmUpMillis))
-        const [before, startedAt] = [yield* receiver.look, performance.now()]
-        yield* Effect.promise(() => sleep(millis))
-        const [after, endedAt] = [yield* receiver.look, performance.now()]
-        const rate = ((after.received - before.received) / (endedAt - startedAt)) * 1000
+        const { rate } = yield* costOf(database, [], receiver.receivedIn(millis))
         yield* Console.error(`  ${name}: ${Math.round(rate)}/s`)
         return rate
       })
@@ -123,29 +120,23 @@ export const peersBench: Bench = {
       { name: "service", measure: measureService },
       ...peers.map((peer) => ({ ...peer, measure: measurePeer(peer) }))
     ]
-    const results: Array<ReadonlyMap<string, number>> = []
-    for (let round = 0; round < rounds; round++) {
-      yield* Console.error(`Round ${round + 1}`)
-      // Each round begins with another one: whoever comes after a vacuum or a checkpoint has it easier
-      const order = [...entries.slice(round % entries.length), ...entries.slice(0, round % entries.length)]
-      const measured = yield* Effect.forEach(order, ({ measure, name }) =>
-        Effect.map(measure, (rate) => [name, rate] as const)
-      )
-      results.push(new Map(measured))
-    }
-    const figure = figuresOf("peers", results)
-    const rateOf = (result: ReadonlyMap<string, number>, name: string) => result.get(name) ?? Number.NaN
-    return [
-      figure("service", "rate", "1/s", (result) => rateOf(result, "service")),
-      ...peers.flatMap(({ name, peer }) => [
-        figure(name, "rate", "1/s", (result) => rateOf(result, name)),
-        figure(
-          name,
-          peer === "pg-boss" ? "ratio_to_pg_boss" : "ratio_to_graphile_worker",
-          "",
-          (result) => rateOf(result, "service") / rateOf(result, name)
-        )
-      ])
-    ]
+    const results = yield* inRounds(rounds, (round) =>
+      Effect.gen(function* () {
+        // Each round begins with another one: whoever comes after a vacuum or a checkpoint has it easier
+        const first = (round - 1) % entries.length
+        const order = [...entries.slice(first), ...entries.slice(0, first)]
+        const measured = yield* Effect.forEach(order, ({ measure }) => measure)
+        return [...measured.slice(entries.length - first), ...measured.slice(0, entries.length - first)]
+      })
+    )
+    return figuresOfCases<number>(
+      "peers",
+      entries.map(({ name }) => name),
+      results,
+      [
+        ["rate", "1/s", (rate) => rate],
+        ["service_ratio_to_it", "", (rate, [service = Number.NaN]) => service / rate]
+      ]
+    )
   })
 }

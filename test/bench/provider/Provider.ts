@@ -3,15 +3,8 @@ import { performance } from "node:perf_hooks"
 import { Console, Effect, Schema } from "effect"
 import Stripe from "stripe"
 import { Agent, request } from "undici"
-import {
-  BenchFailed,
-  directoryOfItsOwn,
-  firstLine,
-  type Local,
-  localOf,
-  startBuilt,
-  startScript
-} from "../api/Processes.ts"
+import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
+import { BenchFailed, firstLine, type Local, localOf, startBuilt, startScript } from "../api/Processes.ts"
 import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
 
 /**
@@ -47,7 +40,7 @@ const startEmulator = Effect.gen(function* () {
 })
 
 const startService = Effect.fnUntraced(function* (emulator: { readonly url: string; readonly account: string }) {
-  const DATA_DIR = yield* directoryOfItsOwn
+  const DATA_DIR = yield* temporaryDirectory
   yield* startBuilt("api", {
     DATA_DIR,
     PROVIDER_SANDBOX_SECRET_KEY: secretKey,

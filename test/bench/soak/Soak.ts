@@ -1,8 +1,9 @@
 import { performance } from "node:perf_hooks"
 import { Console, Duration, Effect, Fiber, Redacted } from "effect"
-import pg from "pg"
+import type { Client } from "pg"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { removeDays } from "../../../src/platform/storage/DayPartitions.ts"
+import { connectionTo } from "../../harness/Connection.ts"
 import { BenchFailed } from "../api/Processes.ts"
 import { type Bench, type Figure, percentile } from "../Bench.ts"
 import { type Database, payloadBytes, startDatabase, startService } from "../deliveries/Bed.ts"
@@ -75,17 +76,15 @@ const dropDay = (database: Database) =>
   })
 
 /** A transaction of its own connection, whose snapshot is older than all that follows. */
-const inSnapshot = (database: Database, work: (client: pg.Client) => Promise<unknown>) =>
-  Effect.promise(async () => {
-    const client = new pg.Client({ connectionString: database.url })
-    client.on("error", () => {})
-    await client.connect()
-    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    await client.query("SELECT count(*) FROM payments.organizations")
-    await work(client)
-    await client.query("COMMIT")
-    await client.end()
-  })
+const inSnapshot = (database: Database, work: (client: Client) => Promise<unknown>) =>
+  Effect.flatMap(connectionTo(database.url), (client) =>
+    Effect.promise(async () => {
+      await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
+      await client.query("SELECT count(*) FROM payments.organizations")
+      await work(client)
+      await client.query("COMMIT")
+    })
+  ).pipe(Effect.scoped)
 
 const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 

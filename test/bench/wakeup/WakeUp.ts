@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Schema } from "effect"
 import { listening } from "../../harness/Listening.ts"
 import { BenchFailed, type Local, localOf } from "../api/Processes.ts"
-import { type Bench, figuresOf, inRounds, percentile } from "../Bench.ts"
+import { type Bench, figuresOfCases, inRounds, percentile, ratioToFirst } from "../Bench.ts"
 import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
 import { roundsOf } from "../sizes.ts"
 
@@ -15,11 +15,8 @@ import { roundsOf } from "../sizes.ts"
  * their process: that is `latency`.
  */
 
-const cases = [1, 2, 4].map((processes) => ({
-  name: processes === 1 ? "1 process" : `${processes} processes`,
-  processes
-}))
-type Case = (typeof cases)[number]
+const cases = [1, 2, 4]
+const nameOf = (processes: number) => (processes === 1 ? "1 process" : `${processes} processes`)
 
 const rounds = roundsOf(3)
 
@@ -72,9 +69,9 @@ const post = ({ apiKey, baseUrl, organizationId }: Local, path: string, body?: u
     return { answeredAt: performance.now(), answered }
   })
 
-const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<typeof startConsumer>, one: Case) =>
+const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<typeof startConsumer>, processes: number) =>
   Effect.gen(function* () {
-    const services = yield* Effect.replicateEffect(startOne(database), one.processes)
+    const services = yield* Effect.replicateEffect(startOne(database), processes)
     const [first] = services
     if (first === undefined) return yield* new BenchFailed({ message: "No process runs" })
     /** In turns; the key of one is known to all. */
@@ -94,7 +91,9 @@ const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<type
         const since = performance.now()
         while (asked.some(({ eventId }) => !cameAt.has(eventId))) {
           if (performance.now() - since > patienceMillis) {
-            return yield* new BenchFailed({ message: `${one.name}: only ${cameAt.size} of ${asked.length} arrived` })
+            return yield* new BenchFailed({
+              message: `${nameOf(processes)}: only ${cameAt.size} of ${asked.length} arrived`
+            })
           }
           yield* Effect.promise(() => sleep(10))
         }
@@ -113,9 +112,11 @@ const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<type
     const resends = yield* timed(tests.ids.map((id) => `/deliveries/${id}/retry`))
     const say = (name: string, { millis }: typeof tests) =>
       `${name} p50 ${percentile(millis, 0.5).toFixed(1)}, p99 ${percentile(millis, 0.99).toFixed(1)} ms`
-    yield* Console.error(`  ${one.name}: ${say("tests", tests)}; ${say("re-sends", resends)}`)
+    yield* Console.error(`  ${nameOf(processes)}: ${say("tests", tests)}; ${say("re-sends", resends)}`)
     return { tests: tests.millis, resends: resends.millis }
   }).pipe(Effect.scoped)
+
+type Millis = Readonly<Record<"tests" | "resends", ReadonlyArray<number>>>
 
 /** `npm run bench -- wakeup`. */
 export const wakeUpBench: Bench = {
@@ -126,17 +127,16 @@ export const wakeUpBench: Bench = {
     const database = yield* startDatabase
     const consumer = yield* startConsumer
     const results = yield* inRounds(rounds, () => Effect.forEach(cases, (one) => measure(database, consumer, one)))
-    return cases.flatMap(({ name }, index) => {
-      const figure = figuresOf(
-        "wakeup",
-        results.flatMap((round) => round[index] ?? [])
-      )
-      return [
-        figure(name, "test_p50_ms", "ms", ({ tests }) => percentile(tests, 0.5)),
-        figure(name, "test_p99_ms", "ms", ({ tests }) => percentile(tests, 0.99)),
-        figure(name, "resend_p50_ms", "ms", ({ resends }) => percentile(resends, 0.5)),
-        figure(name, "resend_p99_ms", "ms", ({ resends }) => percentile(resends, 0.99))
-      ]
-    })
+    return figuresOfCases<Millis>(
+      "wakeup",
+      cases.map(nameOf),
+      results,
+      (["tests", "resends"] as const).flatMap((kind) => [
+        ...([0.5, 0.99] as const).map(
+          (share) => [`${kind}_p${100 * share}_ms`, "ms", (one: Millis) => percentile(one[kind], share)] as const
+        ),
+        ratioToFirst(`${kind}_p50_to_1_process`, (one: Millis) => percentile(one[kind], 0.5))
+      ])
+    )
   })
 }

@@ -1,17 +1,18 @@
-import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { directoryOfItsOwn } from "../api/Processes.ts"
-import { type Bench, figuresOf, inRounds } from "../Bench.ts"
+import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
+import { type Bench, figuresOfCases, inRounds, ratioToFirst } from "../Bench.ts"
 import {
   addDeliveries,
   type BenchEndpoint,
+  costMetrics,
+  costOf,
   type Database,
   emptyQueue,
   makeEndpoints,
-  processorTimes,
   startDatabaseIn,
   startReceiver,
-  startService
+  startService,
+  wakeWorkers
 } from "../deliveries/Bed.ts"
 import { roundsOf, share } from "../sizes.ts"
 
@@ -31,17 +32,12 @@ const measured = 30_000 * share
 /** More than both, and what is delivered while the bench looks away. */
 const backlog = 90_000 * share
 
-const cases = [
-  { name: "1 worker", workers: 1 },
-  { name: "2 workers", workers: 2 },
-  { name: "4 workers", workers: 4 }
-] as const
-
-type Case = (typeof cases)[number]
+const cases = [1, 2, 4]
+const names = ["1 worker", "2 workers", "4 workers"]
 
 /** A database that counts what each statement costs; that needs a start with the setting. */
 const countingDatabase = Effect.gen(function* () {
-  const directory = yield* directoryOfItsOwn
+  const directory = yield* temporaryDirectory
   yield* Effect.scoped(
     Effect.flatMap(startDatabaseIn(directory), ({ query }) =>
       query("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
@@ -72,7 +68,7 @@ const claimCosts = (database: Database) =>
     })
   )
 
-type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+type Receiver = Effect.Effect.Success<ReturnType<typeof startReceiver>>
 
 /** A backlog that stands ready beside the queue. */
 const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, size: number) =>
@@ -88,47 +84,35 @@ const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoi
 
 /** Queues the backlog, and wakes the workers. */
 const queueBacklog = (database: Database) =>
-  Effect.zipRight(
-    database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"),
-    database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
-  )
+  Effect.zipRight(database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"), wakeWorkers(database))
 
-/** Waits until so many were received; answers how many there were then. */
-const untilReceived = (look: Look, least: number): Effect.Effect<number> =>
-  Effect.flatMap(look, ({ received }) =>
-    received >= least
-      ? Effect.succeed(received)
-      : Effect.zipRight(
-          Effect.promise(() => sleep(50)),
-          untilReceived(look, least)
-        )
-  )
-
-const measure = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, { name, workers }: Case) =>
+const measure = (
+  database: Database,
+  endpoints: ReadonlyArray<BenchEndpoint>,
+  { look, until }: Receiver,
+  workers: number
+) =>
   Effect.gen(function* () {
     yield* prepareBacklog(database, endpoints, backlog)
     return yield* Effect.gen(function* () {
       const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
       const { received } = yield* look
       yield* queueBacklog(database)
-      const processors = () => services.map(({ pid }) => processorTimes(pid, database))
-      const seenBefore = yield* untilReceived(look, received + warmUp)
-      const [costsBefore, before, startedAt] = [yield* claimCosts(database), processors(), performance.now()]
-      const seenAfter = yield* untilReceived(look, seenBefore + measured)
-      const [costsAfter, after, endedAt] = [yield* claimCosts(database), processors(), performance.now()]
-      const count = seenAfter - seenBefore
-      const calls = costsAfter.calls - costsBefore.calls
-      const service = after.reduce((sum, one, index) => sum + one.service - (before[index]?.service ?? Number.NaN), 0)
-      const postgres = (after[0]?.postgres ?? Number.NaN) - (before[0]?.postgres ?? Number.NaN)
-      const rate = (count / (endedAt - startedAt)) * 1000
-      yield* Console.error(`  ${name}: ${Math.round(rate)}/s`)
+      const seenBefore = yield* until(received + warmUp)
+      const before = yield* claimCosts(database)
+      const cost = yield* costOf(
+        database,
+        services,
+        Effect.map(until(seenBefore + measured), (seen) => ({ count: seen - seenBefore }))
+      )
+      const after = yield* claimCosts(database)
+      const calls = after.calls - before.calls
+      yield* Console.error(`  ${workers}: ${Math.round(cost.rate)}/s`)
       return {
-        rate,
-        processor: service / count,
-        postgres: postgres / count,
-        claimMillis: (costsAfter.millis - costsBefore.millis) / calls,
-        perClaim: count / calls,
-        buffers: (costsAfter.buffers - costsBefore.buffers) / count
+        ...cost,
+        claimMillis: (after.millis - before.millis) / calls,
+        perClaim: cost.count / calls,
+        buffers: (after.buffers - before.buffers) / cost.count
       }
     }).pipe(Effect.scoped)
   })
@@ -143,23 +127,14 @@ export const workersBench: Bench = {
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
     const results = yield* inRounds(rounds, () =>
-      Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one))
+      Effect.forEach(cases, (one) => measure(database, endpoints, receiver, one))
     )
-    return cases.flatMap(({ name }, index) => {
-      const figure = figuresOf(
-        "workers",
-        results.flatMap((round) => round[index] ?? [])
-      )
-      return [
-        figure(name, "rate", "1/s", ({ rate }) => rate),
-        figure(name, "processor_time", "µs each", ({ processor }) => processor),
-        figure(name, "postgres_processor_time", "µs each", ({ postgres }) => postgres),
-        // Of both together: a core of PostgreSQL keeps (100 - share) / share cores of workers busy
-        figure(name, "postgres_share", "%", ({ postgres, processor }) => (100 * postgres) / (postgres + processor)),
-        figure(name, "claim_ms", "ms", ({ claimMillis }) => claimMillis),
-        figure(name, "deliveries_per_claim", "", ({ perClaim }) => perClaim),
-        figure(name, "claim_buffers", "each", ({ buffers }) => buffers)
-      ]
-    })
+    return figuresOfCases<(typeof results)[number][number]>("workers", names, results, [
+      ...costMetrics,
+      ratioToFirst("rate_to_one_worker", ({ rate }) => rate),
+      ["claim_ms", "ms", ({ claimMillis }) => claimMillis],
+      ["deliveries_per_claim", "", ({ perClaim }) => perClaim],
+      ["claim_buffers", "each", ({ buffers }) => buffers]
+    ])
   })
 }
