@@ -125,41 +125,22 @@ export const classify = ({
       : verdictOfStatus(httpStatus)
     : verdictOfError[errorCode]
 
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
 /**
  * The three forms of an HTTP date: the current one, the obsolete one with a two-digit year, and that of C's `asctime`.
+ * `Date.parse` reads each, if its zone is stated; it would read much else as well.
  */
 const httpDates = [
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (\d\d) [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
+  /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (\d\d)-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} ([ \d]\d) \d\d:\d\d:\d\d \d{4}$/
 ]
 
-/** The full year of a two-digit one: the nearest that is not more than 50 years ahead. */
-const fullYear = (digits: string, now: Date): number => {
-  if (digits.length === 4) return Number(digits)
-  const thisYear = now.getUTCFullYear()
-  const year = thisYear - (thisYear % 100) + Number(digits)
-  return year > thisYear + 50 ? year - 100 : year
-}
-
-const twoDigits = (number: number): string => String(number).padStart(2, "0")
-
 /** An HTTP date in Unix milliseconds; `null` if the text is not such a date, or names no real time. */
-const parseHttpDate = (text: string, now: Date): number | null => {
-  for (const form of httpDates) {
-    const { day = "", month = "", time = "", year = "" } = form.exec(text)?.groups ?? {}
-    const monthNumber = months.indexOf(month) + 1
-    if (monthNumber === 0) continue
-    const date = [String(fullYear(year, now)).padStart(4, "0"), twoDigits(monthNumber), twoDigits(Number(day))].join(
-      "-"
-    )
-    const parsed = Date.parse(`${date}T${time}Z`)
-    // Date.parse rolls the 31st of a shorter month over into the next
-    return Number.isFinite(parsed) && new Date(parsed).getUTCDate() === Number(day) ? parsed : null
-  }
-  return null
+const parseHttpDate = (text: string): number | null => {
+  const day = httpDates.map((form) => form.exec(text)?.[1]).find((found) => found !== undefined)
+  const parsed = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`)
+  // Date.parse rolls the 31st of a shorter month over into the next
+  return Number.isFinite(parsed) && new Date(parsed).getUTCDate() === Number(day) ? parsed : null
 }
 
 /**
@@ -169,6 +150,6 @@ const parseHttpDate = (text: string, now: Date): number | null => {
 export const parseRetryAfter = (header: string, now: Date): Duration.Duration | null => {
   const text = header.trim()
   if (/^\d+$/.test(text)) return Duration.seconds(Number(text))
-  const at = parseHttpDate(text, now)
+  const at = parseHttpDate(text)
   return at === null ? null : Duration.millis(Math.max(0, at - now.getTime()))
 }

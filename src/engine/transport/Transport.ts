@@ -133,12 +133,7 @@ class Routes {
       known = { ...(networks === undefined ? {} : { networks }), allowLocal, routes: new BoundedMap() }
       this.#known.push(known)
     }
-    let route = known.routes.get(url)
-    if (route === undefined) {
-      route = this.#judge(request)
-      known.routes.set(url, route)
-    }
-    return route
+    return known.routes.getOrSet(url, () => this.#judge(request))
   }
 
   #judge(request: TransportRequest): Route | null {

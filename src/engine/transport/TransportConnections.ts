@@ -137,22 +137,17 @@ export class Connection extends Expiring {
   user: ConnectionUser | null
   /** When it stops being reusable, by `performance.now()`; the other side may close it after that. */
   keptUntil = 0
+  /** When it was created, and its name was looked up. */
+  readonly lookedUpAt = performance.now()
   #socket: Socket | null = null
-  #destroyed = false
   /** Ends the look-up, and then the connecting. */
   #cancel: () => void = () => {}
-  #lookedUpAt = performance.now()
 
   /** Does nothing before `open`. */
   constructor(origin: Origin, user: ConnectionUser) {
     super()
     this.origin = origin
     this.user = user
-  }
-
-  /** Milliseconds since its name was looked up. */
-  get ageMillis(): number {
-    return performance.now() - this.#lookedUpAt
   }
 
   /** Whether everything written has left this process. */
@@ -163,16 +158,15 @@ export class Connection extends Expiring {
   /** Looks the name up and connects. */
   open(): void {
     const url = new URL(this.origin.name)
-    this.#lookedUpAt = performance.now()
     const { policy, settings } = this.origin.connections
     const lookUp = resolveDestination(url.hostname, policy).pipe(Effect.provideService(DnsResolver, settings.resolver))
     let isLookedUp = false
     const cancel = Runtime.runCallback(settings.runtime)(lookUp, {
       onExit: (exit) => {
         isLookedUp = true
-        if (this.#destroyed) return
+        if (this.user === null) return
         if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
-        else this.user?.onBroken(resolutionError(exit.cause))
+        else this.user.onBroken(resolutionError(exit.cause))
       }
     })
     // An IP address resolves synchronously
@@ -186,7 +180,6 @@ export class Connection extends Expiring {
   /** Ends the look-up, the connecting or the exchange in progress, and closes. Its user receives no more calls. */
   destroy(): void {
     this.user = null
-    this.#destroyed = true
     this.#cancel()
     this.#socket?.destroy()
   }
@@ -258,13 +251,13 @@ export class Connection extends Expiring {
   }
 
   #ended(): void {
-    if (this.user !== null) this.user.onEnd()
-    else if (!this.#destroyed) this.expire()
+    if (this.user === null) this.expire()
+    else this.user.onEnd()
   }
 
   #broken(error: Error): void {
-    if (this.user !== null) this.user.onBroken(error)
-    else if (!this.#destroyed) this.expire()
+    if (this.user === null) this.expire()
+    else this.user.onBroken(error)
   }
 }
 
@@ -312,11 +305,7 @@ export class Connections {
 
   /** Returns an origin for `acquire`. Its idle connections are shared by all that hold it, even once it is forgotten. */
   originOf(name: string): Origin {
-    const known = this.#origins.get(name)
-    if (known !== undefined) return known
-    const origin: Origin = { name, connections: this, idle: [] }
-    this.#origins.set(name, origin)
-    return origin
+    return this.#origins.getOrSet(name, () => ({ name, connections: this, idle: [] }))
   }
 
   /**
@@ -325,7 +314,7 @@ export class Connections {
    */
   acquire(origin: Origin, user: ConnectionUser): Connection {
     for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
-      if (kept.ageMillis < this.settings.maxAgeMillis && performance.now() < kept.keptUntil) {
+      if (performance.now() < kept.keptUntil) {
         kept.user = user
         return kept
       }
@@ -346,7 +335,7 @@ export class Connections {
    * announced to keep it open; null if it did not.
    */
   release(connection: Connection, keepAliveSeconds: number | null): void {
-    const { idleInAll, idleMillis, idlePerOrigin } = this.settings
+    const { idleInAll, idleMillis, idlePerOrigin, maxAgeMillis } = this.settings
     const { idle } = connection.origin
     const millis = Math.min(idleMillis, keepAliveSeconds === null ? idleMillis : keepAliveSeconds * 1000 - sooner)
     if (millis <= 0 || idle.length >= idlePerOrigin) {
@@ -355,7 +344,7 @@ export class Connections {
     }
     connection.reused = true
     connection.user = null
-    connection.keptUntil = performance.now() + millis
+    connection.keptUntil = Math.min(performance.now() + millis, connection.lookedUpAt + maxAgeMillis)
     idle.push(connection)
     this.#unused.add(connection)
     // Closes it
