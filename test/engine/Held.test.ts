@@ -44,13 +44,13 @@ const begunAtTurns = (count: number) =>
 describe("claimed deliveries", () => {
   it.live("begin all at once if they are few", () =>
     Effect.gen(function* () {
-      expect([...(yield* begunAtTurns(16))]).toEqual([])
+      expect([...(yield* begunAtTurns(32))]).toEqual([])
     })
   )
 
   it.live("begin some at a time if they are many, and leave the event loop to other work in between", () =>
     Effect.gen(function* () {
-      expect((yield* begunAtTurns(100)).size).toBeGreaterThan(5)
+      expect((yield* begunAtTurns(100)).size).toBeGreaterThan(2)
     })
   )
 })

@@ -36,7 +36,12 @@ const slowEvery = 200
 interface Lane {
   /** Where its due deliveries begin. */
   readonly from: QueuePlace
+  /** Whether it had more due when it was last served. */
+  readonly hasMore: boolean
 }
+
+/** How many deliveries a lane gets at least, of one that is known to have more and of any other, if there is room. */
+const atOnce = { hasMore: 8, unknown: 2 }
 
 /** How many endpoints one sweep visits. No sweep begins while ten times as many lanes are in line. */
 const sweptAtOnce = 1000
@@ -135,7 +140,7 @@ export class Claiming {
   /** Gives an endpoint a lane: some of its due deliveries wait. Can be called from anywhere; returns at once. */
   enterLine(endpointId: EndpointId): void {
     // One that is in line keeps its place there, but is searched from the start: a dead worker may have left some
-    this.#line.set(endpointId, { from: queueStart })
+    this.#line.set(endpointId, { from: queueStart, hasMore: this.#line.get(endpointId)?.hasMore ?? false })
     if (!this.#parts.attempts.pace.isSlow(endpointId)) this.#isBehind = true
     if (this.#toEnd <= 0 || this.#line.size === 1) this.#turn.raise()
   }
@@ -267,19 +272,25 @@ export class Claiming {
     return performance.now() - this.#newAsideAt < slowEvery
   }
 
-  /** What each of the first lanes in line gets, of those that are not slow: as many as there is room for, in equal parts. */
+  /**
+   * What the first lanes in line get, of those that are not slow, until the room is used up. Those that are known to have
+   * more get several at once: to look for a lane's deliveries costs as much as to take a few.
+   */
   #sharesOfUsual(): ReadonlyArray<LaneShare> {
     const { attempts } = this.#parts
-    const room = this.#leavesRoom ? Math.min(this.room, mostBesideNew) : this.room
     const counts = attempts.takeCounts()
     const shares: Array<LaneShare> = []
-    for (const [endpointId, { from }] of this.#line) {
-      if (shares.length >= Math.min(room, mostLanes)) break
+    let left = this.#leavesRoom ? Math.min(this.room, mostBesideNew) : this.room
+    const even = Math.floor(left / this.#line.size)
+    for (const [endpointId, { from, hasMore }] of this.#line) {
+      if (left < 1 || shares.length >= mostLanes) break
       const own = attempts.capOf(endpointId) - (counts.get(endpointId) ?? 0)
-      if (own > 0 && !attempts.pace.isSlow(endpointId)) shares.push({ endpointId, from, room: own })
+      const room = Math.min(own, left, Math.max(even, hasMore ? atOnce.hasMore : atOnce.unknown))
+      if (room < 1 || attempts.pace.isSlow(endpointId)) continue
+      shares.push({ endpointId, from, room })
+      left -= room
     }
-    const most = Math.floor(room / shares.length)
-    return shares.map((share) => ({ ...share, room: Math.min(share.room, most) }))
+    return shares
   }
 
   #sharesOfSlow(): ReadonlyArray<LaneShare> {
@@ -298,7 +309,7 @@ export class Claiming {
     const claimedAt = performance.now()
     const shares = [...usual, ...slow]
     const lanes = shares.map(({ endpointId, from }) => {
-      const lane = { from }
+      const lane = { from, hasMore: false }
       this.#line.delete(endpointId)
       this.#line.set(endpointId, lane)
       return lane
@@ -311,7 +322,7 @@ export class Claiming {
           // It has entered again meanwhile
           if (this.#line.get(endpointId) !== lanes[index]) continue
           const of = ofEach.get(endpointId)
-          if (of !== undefined && of.count >= room) this.#line.set(endpointId, { from: of.first })
+          if (of !== undefined && of.count >= room) this.#line.set(endpointId, { from: of.first, hasMore: true })
           else this.#line.delete(endpointId)
         }
         const [others, aside] = Array.partition(deliveries, ({ endpointId }) => areSlow.has(endpointId))

@@ -15,7 +15,7 @@ const notBegunDelay = Duration.seconds(1)
  * How many attempts begin before the event loop gets to other work. A claim finds hundreds due at once, and what has just
  * come due for others must not wait for all of them.
  */
-const beginAtOnce = 16
+const beginAtOnce = 32
 
 /**
  * The deliveries that a worker has claimed and not yet recorded or released, whether or not their attempts have begun.
