@@ -40,9 +40,9 @@ const maxItems = 20
 const AdjustableQuantity = Schema.Struct({
   minimum: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
-    "The minimum; 0 if the payer may leave the item out"
+    "The fewest that payers can choose; 0 if they may leave the item out"
   ),
-  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The maximum")
+  maximum: described(Schema.Int.pipe(Schema.between(1, maxQuantity)), "The most that payers can choose")
 }).annotations({ identifier: "AdjustableQuantity", description: "The bounds within which the payer chooses" })
 
 /** Returns the broken rules of an item's quantity and its bounds. */

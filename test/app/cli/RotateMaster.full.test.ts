@@ -230,7 +230,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
       unreadable: [{ kind: "signing secrets", organizationId: tenant.id, environment: "sandbox", masterKeyId: "next" }],
       unused: []
     })
-    expect(ended.stderr).toContain("Not everything is under the current master key")
+    expect(ended.stderr).toContain("Not everything is encrypted under the current master key")
     const told = yield* cliHere(yield* commandSettings(serviceKey, newKey), "keys", "rotate-master")
     expect(told.stdout).toContain('signing secrets: 2 under "lost", which is not among MASTER_KEYS')
     for (const secret of [serviceKey, newKey].map(({ key }) => Buffer.from(Redacted.value(key)).toString("base64"))) {
