@@ -53,6 +53,7 @@ export const seed = (database: Database, { apiKey, organizationId }: Local) =>
         [hash(apiKey), randomUUID(), hash(key)]
       )
       const id = v7()
+      const eventKey = v7()
       const eventId = `svc_evt_${hash(id).toString("hex")}`
       const payload = {
         id: eventId,
@@ -65,8 +66,9 @@ export const seed = (database: Database, { apiKey, organizationId }: Local) =>
         data: { payment_id: `pi_${n}`, amount_received: 3000, currency: "brl" }
       }
       yield* query(
-        `INSERT INTO payments.events (organization_id, environment, id, type, payload) VALUES ($1, $2, $3, $4, $5)`,
-        [...of, eventId, payload.type, JSON.stringify(payload)]
+        `INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, provider_event_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+        [...of, eventKey, eventId, payload.type, JSON.stringify(payload), payload.source.event_id]
       )
       yield* query(
         `INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
@@ -74,7 +76,7 @@ export const seed = (database: Database, { apiKey, organizationId }: Local) =>
          VALUES ($1, $2, $3, $4, $5, ARRAY[$6::uuid], 'delivered', ARRAY[
            ROW(1, 'automatic', now(), 30, 500, 'http_error'), ROW(2, 'automatic', now(), 20, 200, NULL)
          ]::payments.delivery_attempt[], now(), 2, 200)`,
-        [...of, id, endpointId, eventId, secretId]
+        [...of, id, endpointId, eventKey, secretId]
       )
       paths.push(`/v2/organizations/${organizationId}/integrations/deliveries/${id}`)
     }
