@@ -111,7 +111,7 @@ export const servicesLayer = (options: ServiceOptions) =>
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
 
-/** What the services stand on besides the database, whether there is a provider or only a team's own events. */
+/** The layers below the services, besides the database: the same with a provider and with only a team's own events. */
 export const foundationsLayer = ({
   masterKeys,
   settings

@@ -4,7 +4,7 @@ import { CommandFailed } from "./Failure.ts"
 /** A request of a command to a running server: a POST if it has a body. */
 interface Question<A, I> {
   readonly url: URL
-  /** What the server should be: "service". */
+  /** The name of the server in messages, such as "service". */
   readonly server: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: unknown
