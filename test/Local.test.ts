@@ -1,10 +1,9 @@
 import { chmod, readdir, readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { expect } from "@effect/vitest"
 import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { completeSettings } from "../src/app/local/Local.ts"
 import { readSettings } from "../src/platform/settings/Settings.ts"
-import { it } from "./harness/Tests.ts"
+import { expect, it } from "./harness/Tests.ts"
 import { temporaryDirectory } from "./platform/storage/fixtures/temporaryDirectory.ts"
 
 const settingsOf = (settings: Readonly<Record<string, string>>) =>

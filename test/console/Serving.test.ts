@@ -1,9 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { request as undiciRequest } from "undici"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))

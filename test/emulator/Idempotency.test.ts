@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
 import { internalError, refuse } from "../../src/emulator/ProviderError.ts"
@@ -9,7 +8,7 @@ import {
   makeIdempotency
 } from "../../src/emulator/store/Idempotency.ts"
 import { makeStore } from "../../src/emulator/store/Store.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, somePrice } from "./Harness.ts"
 
 describe("a repeated request with the same idempotency key", () => {

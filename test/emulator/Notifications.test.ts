@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   call,
   connected,

@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, raw, sdk, startEmulator, submit } from "./Harness.ts"
 
 const controller = {

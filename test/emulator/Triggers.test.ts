@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { type Emulator, type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   call,
   connected,

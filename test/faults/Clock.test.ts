@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyDone } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import {
   allDelivered,

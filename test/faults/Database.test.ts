@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { allDelivered, duplicates, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { type Installation, installation } from "./Installation.ts"
 import { makeProvider, type Provider } from "./Provider.ts"

@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { integrator, payWithOneFailure } from "../process/Integrator.ts"
 import { emptyDataDirectory, type LocalFile, startService, stop } from "../process/ServiceProcess.ts"
 

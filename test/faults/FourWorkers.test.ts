@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { allDelivered, duplicates, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { installation, ofRole } from "./Installation.ts"
 import { makeProvider } from "./Provider.ts"

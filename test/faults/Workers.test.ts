@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   allDelivered,
   expectDuplicatesOfCrashes,

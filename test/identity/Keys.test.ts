@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from "node:crypto"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, FastCheck, Redacted } from "effect"
 import { permissionsOf } from "../../src/identity/Access.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
@@ -11,7 +10,7 @@ import {
   permissions
 } from "../../src/identity/keys/Permissions.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 describe("grants", () => {

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto"
 import { BlockList } from "node:net"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { signInLinkLimits } from "../../src/identity/sign-in/MailLimits.ts"
 import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const askForLink = (email: unknown, options: RequestOptions = {}) =>

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import {
   batchSql,
@@ -11,7 +10,7 @@ import {
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { makePreparing } from "../../src/platform/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { keptPlan } from "../platform/storage/PlanRows.ts"
 import { newEventId } from "./Notifications.ts"
 

@@ -201,24 +201,19 @@ onSharedService("checkout sessions", (it) => {
     ["no trial", [undefined], null],
     ["the price's trial", [14], 14],
     ["the longest trial of its prices", [7, undefined, 30], 30]
-  ] as const)("make subscriptions with %s", ([, trials, expected]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const prices = yield* Effect.forEach(trials, (trial) => priceOf(tenant, recurring(trial)))
-      const made = yield* tenant.post(
-        "/checkout/sessions",
-        session("subscription", ...prices.map(({ price }) => price))
-      )
-      expect(made.status, made.text).toBe(200)
-      // Nothing is due in a trial
-      expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
-      yield* payAt(made.json["url"])
-      const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
-      const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
-      const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
-      expect(days).toBe(expected ?? 0)
-    })
-  )
+  ] as const)("make subscriptions with %s", function* ([, trials, expected]) {
+    const tenant = yield* newTenant
+    const prices = yield* Effect.forEach(trials, (trial) => priceOf(tenant, recurring(trial)))
+    const made = yield* tenant.post("/checkout/sessions", session("subscription", ...prices.map(({ price }) => price)))
+    expect(made.status, made.text).toBe(200)
+    // Nothing is due in a trial
+    expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
+    yield* payAt(made.json["url"])
+    const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
+    const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
+    const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
+    expect(days).toBe(expected ?? 0)
+  })
 
   it.effect(
     "carry promotion codes, the caller's reference and metadata, and mark themselves as the service's",
@@ -416,12 +411,10 @@ onSharedService("checkout sessions", (it) => {
     ...["success_url", "cancel_url", "return_url", "url", "after_expiration"].map(
       (field) => [`a ${field} of the caller's`, { [field]: "https://evil.example" }, [field]] as const
     )
-  ] as const)("with %s are refused before the provider is asked", ([, more, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const body = { ...session("payment", "price_123"), ...more }
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, more, fields]) {
+    const tenant = yield* newTenant
+    const body = { ...session("payment", "price_123"), ...more }
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

@@ -148,25 +148,23 @@ onSharedService("payment links", (it) => {
     ["html_502", 1],
     ["lost_answer", 0],
     ["lost_answer", 1]
-  ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", ([fault, after]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
-      const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
-      const path = `/v1/payment_links/${id}`
-      const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
-      expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
-      // The first of the two calls merged the metadata
-      const reached = after > 0 || fault === "lost_answer"
-      const between = (yield* tenant.get(`/payment-links/${id}`)).json
-      expect(part(between, "metadata")["campaign"]).toBe(reached ? "summer" : undefined)
-      expect((yield* change).json).toMatchObject({
-        metadata: { campaign: "summer" },
-        payment_intent_data: { metadata: { campaign: "summer" } }
-      })
+  ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", function* ([fault, after]) {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+    const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
+    const path = `/v1/payment_links/${id}`
+    const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
+    expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
+    // The first of the two calls merged the metadata
+    const reached = after > 0 || fault === "lost_answer"
+    const between = (yield* tenant.get(`/payment-links/${id}`)).json
+    expect(part(between, "metadata")["campaign"]).toBe(reached ? "summer" : undefined)
+    expect((yield* change).json).toMatchObject({
+      metadata: { campaign: "summer" },
+      payment_intent_data: { metadata: { campaign: "summer" } }
     })
-  )
+  })
 
   it.effect("hand on what several changes at once have made of their metadata", function* () {
     const tenant = yield* newTenant
@@ -343,12 +341,10 @@ onSharedService("payment links", (it) => {
     ["a fee", { application_fee_amount: 1, transfer_data: {} }, ["application_fee_amount", "transfer_data"]],
     ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],
     ["any key that is the service's", { metadata: { svc_: "mine" } }, ["metadata.svc_"]]
-  ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const body = { line_items: [item], ...change }
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/payment-links", body))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const body = { line_items: [item], ...change }
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/payment-links", body))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

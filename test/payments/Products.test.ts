@@ -170,20 +170,18 @@ onSharedService("products", (it) => {
     ["html_502", "/v1/products/*"],
     ["lost_answer", "/v1/prices"],
     ["lost_answer", "/v1/products/*"]
-  ] as const)("have one new default price after %s on %s and a repeat", ([fault, path]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const replace = tenant.patch(`/products/${id}`, newPrice, "cut-off-between")
-      const cutOff = yield* tenant.during({ fault, method: "POST", path }, replace)
-      expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
-      const replaced = yield* replace
-      expect(replaced.json).toMatchObject({ default_price: { unit_amount: 2000, active: true } })
-      expect(yield* pricesOf(tenant)).toEqual([
-        { active: true, id: part(replaced.json, "default_price")["id"], unit_amount: 2000 }
-      ])
-    })
-  )
+  ] as const)("have one new default price after %s on %s and a repeat", function* ([fault, path]) {
+    const tenant = yield* newTenant
+    const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const replace = tenant.patch(`/products/${id}`, newPrice, "cut-off-between")
+    const cutOff = yield* tenant.during({ fault, method: "POST", path }, replace)
+    expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
+    const replaced = yield* replace
+    expect(replaced.json).toMatchObject({ default_price: { unit_amount: 2000, active: true } })
+    expect(yield* pricesOf(tenant)).toEqual([
+      { active: true, id: part(replaced.json, "default_price")["id"], unit_amount: 2000 }
+    ])
+  })
 
   it.effect("that do not exist have no price made for them", function* () {
     const tenant = yield* newTenant
@@ -236,11 +234,9 @@ onSharedService("products", (it) => {
     ],
     ["tiers", { default_price_data: { currency: "brl", unit_amount: 1, tiers: [] } }, ["default_price_data.tiers"]],
     ["an unknown key", { colour: "brown" }, ["colour"]]
-  ] as const)("refuse %s before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.patch("/products/prod_123", change))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("refuse %s before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.patch("/products/prod_123", change))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

@@ -160,8 +160,9 @@ onSharedService("promotion codes", (it) => {
     expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
   })
 
-  it.effect.each(["/v1/coupons", "/v1/promotion_codes"])("are made once though every answer of %s is lost", (path) =>
-    Effect.gen(function* () {
+  it.effect.each(["/v1/coupons", "/v1/promotion_codes"])(
+    "are made once though every answer of %s is lost",
+    function* (path) {
       const tenant = yield* newTenant
       const create = tenant.post("/promotion-codes", quarterOff, "lost-answers")
       const lost = yield* tenant.during({ fault: "lost_answer", method: "POST", path }, create)
@@ -171,7 +172,7 @@ onSharedService("promotion codes", (it) => {
       expect(made.json).toMatchObject({ code: "SUMMER25", active: true, coupon: { percent_off: 25 } })
       expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
       expectFailure(yield* tenant.post("/promotion-codes", quarterOff), duplicate)
-    })
+    }
   )
 
   it.effect(
@@ -228,18 +229,16 @@ onSharedService("promotion codes", (it) => {
     { duration: "forever" },
     { max_redemptions: 5 },
     { expires_at: 4_102_444_800 }
-  ])("are not taken for what the same key asks for a month later, with other terms: %j", (change) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const key = "code-of-the-month"
-      expect((yield* tenant.post("/promotion-codes", quarterOff, key)).status).toBe(200)
-      yield* tenant.sql`
+  ])("are not taken for what the same key asks for a month later, with other terms: %j", function* (change) {
+    const tenant = yield* newTenant
+    const key = "code-of-the-month"
+    expect((yield* tenant.post("/promotion-codes", quarterOff, key)).status).toBe(200)
+    yield* tenant.sql`
         UPDATE payments.idempotency_keys SET created_at = now() - interval '30 days'
         WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND key = ${key}`
-      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, ...change }, key), duplicate)
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+    expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, ...change }, key), duplicate)
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect("are made once with all of their terms though the answer is lost", function* () {
     const tenant = yield* newTenant
@@ -274,14 +273,12 @@ onSharedService("promotion codes", (it) => {
     ["repeating without months", { duration: "repeating" }, ["duration_in_months"]],
     ["months without repeating", { duration: "forever", duration_in_months: 3 }, ["duration_in_months"]],
     ["an unknown key", { discount: { percent_off: 5, percentage: 5 } }, ["discount.percentage"]]
-  ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const answer = yield* tenant.during(
-        { fault: "html_502" },
-        tenant.post("/promotion-codes", { ...quarterOff, ...change }, randomUUID())
-      )
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const answer = yield* tenant.during(
+      { fault: "html_502" },
+      tenant.post("/promotion-codes", { ...quarterOff, ...change }, randomUUID())
+    )
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { type Behaviour, type ProviderCall, replying } from "./ScriptedProvider.ts"
 import { ScriptedService, scriptedTenant } from "./ScriptedService.ts"

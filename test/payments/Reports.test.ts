@@ -1,6 +1,5 @@
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { it } from "../harness/Tests.ts"
+import { expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { replying } from "./ScriptedProvider.ts"
 

@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { replying } from "./ScriptedProvider.ts"
 

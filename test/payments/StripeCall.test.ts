@@ -1,9 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { repeated } from "../../src/payments/stripe/RepeatedCalls.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
@@ -55,25 +54,23 @@ describe("a call to the provider", () => {
     ["a lock timeout", refusing(429, { code: "lock_timeout", type: "invalid_request_error" })],
     ["a key whose first call is still under way", refusing(409, { code: "idempotency_key_in_use" })],
     ["what the provider advises to repeat", refusing(400, {}, { "stripe-should-retry": "true" })]
-  ] as const)("is made again after %s, a write under the same key", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const [forReads, forWrites] = [yield* scripted(), yield* scripted()]
-      for (const { behave } of [forReads, forWrites]) behave(inTurn(behaviour, behaviour, replying(200, product)))
-      const [read] = yield* Effect.all(
-        [
-          forReads.provider.retrieveProduct(account, "prod_123"),
-          forWrites.provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
-        ],
-        { concurrency: 2 }
-      )
-      expect(read).toEqual(product)
-      expect(forReads.calls).toHaveLength(3)
-      const writes = forWrites.calls
-      expect(writes.map(({ method }) => method)).toEqual(Array(3).fill("POST"))
-      expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
-      expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
-    })
-  )
+  ] as const)("is made again after %s, a write under the same key", function* ([, behaviour]) {
+    const [forReads, forWrites] = [yield* scripted(), yield* scripted()]
+    for (const { behave } of [forReads, forWrites]) behave(inTurn(behaviour, behaviour, replying(200, product)))
+    const [read] = yield* Effect.all(
+      [
+        forReads.provider.retrieveProduct(account, "prod_123"),
+        forWrites.provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
+      ],
+      { concurrency: 2 }
+    )
+    expect(read).toEqual(product)
+    expect(forReads.calls).toHaveLength(3)
+    const writes = forWrites.calls
+    expect(writes.map(({ method }) => method)).toEqual(Array(3).fill("POST"))
+    expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
+    expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
+  })
 
   it.scopedLive("is made at most three times", function* () {
     const { behave, calls, provider } = yield* scripted()
@@ -94,14 +91,12 @@ describe("a call to the provider", () => {
     ["no JSON", replying(200, "<html>")],
     ["null", replying(200, null)],
     ["a failure that the provider advises not to repeat", refusing(500, {}, { "stripe-should-retry": "false" })]
-  ] as const)("is made once where it comes to %s", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(behaviour)
-      yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-      expect(calls).toHaveLength(1)
-    })
-  )
+  ] as const)("is made once where it comes to %s", function* ([, behaviour]) {
+    const { behave, calls, provider } = yield* scripted()
+    behave(behaviour)
+    yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+    expect(calls).toHaveLength(1)
+  })
 
   it.scoped("waits as long as the provider asks, unless its deadline comes first", function* () {
     const { behave, calls, provider } = yield* scripted()
@@ -168,8 +163,9 @@ describe("a call to the provider", () => {
     ["a failure that it advises not to repeat", refusing(503, {}, { "stripe-should-retry": "false" })],
     ["one without an error object", replying(500, {}, { "stripe-should-retry": "false" })],
     ["a page for people", replying(502, "<html>", { "idempotent-replayed": "true" })]
-  ] as const)("is made once, and its outcome is unknown, if the provider keeps %s under its key", ([, behaviour]) =>
-    Effect.gen(function* () {
+  ] as const)(
+    "is made once, and its outcome is unknown, if the provider keeps %s under its key",
+    function* ([, behaviour]) {
       const { behave, calls, provider } = yield* scripted()
       behave(behaviour)
       const write = yield* Effect.flip(
@@ -179,7 +175,7 @@ describe("a call to the provider", () => {
       expect(calls).toHaveLength(1)
       const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
       expect(read._tag).toBe("ProviderUnavailable")
-    })
+    }
   )
 
   it.scopedLive("is repeated until the provider repeats a failure under its key", function* () {

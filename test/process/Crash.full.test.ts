@@ -1,9 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer, type ReceivedRequest } from "../harness/Consumer.ts"
 import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { databaseSession, delivered, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, startService, stop } from "./ServiceProcess.ts"
 

@@ -1,8 +1,7 @@
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { databasePid, dataDirectory, isAlive, startService, stop } from "./ServiceProcess.ts"
 
 /** Loaded before the service: signals have it reject a promise that nobody awaits, or throw outside of everything. */
@@ -83,16 +82,14 @@ describe("a process of the service", () => {
       codes: [1]
     },
     { by: "the end of its terminal", signal: "SIGHUP", to: "group", says: "", codes: expect.anything() }
-  ])("ends in order by $by", ({ codes, says, signal, to }) =>
-    Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      const service = yield* startService(directory, withFaults)
-      const database = yield* databasePid(directory)
-      const { code } = yield* stop(service, signal, to)
-      expect([code]).toEqual(codes)
-      const log = service.output.stdout + service.output.stderr
-      for (const words of [says, "Shutdown: done"]) expect(log).toContain(words)
-      expect(yield* isAlive(database)).toBe(false)
-    })
-  )
+  ])("ends in order by $by", function* ({ codes, says, signal, to }) {
+    const directory = yield* dataDirectory
+    const service = yield* startService(directory, withFaults)
+    const database = yield* databasePid(directory)
+    const { code } = yield* stop(service, signal, to)
+    expect([code]).toEqual(codes)
+    const log = service.output.stdout + service.output.stderr
+    for (const words of [says, "Shutdown: done"]) expect(log).toContain(words)
+    expect(yield* isAlive(database)).toBe(false)
+  })
 })

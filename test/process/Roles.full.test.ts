@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { eventually } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { emptyDataDirectory, spawnService } from "./ServiceProcess.ts"
 
 const script = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`

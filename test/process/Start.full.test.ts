@@ -1,11 +1,10 @@
 import { copyFile, readdir, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { dataDirectory, emptyDataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
 
 const refused = (directory: string, settings: Readonly<Record<string, string>>) =>

@@ -1,12 +1,11 @@
 import { once } from "node:events"
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { cuttableLine } from "../harness/CuttableLine.ts"
 import { eventuallyIs } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
 interface Health {

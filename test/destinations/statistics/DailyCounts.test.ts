@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { v7 } from "uuid"
 import { slotOf } from "../../../src/destinations/statistics/Slots.ts"
 import { countSoon, lookAgain } from "../../../src/destinations/statistics/UnsettledStatements.ts"
-import { layer } from "../../harness/Tests.ts"
+import { expect, layer } from "../../harness/Tests.ts"
 import {
   Bench,
   beginAt,

@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { Batcher, type BatcherOptions } from "../../../src/platform/kit/Batcher.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** A gathering whose batches wait to be let go, and what it was given. */
 const held = Effect.fnUntraced(function* (options: Partial<BatcherOptions<string, string, string>> = {}) {

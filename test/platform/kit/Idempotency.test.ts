@@ -150,27 +150,26 @@ onSharedService("an operation under an idempotency key", (it) => {
 
   it.effect.each(documentedErrors.map((Failure) => [Failure.tag, Failure] as const))(
     "that fails with %s is repeated as that error settles it",
-    ([, Failure]) =>
-      Effect.gen(function* () {
-        const { runInTransaction } = yield* idempotency
-        const operation = yield* newOperation()
-        const other = { ...operation, parameters: "corrected" }
-        const [effect, count] = counted(failing(Failure))
-        yield* Effect.flip(send(operation, effect))
-        const kept = answers.includes(Failure)
-        const again = yield* Effect.either(send(operation, effect))
-        expect([again._tag, count.times]).toEqual(kept ? ["Right", 1] : ["Left", 2])
-        const otherwise = yield* Effect.either(send(other, Effect.succeed("done")))
-        if (kept || isOpen(Failure)) {
-          expect(otherwise).toMatchObject({ _tag: "Left", left: { _tag: "IdempotencyKeyReused" } })
-        } else {
-          expect(otherwise).toMatchObject({ _tag: "Right", right: corrected })
-        }
-        // What a change in the database fails with is undone: its outcome is never open
-        const change = yield* newOperation()
-        yield* Effect.flip(runInTransaction(change, Effect.succeed(failing(Failure))))
-        expect((yield* rowOf(change))?.status).toBe(kept ? Failure.documentation.status : undefined)
-      })
+    function* ([, Failure]) {
+      const { runInTransaction } = yield* idempotency
+      const operation = yield* newOperation()
+      const other = { ...operation, parameters: "corrected" }
+      const [effect, count] = counted(failing(Failure))
+      yield* Effect.flip(send(operation, effect))
+      const kept = answers.includes(Failure)
+      const again = yield* Effect.either(send(operation, effect))
+      expect([again._tag, count.times]).toEqual(kept ? ["Right", 1] : ["Left", 2])
+      const otherwise = yield* Effect.either(send(other, Effect.succeed("done")))
+      if (kept || isOpen(Failure)) {
+        expect(otherwise).toMatchObject({ _tag: "Left", left: { _tag: "IdempotencyKeyReused" } })
+      } else {
+        expect(otherwise).toMatchObject({ _tag: "Right", right: corrected })
+      }
+      // What a change in the database fails with is undone: its outcome is never open
+      const change = yield* newOperation()
+      yield* Effect.flip(runInTransaction(change, Effect.succeed(failing(Failure))))
+      expect((yield* rowOf(change))?.status).toBe(kept ? Failure.documentation.status : undefined)
+    }
   )
 
   it.effect("that was refused has its effects under another key from then on, and one after another", function* () {

@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import {
   Cause,
   Effect,
@@ -17,7 +16,7 @@ import {
 import { type Mail, Mailer, type MailerOptions } from "../../../src/platform/kit/Mailer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { makeMailbox } from "../../harness/Mailbox.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const from = "Payments <no-reply@payments.example>"
 const secret = "https://payments.example/identity/sign-in#c2VjcmV0LXRva2Vu"

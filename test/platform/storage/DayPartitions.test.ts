@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Logger, Option } from "effect"
 import { v7 } from "uuid"
 import { makeDeliveriesRepo } from "../../../src/destinations/deliveries/DeliveriesRepo.ts"
@@ -15,7 +14,7 @@ import { DeliveryId, EventReplayId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { claimFrom, finished, idle } from "../../engine/QueueBench.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import {
   connect,
   daysAgo,

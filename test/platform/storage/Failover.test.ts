@@ -1,6 +1,5 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { vi } from "vitest"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -12,7 +11,7 @@ import { startReplicatedServers, withPatience } from "../../faults/ReplicatedSer
 import { eventuallyDone } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { serviceOn } from "./ReplicatedBed.ts"
 

@@ -2,14 +2,13 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readdir } from "node:fs/promises"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { MigrationFailed, migrate, migrations } from "../../../src/platform/storage/Migrations.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { program } from "../../harness/Program.ts"
 import { createTestDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** A process's own connections. */
 const connect = ({ url }: TestDatabase) =>

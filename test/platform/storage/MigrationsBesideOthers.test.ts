@@ -1,11 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { type Migrations, migrateTo, migrations } from "../../../src/platform/storage/Migrations.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createMigratedDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, makeTenant, readOn, tenant, waitsForLock } from "./PartitionBed.ts"
 
 /** As a process does it, with connections of its own for the migrations. */

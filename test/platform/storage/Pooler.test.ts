@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import {
   type DatabaseOptions,
@@ -10,7 +9,7 @@ import {
 import { tell } from "../../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../../harness/PgBouncer.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const connect = (options: DatabaseOptions) => Layer.build(databaseLayer(options))
 

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { eventId } from "../../../src/events/Envelope.ts"
 import type { ListReceipts } from "../../../src/inbound/Receipt.ts"
@@ -8,7 +7,7 @@ import { makeReceiptRecordsRepo } from "../../../src/inbound/ReceiptRecordsRepo.
 import type { NewReceipt } from "../../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../../src/inbound/ReceiptsRepo.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant

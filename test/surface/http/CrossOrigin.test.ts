@@ -133,8 +133,9 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
       }
     })
 
-    it.scoped.skipIf(!hasBrowser)(`act for a signed-in person in a browser if they are trusted${browserNote}`, () =>
-      Effect.gen(function* () {
+    it.scoped.skipIf(!hasBrowser)(
+      `act for a signed-in person in a browser if they are trusted${browserNote}`,
+      function* () {
         const { baseUrl } = yield* TestService
         const owner = yield* signInOwner
         const browser = yield* openBrowser
@@ -187,7 +188,7 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
           expect(await send(dashboard.origin)).toEqual([[200, true, true], [422, "validation_failed", true], refused])
           expect(await send(stranger.origin)).toEqual([refused, refused, refused])
         })
-      })
+      }
     )
   }
 )

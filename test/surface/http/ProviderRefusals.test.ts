@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Option, Redacted } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { testReturnUrls, testWebhookSecret } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { makeScriptedProvider, replying } from "../../payments/ScriptedProvider.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { BlockList, connect } from "node:net"
-import { expect } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import { type LineLevel, type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { testReturnUrls } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { signature } from "../../inbound/Notifications.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
