@@ -9,28 +9,24 @@ import { cuttingProxy } from "./CuttingProxy.ts"
 import { allDelivered, byDelivery, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { type Installation, installation, ofRole, requestToProcess } from "./Installation.ts"
 import { makeProvider } from "./Provider.ts"
+import { preloading } from "./preload/Preload.ts"
 import { Randomness, seed } from "./Randomness.ts"
 import { makeReceiver } from "./Receiver.ts"
-import { startReplicatedServers, withPatience } from "./ReplicatedServers.ts"
+import { startReplicatedServers } from "./ReplicatedServers.ts"
 
-/** An API and a worker under load, on a primary whose commits wait for a replica. */
-const loaded = Effect.fnUntraced(function* (urlOf: (url: string) => string = (url) => url) {
+/** An API and a worker under load, on a primary whose commits wait for a replica. It shows if one waits for a silent server. */
+const loaded = Effect.gen(function* () {
   const random = new Randomness()
   const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-  const service = yield* installation([{ role: "api" }, { role: "worker" }], {}, () =>
-    Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({
-      server: servers.primary,
-      proxy,
-      url: urlOf(servers.url),
-      query: servers.query
-    }))
+  const service = yield* installation([{ role: "api" }, { role: "worker" }], preloading("PatientPools"), () =>
+    Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({ ...servers, server: servers.primary, proxy }))
   )
   const receiver = yield* makeReceiver(random, 60)
   const endpointIds = yield* Effect.forEach(["a", "b", "c"], (path) => service.subscribe(receiver.url(path)))
   return { servers, service, receiver, endpointIds, provider: makeProvider(service, random) }
 })
 
-type Loaded = Effect.Effect.Success<ReturnType<typeof loaded>>
+type Loaded = Effect.Effect.Success<typeof loaded>
 
 /** Until every process of the API serves again. */
 const untilServed = (service: Installation) =>
@@ -75,7 +71,7 @@ describe("with synchronous replication", () => {
   it.scopedLive(
     `processes find the promoted replica soon when the primary is killed, and lose nothing (seed ${seed})`,
     function* () {
-      const all = yield* loaded(withPatience)
+      const all = yield* loaded
       const { servers } = all
       yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
       yield* expectWhole(all)
@@ -85,7 +81,7 @@ describe("with synchronous replication", () => {
   it.scopedLive(
     `the same when the primary falls silent, and every connection to it stays open (seed ${seed})`,
     function* () {
-      const all = yield* loaded()
+      const all = yield* loaded
       const { servers } = all
       yield* under(all, Effect.zipRight(servers.primary.freeze, servers.promote))
       // Before it could wake up and believe itself the primary

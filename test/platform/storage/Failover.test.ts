@@ -7,7 +7,8 @@ import { allDelivered, expectNothingLost } from "../../faults/History.ts"
 import { makeProvider } from "../../faults/Provider.ts"
 import { Randomness } from "../../faults/Randomness.ts"
 import { makeReceiver } from "../../faults/Receiver.ts"
-import { startReplicatedServers, withPatience } from "../../faults/ReplicatedServers.ts"
+import "../../faults/preload/PatientPools.ts"
+import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
 import { eventuallyDone } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
@@ -22,7 +23,7 @@ describe("when its primary is killed and the replica promoted, the service", () 
     "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
     function* () {
       const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-      const service = yield* serviceOn({ url: withPatience(servers.url) })
+      const service = yield* serviceOn({ url: servers.url })
       const random = new Randomness()
       const receiver = yield* makeReceiver(random, 5)
       const endpointId = yield* service.subscribe(receiver.url("orders"))
