@@ -118,25 +118,20 @@ const keyed: KeyedRequest = {
 const done: Answer = { status: 200, body: "{}" }
 
 describe("the guard", () => {
-  it.scoped(
-    "answers 409 idempotency_key_in_use while the first request is under way, and lets go when it ends",
-    function* () {
-      const { run } = makeIdempotency(yield* makeStore(undefined))
-      const began = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
-      const first = yield* Effect.fork(
-        run(keyed, () =>
-          Deferred.succeed(began, undefined).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as(done))
-        )
-      )
-      yield* Deferred.await(began)
-      const error = yield* Effect.flip(run(keyed, () => Effect.die("must not run")))
-      expect(error).toMatchObject({ status: 409, code: "idempotency_key_in_use" })
-      yield* Deferred.succeed(goOn, undefined)
-      expect(yield* Fiber.join(first)).toEqual(done)
-      expect(yield* run(keyed, () => Effect.die("must not run"))).toEqual({ ...done, replayOf: "req_1" })
-    }
-  )
+  it.scoped("answers 409 idempotency_key_in_use as long as the first request is under way", function* () {
+    const { run } = makeIdempotency(yield* makeStore(undefined))
+    const began = yield* Deferred.make<void>()
+    const goOn = yield* Deferred.make<void>()
+    const first = yield* Effect.fork(
+      run(keyed, () => Deferred.succeed(began, undefined).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as(done)))
+    )
+    yield* Deferred.await(began)
+    const error = yield* Effect.flip(run(keyed, () => Effect.die("must not run")))
+    expect(error).toMatchObject({ status: 409, code: "idempotency_key_in_use" })
+    yield* Deferred.succeed(goOn, undefined)
+    expect(yield* Fiber.join(first)).toEqual(done)
+    expect(yield* run(keyed, () => Effect.die("must not run"))).toEqual({ ...done, replayOf: "req_1" })
+  })
 
   it.scoped("forgets a server error, so that the request can be tried again", function* () {
     const { run } = makeIdempotency(yield* makeStore(undefined))

@@ -225,53 +225,50 @@ onSharedServiceWithMail("an organization", (it) => {
     })
   })
 
-  it.effect(
-    "is closed only once it has no connected account, destination, checkout page or other member",
-    function* () {
-      const { makeKey, request, sql } = yield* TestService
-      const owner = yield* signInOwner
-      const { organizationId } = owner
-      const provider = `/v2/organizations/${organizationId}`
-      yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
-      const { accountId } = yield* read(owner)
-      expectNotEmpty(yield* close(owner, organizationId), "disconnect the account in sandbox.")
+  it.effect("is closed only without a connected account, destination, checkout page or other member", function* () {
+    const { makeKey, request, sql } = yield* TestService
+    const owner = yield* signInOwner
+    const { organizationId } = owner
+    const provider = `/v2/organizations/${organizationId}`
+    yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
+    const { accountId } = yield* read(owner)
+    expectNotEmpty(yield* close(owner, organizationId), "disconnect the account in sandbox.")
 
-      const key = yield* makeKey(organizationId, ["*", "webhook-endpoints:*"])
-      const endpoint = yield* request("POST", `${provider}/integrations/endpoints`, {
-        key,
-        headers: { "idempotency-key": "closing-endpoint" },
-        body: { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
-      })
-      expect(endpoint.status, endpoint.text).toBe(200)
-      const member = yield* signInMember(organizationId, "owner")
-      yield* sql`
+    const key = yield* makeKey(organizationId, ["*", "webhook-endpoints:*"])
+    const endpoint = yield* request("POST", `${provider}/integrations/endpoints`, {
+      key,
+      headers: { "idempotency-key": "closing-endpoint" },
+      body: { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
+    })
+    expect(endpoint.status, endpoint.text).toBe(200)
+    const member = yield* signInMember(organizationId, "owner")
+    yield* sql`
         INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
         VALUES (${organizationId}, 'production', ${`acct_live_${organizationId}`}, 'connected', false)`
-      yield* sql`
+    yield* sql`
         INSERT INTO payments.checkout_pages
           (organization_id, environment, id, slug, active, title, items, collect, allow_promotion_codes)
         VALUES (${organizationId}, 'sandbox', ${organizationId}, ${organizationId}, false, 'Bread', '[]', '{}', false)`
-      expectNotEmpty(
-        yield* close(owner, organizationId),
-        "disconnect the account in sandbox; disconnect the account in production; delete its destinations; delete its checkout pages; remove its other members."
-      )
-      yield* sql`
+    expectNotEmpty(
+      yield* close(owner, organizationId),
+      "disconnect the account in sandbox; disconnect the account in production; delete its destinations; delete its checkout pages; remove its other members."
+    )
+    yield* sql`
         DELETE FROM payments.provider_accounts WHERE organization_id = ${organizationId} AND environment = 'production'`
-      expect(
-        (yield* request("DELETE", `${provider}/integrations/endpoints/${endpoint.json["id"]}`, { key })).status
-      ).toBe(204)
-      yield* sql`UPDATE payments.checkout_pages SET deleted_at = now() WHERE organization_id = ${organizationId}`
-      expectNotEmpty(yield* close(owner, organizationId), "sandbox; remove its other members.")
-      expect((yield* owner.request("DELETE", `/identity/members/${member.id}`)).status).toBe(204)
-      expect((yield* disconnect(owner, accountId)).status).toBe(204)
-      yield* closed(owner)
-      // What was disconnected can be connected by another organization
-      const next = yield* signInOwner
-      const back = yield* consent(urlIn(yield* authorize(next)), { account: String(accountId) })
-      const returned = yield* comeBack(back, next)
-      expect(returned.headers.get("location")).toMatch(/\?oauth=connected$/)
-    }
-  )
+    expect(
+      (yield* request("DELETE", `${provider}/integrations/endpoints/${endpoint.json["id"]}`, { key })).status
+    ).toBe(204)
+    yield* sql`UPDATE payments.checkout_pages SET deleted_at = now() WHERE organization_id = ${organizationId}`
+    expectNotEmpty(yield* close(owner, organizationId), "sandbox; remove its other members.")
+    expect((yield* owner.request("DELETE", `/identity/members/${member.id}`)).status).toBe(204)
+    expect((yield* disconnect(owner, accountId)).status).toBe(204)
+    yield* closed(owner)
+    // What was disconnected can be connected by another organization
+    const next = yield* signInOwner
+    const back = yield* consent(urlIn(yield* authorize(next)), { account: String(accountId) })
+    const returned = yield* comeBack(back, next)
+    expect(returned.headers.get("location")).toMatch(/\?oauth=connected$/)
+  })
 
   it.effect("is handed over: another member becomes an owner, and the first one leaves", function* () {
     const { services } = yield* TestService

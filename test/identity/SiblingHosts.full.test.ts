@@ -72,40 +72,37 @@ const ownerInBrowser = (organization: string) =>
   })
 
 besideOthers(`a session in a browser, beside other hosts of its domain${browserNote}`, (it) => {
-  it.scoped.skipIf(!hasBrowser)(
-    "is its person's, whatever cookies they set, and so is the account that is connected",
-    function* () {
-      const mallory = yield* ownerInBrowser("Mallory's")
-      const victim = yield* ownerInBrowser("Bakery")
-      const [cookie] = yield* Effect.promise(() => mallory.context.cookies(mallory.home))
-      const { name = "", value = "" } = cookie ?? {}
-      const plain = name.replace("__Host-", "")
-      const evil = yield* neighbour(
-        [name, `__HOST-${plain}`, plain].flatMap((as) =>
-          // Browsers send the cookie with the longest path first
-          ["/", "/identity", "/identity/account/oauth"].flatMap((path) =>
-            ["", "; Secure"].map((secure) => `${as}=${value}; Domain=${domain}; Path=${path}${secure}`)
-          )
+  it.scoped.skipIf(!hasBrowser)("is its person's, whatever cookies they set, as is its account", function* () {
+    const mallory = yield* ownerInBrowser("Mallory's")
+    const victim = yield* ownerInBrowser("Bakery")
+    const [cookie] = yield* Effect.promise(() => mallory.context.cookies(mallory.home))
+    const { name = "", value = "" } = cookie ?? {}
+    const plain = name.replace("__Host-", "")
+    const evil = yield* neighbour(
+      [name, `__HOST-${plain}`, plain].flatMap((as) =>
+        // Browsers send the cookie with the longest path first
+        ["/", "/identity", "/identity/account/oauth"].flatMap((path) =>
+          ["", "; Secure"].map((secure) => `${as}=${value}; Domain=${domain}; Path=${path}${secure}`)
         )
       )
-      yield* Effect.promise(async () => {
-        const { context, email, home, page } = victim
-        await page.goto(evil)
-        await page.goto(home)
-        const sent = await context.cookies(home)
-        expect(sent.filter((other) => other.value === value).map((other) => other.name)).toContain(plain)
-        expect(sent.filter((other) => other.name === name)).toHaveLength(1)
+    )
+    yield* Effect.promise(async () => {
+      const { context, email, home, page } = victim
+      await page.goto(evil)
+      await page.goto(home)
+      const sent = await context.cookies(home)
+      expect(sent.filter((other) => other.value === value).map((other) => other.name)).toContain(plain)
+      expect(sent.filter((other) => other.name === name)).toHaveLength(1)
 
-        expect(await send(page, "GET", "/identity/session")).toMatchObject({ person: { email } })
-        const begun = await send(page, "POST", "/identity/account/oauth", { environment: "sandbox" })
-        await page.goto(String(Object(begun)["url"]))
-        await page.getByRole("radio", { name: "A new test account" }).check()
-        await page.getByRole("button", { name: "Connect my account" }).click()
-        await page.getByRole("heading", { name: "The account is connected" }).waitFor()
-        await page.goto(home)
-        expect(await send(page, "GET", "/identity/account")).toMatchObject({ status: "connected" })
-        expect(await send(mallory.page, "GET", "/identity/account")).toMatchObject({ status: "not_connected" })
-      })
-    }
-  )
+      expect(await send(page, "GET", "/identity/session")).toMatchObject({ person: { email } })
+      const begun = await send(page, "POST", "/identity/account/oauth", { environment: "sandbox" })
+      await page.goto(String(Object(begun)["url"]))
+      await page.getByRole("radio", { name: "A new test account" }).check()
+      await page.getByRole("button", { name: "Connect my account" }).click()
+      await page.getByRole("heading", { name: "The account is connected" }).waitFor()
+      await page.goto(home)
+      expect(await send(page, "GET", "/identity/account")).toMatchObject({ status: "connected" })
+      expect(await send(mallory.page, "GET", "/identity/account")).toMatchObject({ status: "not_connected" })
+    })
+  })
 })

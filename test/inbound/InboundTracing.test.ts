@@ -69,15 +69,12 @@ layer(service, { timeout: "60 seconds" })("a notification", (it) => {
     expect(spanOf("POST /webhooks/provider")?.attributes.get("http.response.status_code")).toBe(200)
   })
 
-  it.effect(
-    "that is not traced has the request's span alone, which its deliveries can be brought together by",
-    function* () {
-      const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
-      expect(answer.status, answer.text).toBe(200)
-      expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
-      expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
-    }
-  )
+  it.effect("that is not traced has the request's span alone, which its deliveries refer to", function* () {
+    const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
+    expect(answer.status, answer.text).toBe(200)
+    expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
+    expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
+  })
 
   it.effect.each([
     { what: "nothing", every: Number.POSITIVE_INFINITY },

@@ -177,33 +177,30 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
 })
 
 onSharedService("between the look-up of a payment and its storing", (it) => {
-  it.scoped(
-    "an endpoint is deleted, another one paused, a third one activated: each gets what is its due",
-    function* () {
-      const tenant = yield* makeTenant
-      const [deleted, paused, activated, kept] = [
-        yield* subscribe(tenant),
-        yield* subscribe(tenant),
-        yield* subscribe(tenant),
-        yield* subscribe(tenant)
-      ]
-      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: false })
-      const { store } = yield* lookedUp(tenant)
-      yield* atEndpoints(tenant, "DELETE", `/${deleted.id}`)
-      yield* atEndpoints(tenant, "PATCH", `/${paused.id}`, { active: false })
-      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: true })
-      expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
-      for (const [{ id }, deliveries, skipped] of [
-        [deleted, 0, 0],
-        [paused, 0, 1],
-        [activated, 1, 0],
-        [kept, 1, 0]
-      ] as const) {
-        expect([(yield* deliveriesTo(id)).length, (yield* skippedBy(id)).length]).toEqual([deliveries, skipped])
-      }
-      expect(yield* store).toMatchObject({ first: false })
+  it.scoped("an endpoint is deleted, another paused, a third activated: each gets what is its due", function* () {
+    const tenant = yield* makeTenant
+    const [deleted, paused, activated, kept] = [
+      yield* subscribe(tenant),
+      yield* subscribe(tenant),
+      yield* subscribe(tenant),
+      yield* subscribe(tenant)
+    ]
+    yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: false })
+    const { store } = yield* lookedUp(tenant)
+    yield* atEndpoints(tenant, "DELETE", `/${deleted.id}`)
+    yield* atEndpoints(tenant, "PATCH", `/${paused.id}`, { active: false })
+    yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: true })
+    expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
+    for (const [{ id }, deliveries, skipped] of [
+      [deleted, 0, 0],
+      [paused, 0, 1],
+      [activated, 1, 0],
+      [kept, 1, 0]
+    ] as const) {
+      expect([(yield* deliveriesTo(id)).length, (yield* skippedBy(id)).length]).toEqual([deliveries, skipped])
     }
-  )
+    expect(yield* store).toMatchObject({ first: false })
+  })
 
   it.scoped("its only endpoint is deleted: the receipt says that nobody got it", function* () {
     const tenant = yield* makeTenant
@@ -215,24 +212,21 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
   })
 
   for (const atOnce of [false, true]) {
-    it.scoped(
-      `another payment is the first one${atOnce ? ", at the same moment" : ""}: one carries the milestone`,
-      function* () {
-        const tenant = yield* makeNewTenant
-        const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-        const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
-        const stored = yield* Effect.forEach(payments, ({ store }) => store, {
-          concurrency: atOnce ? "unbounded" : 1
-        })
-        expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
-        expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
-          "milestone.first_payment",
-          "payment.succeeded",
-          "payment.succeeded",
-          "payment.succeeded"
-        ])
-      }
-    )
+    it.scoped(`another payment is first${atOnce ? ", at the same moment" : ""}: one has the milestone`, function* () {
+      const tenant = yield* makeNewTenant
+      const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+      const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
+      const stored = yield* Effect.forEach(payments, ({ store }) => store, {
+        concurrency: atOnce ? "unbounded" : 1
+      })
+      expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
+      expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
+        "milestone.first_payment",
+        "payment.succeeded",
+        "payment.succeeded",
+        "payment.succeeded"
+      ])
+    })
 
     it.scoped(
       `another payment takes the milestone${atOnce ? " at the same moment" : ""}: of those that only it would be delivered of, one receipt says so`,

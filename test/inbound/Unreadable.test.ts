@@ -81,35 +81,32 @@ const { currency: _currency, amount_received: _amount, ...unknownPayment } = pay
 const fields = "missing or not as expected: event.data.object.amount_received, event.data.object.currency"
 
 onSharedService("a notification that can't be read", (it) => {
-  it.scoped(
-    "is an error in the log, counted, and on its receipt: the fields, and nothing of the payer's",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const { counted, lines, receipts, receive } = yield* versionWith()
-      const id = newEventId()
-      const body = notification(tenant.accountId, { id, object: unknownPayment })
-      expect(yield* receive(body)).toBe("malformed")
-      expect(yield* receive(body)).toBe("duplicate")
-      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
-      const { data } = yield* receipts.list({ environment: "sandbox", organizationId: tenant.id, outcome: "malformed" })
-      expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
-      expect(lines).toEqual([
-        {
-          message: expect.stringContaining("Notifications can't be read"),
-          part: "object",
-          reason: fields,
-          environment: "sandbox",
-          organizationId: tenant.id,
-          providerEventId: id,
-          type: "payment_intent.succeeded",
-          apiVersion: "2026-10-28.endive"
-        }
-      ])
-      expect(JSON.stringify(lines)).not.toContain(secretMark)
-      expect(counted).toEqual([["sandbox", "payment_intent.succeeded", "object"]])
-    }
-  )
+  it.scoped("is an error in the log, counted, and on its receipt: fields, nothing of the payer's", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const { counted, lines, receipts, receive } = yield* versionWith()
+    const id = newEventId()
+    const body = notification(tenant.accountId, { id, object: unknownPayment })
+    expect(yield* receive(body)).toBe("malformed")
+    expect(yield* receive(body)).toBe("duplicate")
+    expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
+    const { data } = yield* receipts.list({ environment: "sandbox", organizationId: tenant.id, outcome: "malformed" })
+    expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
+    expect(lines).toEqual([
+      {
+        message: expect.stringContaining("Notifications can't be read"),
+        part: "object",
+        reason: fields,
+        environment: "sandbox",
+        organizationId: tenant.id,
+        providerEventId: id,
+        type: "payment_intent.succeeded",
+        apiVersion: "2026-10-28.endive"
+      }
+    ])
+    expect(JSON.stringify(lines)).not.toContain(secretMark)
+    expect(counted).toEqual([["sandbox", "payment_intent.succeeded", "object"]])
+  })
 
   it.scoped("as a whole is refused, and told of without its id", function* () {
     const { counted, lines, receive, receiveThin } = yield* versionWith()
@@ -239,23 +236,20 @@ onSharedService("a notification that can't be read", (it) => {
     ]
   ] as const
   for (const [what, type, event, object, filters, path] of filtered) {
-    it.scoped(
-      `in ${what} is delivered to those that don't filter by them, and told of where somebody does`,
-      function* () {
-        const tenant = yield* makeTenant
-        const all = yield* subscribe(tenant, [event])
-        const { counted, lines, receipts, receive } = yield* versionWith()
-        expect(yield* receive(notification(tenant.accountId, { type, object }))).toBe("delivered")
-        expect([lines, counted]).toEqual([[], []])
-        const some = yield* subscribe(tenant, [event], undefined, filters)
-        const id = newEventId()
-        expect(yield* receive(notification(tenant.accountId, { id, type, object }))).toBe("delivered")
-        expect([yield* typesTo(all.id), yield* typesTo(some.id)]).toEqual([[event, event], []])
-        const reason = `missing or not as expected: event.data.object.${path}`
-        expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
-        expect(lines).toMatchObject([{ part: "filters", reason }])
-        expect(counted).toEqual([["sandbox", type, "filters"]])
-      }
-    )
+    it.scoped(`in ${what} is delivered to those that don't filter by them, and told of if some do`, function* () {
+      const tenant = yield* makeTenant
+      const all = yield* subscribe(tenant, [event])
+      const { counted, lines, receipts, receive } = yield* versionWith()
+      expect(yield* receive(notification(tenant.accountId, { type, object }))).toBe("delivered")
+      expect([lines, counted]).toEqual([[], []])
+      const some = yield* subscribe(tenant, [event], undefined, filters)
+      const id = newEventId()
+      expect(yield* receive(notification(tenant.accountId, { id, type, object }))).toBe("delivered")
+      expect([yield* typesTo(all.id), yield* typesTo(some.id)]).toEqual([[event, event], []])
+      const reason = `missing or not as expected: event.data.object.${path}`
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
+      expect(lines).toMatchObject([{ part: "filters", reason }])
+      expect(counted).toEqual([["sandbox", type, "filters"]])
+    })
   }
 })

@@ -190,24 +190,21 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect((yield* post()).headers.get("retry-after")).toBe("1")
     })
 
-    it.effect(
-      "that revoked our access, and says so again when asked, ends the connection until it is linked again",
-      function* () {
-        const { provider } = yield* ScriptedService
-        const { accountId, calls, get, status } = yield* newTenant
-        const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
-        provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
-        expectFailure(yield* get, notConnected)
-        expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
-          "/v1/products/prod_123",
-          `/v1/accounts/${accountId}`
-        ])
-        expect(yield* status).toBe("disconnected")
-        provider.behave(replying(200, product))
-        expectFailure(yield* get, notConnected)
-        expect(calls()).toHaveLength(2)
-      }
-    )
+    it.effect("that revoked our access, and says so when asked, ends the connection until a new link", function* () {
+      const { provider } = yield* ScriptedService
+      const { accountId, calls, get, status } = yield* newTenant
+      const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
+      provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
+      expectFailure(yield* get, notConnected)
+      expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
+        "/v1/products/prod_123",
+        `/v1/accounts/${accountId}`
+      ])
+      expect(yield* status).toBe("disconnected")
+      provider.behave(replying(200, product))
+      expectFailure(yield* get, notConnected)
+      expect(calls()).toHaveLength(2)
+    })
 
     it.effect("that revoked one call, but still shows the account, leaves it connected", function* () {
       const { provider } = yield* ScriptedService
@@ -252,33 +249,30 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect(yield* status).toBe("connected")
     })
 
-    it.effect(
-      "is called with the same derived key when a caller repeats after a lost answer, and with no two callers' alike",
-      function* () {
-        const { provider } = yield* ScriptedService
-        const [first, second] = [yield* newTenant, yield* newTenant]
-        const callerKey = "k".repeat(255)
-        provider.behave(silent)
-        const unanswered = yield* Effect.fork(first.post(undefined, callerKey))
-        yield* eventuallyTrue("the call", () => first.calls().length === 1)
-        yield* passDeadlines
-        expectFailure(yield* Fiber.join(unanswered), { status: 504, code: "provider_timeout" })
-        provider.behave(replying(200, product))
-        expect((yield* first.post(undefined, callerKey)).status).toBe(200)
-        yield* first.post(undefined, "another-key")
-        yield* second.post(undefined, callerKey)
-        const price = { product: "prod_123", currency: "brl", unit_amount: 5 }
-        yield* first.post(price, callerKey.replace("k", "p"), "/prices")
-        const keysOf = (tenant: typeof first) => tenant.calls().map(({ headers }) => String(headers["idempotency-key"]))
-        const [lost, repeated, ...others] = keysOf(first)
-        expect(repeated).toBe(lost)
-        const distinct = [repeated, ...others, ...keysOf(second)]
-        expect(new Set(distinct).size).toBe(distinct.length)
-        for (const key of distinct) {
-          expect(key).toMatch(/^[0-9a-f]{64}$/)
-        }
+    it.effect("is called with the same derived key when a caller repeats, and no two callers' alike", function* () {
+      const { provider } = yield* ScriptedService
+      const [first, second] = [yield* newTenant, yield* newTenant]
+      const callerKey = "k".repeat(255)
+      provider.behave(silent)
+      const unanswered = yield* Effect.fork(first.post(undefined, callerKey))
+      yield* eventuallyTrue("the call", () => first.calls().length === 1)
+      yield* passDeadlines
+      expectFailure(yield* Fiber.join(unanswered), { status: 504, code: "provider_timeout" })
+      provider.behave(replying(200, product))
+      expect((yield* first.post(undefined, callerKey)).status).toBe(200)
+      yield* first.post(undefined, "another-key")
+      yield* second.post(undefined, callerKey)
+      const price = { product: "prod_123", currency: "brl", unit_amount: 5 }
+      yield* first.post(price, callerKey.replace("k", "p"), "/prices")
+      const keysOf = (tenant: typeof first) => tenant.calls().map(({ headers }) => String(headers["idempotency-key"]))
+      const [lost, repeated, ...others] = keysOf(first)
+      expect(repeated).toBe(lost)
+      const distinct = [repeated, ...others, ...keysOf(second)]
+      expect(new Set(distinct).size).toBe(distinct.length)
+      for (const key of distinct) {
+        expect(key).toMatch(/^[0-9a-f]{64}$/)
       }
-    )
+    })
 
     it.effect("gets the platform's key and the tenant's account, and nothing of the caller's", function* () {
       const { provider } = yield* ScriptedService

@@ -133,25 +133,22 @@ onSharedService("products", (it) => {
     }
   })
 
-  it.effect(
-    "have their default price replaced by a new one, with the other changes; the former stays in sale",
-    function* () {
-      const tenant = yield* newTenant
-      const made = yield* tenant.post("/products", {
-        name: "Coffee",
-        default_price_data: { currency: "brl", unit_amount: 1500 }
-      })
-      const changed = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
-      expect(changed.json).toMatchObject({ name: "Tea", default_price: { unit_amount: 2000, currency: "brl" } })
-      const again = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
-      expect(again.text).toBe(changed.text)
-      expect(again.headers.get("idempotent-replayed")).toBe("true")
-      expect(yield* pricesOf(tenant)).toMatchObject([
-        { active: true, unit_amount: 1500 },
-        { active: true, unit_amount: 2000 }
-      ])
-    }
-  )
+  it.effect("have their default price replaced with the other changes; the former stays in sale", function* () {
+    const tenant = yield* newTenant
+    const made = yield* tenant.post("/products", {
+      name: "Coffee",
+      default_price_data: { currency: "brl", unit_amount: 1500 }
+    })
+    const changed = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
+    expect(changed.json).toMatchObject({ name: "Tea", default_price: { unit_amount: 2000, currency: "brl" } })
+    const again = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
+    expect(again.text).toBe(changed.text)
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expect(yield* pricesOf(tenant)).toMatchObject([
+      { active: true, unit_amount: 1500 },
+      { active: true, unit_amount: 2000 }
+    ])
+  })
 
   it.effect("need an idempotency key for a new default price, and for nothing else", function* () {
     const tenant = yield* newTenant

@@ -97,21 +97,18 @@ onSharedService("promotion codes", (it) => {
     expect((yield* tenant.get(`/promotion-codes/${id}`)).json).toMatchObject({ active: true })
   })
 
-  it.effect(
-    "are refused where the code is active already, whatever its case, and leave no coupon behind",
-    function* () {
-      const tenant = yield* newTenant
-      const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
-      for (const code of ["SUMMER25", "summer25"]) {
-        expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, code }, "the-duplicate"), duplicate)
-        expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-      }
-      yield* tenant.patch(`/promotion-codes/${id}`, { active: false })
-      const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
-      expect(free.status, free.text).toBe(200)
-      expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
+  it.effect("are refused if the code is active already, whatever its case, and leave no coupon behind", function* () {
+    const tenant = yield* newTenant
+    const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
+    for (const code of ["SUMMER25", "summer25"]) {
+      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, code }, "the-duplicate"), duplicate)
+      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
     }
-  )
+    yield* tenant.patch(`/promotion-codes/${id}`, { active: false })
+    const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
+    expect(free.status, free.text).toBe(200)
+    expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
+  })
 
   it.effect("are refused alike where two callers want the same code at the same time", function* () {
     const tenant = yield* newTenant
@@ -175,18 +172,15 @@ onSharedService("promotion codes", (it) => {
     }
   )
 
-  it.effect(
-    "are answered by their maker's repeat after a crash, though the code has been deactivated since",
-    function* () {
-      const tenant = yield* newTenant
-      const create = tenant.post("/promotion-codes", quarterOff, "crashed-after")
-      yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
-      const [code] = dataOf(yield* tenant.atProvider("/promotion_codes"))
-      yield* tenant.doAtProvider(`/promotion_codes/${code?.["id"]}`, { active: "false" })
-      expect(idOf(yield* create)).toBe(code?.["id"])
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    }
-  )
+  it.effect("are answered by their maker's repeat after a crash, though the code is inactive now", function* () {
+    const tenant = yield* newTenant
+    const create = tenant.post("/promotion-codes", quarterOff, "crashed-after")
+    yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
+    const [code] = dataOf(yield* tenant.atProvider("/promotion_codes"))
+    yield* tenant.doAtProvider(`/promotion_codes/${code?.["id"]}`, { active: "false" })
+    expect(idOf(yield* create)).toBe(code?.["id"])
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect("that are refused are undone by the repeat where the first undoing failed", function* () {
     const tenant = yield* newTenant

@@ -41,37 +41,34 @@ const hostileHeads: ReadonlyArray<string | Buffer> = [
 ]
 
 describe("a process of the service", () => {
-  it.scopedLive(
-    "outlives hostile heads, connections that are reset, CONNECT's included, and a rejection that nobody handles",
-    function* () {
-      const service = yield* startService(yield* dataDirectory, withFaults)
-      const isLive = Effect.promise(async () => (await fetch(`${service.local.baseUrl}/health/live`)).status)
-      const emulatorLives = Effect.promise(async () => (await fetch(service.local.emulatorUrl)).status < 600)
-      for (const url of [service.local.baseUrl, service.local.emulatorUrl]) {
-        const port = Number(new URL(url).port)
-        yield* Effect.promise(() => sendAndReset(port, connectHead, 100))
-        yield* Effect.forEach(
-          Array.from({ length: 1000 }, (_, n) => n),
-          (n) =>
-            Effect.promise(() => {
-              const head = Buffer.from(hostileHeads[n % hostileHeads.length] ?? "")
-              // Whole or cut anywhere, and reset at once or when the server has begun
-              const bytes = n % 3 === 0 ? head.subarray(0, (n * 7919) % (head.length + 1)) : head
-              return sendAndReset(port, bytes, n % 5)
-            }),
-          { concurrency: 32, discard: true }
-        )
-      }
-      expect(yield* isLive).toBe(200)
-      expect(yield* emulatorLives).toBe(true)
-      expect(service.output.stderr).not.toContain("was not caught")
-      service.child.kill("SIGUSR2")
-      const log = () => service.output.stdout + service.output.stderr
-      yield* eventuallyTrue("the log's line", () => log().includes("the rejection of the test"))
-      expect(log()).toContain("A rejected promise was not handled")
-      expect(yield* isLive).toBe(200)
+  it.scopedLive("outlives hostile heads, reset connections (of CONNECT too) and unhandled rejections", function* () {
+    const service = yield* startService(yield* dataDirectory, withFaults)
+    const isLive = Effect.promise(async () => (await fetch(`${service.local.baseUrl}/health/live`)).status)
+    const emulatorLives = Effect.promise(async () => (await fetch(service.local.emulatorUrl)).status < 600)
+    for (const url of [service.local.baseUrl, service.local.emulatorUrl]) {
+      const port = Number(new URL(url).port)
+      yield* Effect.promise(() => sendAndReset(port, connectHead, 100))
+      yield* Effect.forEach(
+        Array.from({ length: 1000 }, (_, n) => n),
+        (n) =>
+          Effect.promise(() => {
+            const head = Buffer.from(hostileHeads[n % hostileHeads.length] ?? "")
+            // Whole or cut anywhere, and reset at once or when the server has begun
+            const bytes = n % 3 === 0 ? head.subarray(0, (n * 7919) % (head.length + 1)) : head
+            return sendAndReset(port, bytes, n % 5)
+          }),
+        { concurrency: 32, discard: true }
+      )
     }
-  )
+    expect(yield* isLive).toBe(200)
+    expect(yield* emulatorLives).toBe(true)
+    expect(service.output.stderr).not.toContain("was not caught")
+    service.child.kill("SIGUSR2")
+    const log = () => service.output.stdout + service.output.stderr
+    yield* eventuallyTrue("the log's line", () => log().includes("the rejection of the test"))
+    expect(log()).toContain("A rejected promise was not handled")
+    expect(yield* isLive).toBe(200)
+  })
 
   it.scopedLive.each<{ by: string; signal: NodeJS.Signals; to: "process" | "group"; says: string; codes: object }>([
     {

@@ -184,27 +184,24 @@ onSharedService("the history of deliveries", (it) => {
     expect(yield* found(`created_gte=${base + 2001}&created_lte=${base + 1000}`)).toEqual([])
   })
 
-  it.scoped(
-    "is looked for during a bounded time under filters: then the answer is 503, to be tried again",
-    function* () {
-      const { sql } = yield* TestService
-      const { ids, path, tenant } = yield* endpointWith(1)
-      const query = vi.spyOn(pg.Client.prototype, "query")
-      const answer = yield* sql.withTransaction(
-        Effect.zipRight(
-          sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
-          asTenant(tenant, "GET", `${path}?type=payout.paid`)
-        )
+  it.scoped("is looked for during a bounded time under filters: then the answer is 503", function* () {
+    const { sql } = yield* TestService
+    const { ids, path, tenant } = yield* endpointWith(1)
+    const query = vi.spyOn(pg.Client.prototype, "query")
+    const answer = yield* sql.withTransaction(
+      Effect.zipRight(
+        sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
+        asTenant(tenant, "GET", `${path}?type=payout.paid`)
       )
-      const sent = query.mock.calls.map(([text]) => String(text))
-      query.mockRestore()
-      expectFailure(answer, { status: 503, code: "service_unavailable" })
-      expect(answer.headers.get("retry-after")).toBe("2")
-      // A statement of the service may take longer
-      expect(sent).toContain(`SET LOCAL statement_timeout = ${searchTimeout}`)
-      expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids)
-    }
-  )
+    )
+    const sent = query.mock.calls.map(([text]) => String(text))
+    query.mockRestore()
+    expectFailure(answer, { status: 503, code: "service_unavailable" })
+    expect(answer.headers.get("retry-after")).toBe("2")
+    // A statement of the service may take longer
+    expect(sent).toContain(`SET LOCAL statement_timeout = ${searchTimeout}`)
+    expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids)
+  })
 
   it.effect("comes in pages under filters too, whatever happens to other deliveries meanwhile", function* () {
     const { sql } = yield* TestService

@@ -40,29 +40,26 @@ const processWith = Effect.fnUntraced(function* (places: number) {
 
 const shipped = (id: string): OutboundEvent => ({ ...tenant, type: "order.shipped", id, data: { order_id: "o-1" } })
 
-it.scopedLive(
-  "a team's event is handed to the worker of its process as soon as it is committed, under its lease",
-  function* () {
-    const { free, outbound, queued, taken } = yield* processWith(1)
-    const { eventId } = yield* outbound.publish(shipped("s-1"))
-    expect(taken).toEqual([
-      {
-        ...tenant,
-        id: taken[0]?.id,
-        ctid: taken[0]?.ctid,
-        endpointId,
-        eventId,
-        secretIds: [secretId],
-        payload: expect.stringContaining(`"id":"${eventId}"`),
-        traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
-      }
-    ])
-    expect(yield* queued).toEqual([{ id: taken[0]?.id, ctid: taken[0]?.ctid, leased: true, attempts: 1 }])
-    // A repeat stores nothing, and takes no place
-    expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
-    expect([taken.length, free()]).toEqual([1, 1])
-  }
-)
+it.scopedLive("a team's event is handed to its process's worker once it is committed, under its lease", function* () {
+  const { free, outbound, queued, taken } = yield* processWith(1)
+  const { eventId } = yield* outbound.publish(shipped("s-1"))
+  expect(taken).toEqual([
+    {
+      ...tenant,
+      id: taken[0]?.id,
+      ctid: taken[0]?.ctid,
+      endpointId,
+      eventId,
+      secretIds: [secretId],
+      payload: expect.stringContaining(`"id":"${eventId}"`),
+      traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
+    }
+  ])
+  expect(yield* queued).toEqual([{ id: taken[0]?.id, ctid: taken[0]?.ctid, leased: true, attempts: 1 }])
+  // A repeat stores nothing, and takes no place
+  expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
+  expect([taken.length, free()]).toEqual([1, 1])
+})
 
 it.scopedLive("one that finds no place waits for a claim", function* () {
   const { outbound, queued, taken } = yield* processWith(0)

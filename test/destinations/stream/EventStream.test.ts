@@ -67,24 +67,21 @@ onSharedService("the stream of events", (it) => {
     expectFailure(refused, { status: 422, code: "validation_failed", fields: ["types"] })
   })
 
-  it.scoped(
-    "loses nothing over a break: what came meanwhile, and what was under way, follows the last id",
-    function* () {
-      const tenant = yield* makeTenant
-      const first = yield* listen(tenant)
-      yield* pay(tenant)
-      yield* eventuallyTrue("the first event", () => first.events().length === 1)
-      first.cut()
-      yield* Effect.all([pay(tenant), pay(tenant), pay(tenant)], { concurrency: "unbounded" })
-      const second = yield* listen(tenant, { after: first.place() })
-      yield* eventuallyTrue("the others", () => new Set([...first.events(), ...second.events()]).size === 4)
-      expect(second.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: false })
-      // By the query as well, for those who can't set the header
-      const third = yield* listen(tenant, { query: `?after=${first.place()}&follow=false` })
-      yield* eventuallyTrue("its end", third.ended)
-      expect(third.events().toSorted()).toEqual(second.events().toSorted())
-    }
-  )
+  it.scoped("loses nothing over a break: what came meanwhile or was under way follows the last id", function* () {
+    const tenant = yield* makeTenant
+    const first = yield* listen(tenant)
+    yield* pay(tenant)
+    yield* eventuallyTrue("the first event", () => first.events().length === 1)
+    first.cut()
+    yield* Effect.all([pay(tenant), pay(tenant), pay(tenant)], { concurrency: "unbounded" })
+    const second = yield* listen(tenant, { after: first.place() })
+    yield* eventuallyTrue("the others", () => new Set([...first.events(), ...second.events()]).size === 4)
+    expect(second.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: false })
+    // By the query as well, for those who can't set the header
+    const third = yield* listen(tenant, { query: `?after=${first.place()}&follow=false` })
+    yield* eventuallyTrue("its end", third.ended)
+    expect(third.events().toSorted()).toEqual(second.events().toSorted())
+  })
 
   it.scoped("sends an event whose transaction commits after later ones, once, also over a break", function* () {
     const { options, sql } = yield* TestService

@@ -75,21 +75,18 @@ onServiceWithMail()("a warning", (it) => {
     expect(mail?.text).toContain("10000 times: it answered with an error")
   })
 
-  it.effect(
-    "does not come of tests, of older failures, of deliveries that wait or arrived, or of two endpoints",
-    function* () {
-      const { of, people, tenant } = yield* makeShop
-      const other = yield* subscribe(tenant)
-      yield* storeDeliveries({ ...of, count: 2 })
-      yield* storeDeliveries({ ...of, count: 5, test: true })
-      yield* storeDeliveries({ ...of, count: 5, finishedAgo: 24 * 3600 + 60 })
-      yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
-      yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
-      yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
-      yield* scan
-      yield* expectMails(people)
-    }
-  )
+  it.effect("does not come of tests, older failures, deliveries that wait or arrived, or two endpoints", function* () {
+    const { of, people, tenant } = yield* makeShop
+    const other = yield* subscribe(tenant)
+    yield* storeDeliveries({ ...of, count: 2 })
+    yield* storeDeliveries({ ...of, count: 5, test: true })
+    yield* storeDeliveries({ ...of, count: 5, finishedAgo: 24 * 3600 + 60 })
+    yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
+    yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
+    yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
+    yield* scan
+    yield* expectMails(people)
+  })
 
   it.effect("comes once a day for each endpoint", function* () {
     const { endpointId, of, people, tenant } = yield* makeShop

@@ -7,7 +7,7 @@ import { allDelivered, expectNothingLost } from "../../faults/History.ts"
 import { makeProvider } from "../../faults/Provider.ts"
 import { Randomness } from "../../faults/Randomness.ts"
 import { makeReceiver } from "../../faults/Receiver.ts"
-import "../../faults/preload/PatientPools.ts"
+import "../../faults/preload/Patience.ts"
 import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
 import { eventuallyDone } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
@@ -75,42 +75,39 @@ describe("a pool of connections", () => {
     )
   })
 
-  it.scopedLive(
-    "does not use a connection again whose server has become read-only, and says why it finds no other",
-    function* () {
-      const { name, url } = yield* createTestDatabase()
-      const sql = yield* connect(Redacted.value(url))
-      const first = yield* pidOf(sql)
-      expect(yield* pidOf(sql)).toBe(first)
-      yield* sql`CREATE TABLE written (at int)`
+  it.scopedLive("does not use a connection again whose server became read-only, and says why no other", function* () {
+    const { name, url } = yield* createTestDatabase()
+    const sql = yield* connect(Redacted.value(url))
+    const first = yield* pidOf(sql)
+    expect(yield* pidOf(sql)).toBe(first)
+    yield* sql`CREATE TABLE written (at int)`
 
-      // Refused by the session alone, as behind a proxy that has moved on
-      yield* sql
-        .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
-        .pipe(Effect.flip)
-      const second = yield* pidOf(sql)
-      expect(second).not.toBe(first)
+    // Refused by the session alone, as behind a proxy that has moved on
+    yield* sql
+      .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
+      .pipe(Effect.flip)
+    const second = yield* pidOf(sql)
+    expect(second).not.toBe(first)
 
-      // Said by the server itself
-      yield* sql`SET default_transaction_read_only = on`
-      const third = yield* pidOf(sql)
-      expect(third).not.toBe(second)
+    // Said by the server itself
+    yield* sql`SET default_transaction_read_only = on`
+    const third = yield* pidOf(sql)
+    expect(third).not.toBe(second)
 
-      // All sessions that begin from now on
-      const alter = (value: string) => sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
-      yield* alter("on")
-      yield* sql`SET default_transaction_read_only = on`
-      const refused = yield* Effect.flip(pidOf(sql))
-      expect(String(refused.cause)).toContain("the server only allows reading")
-      const start = yield* Effect.flip(connect(Redacted.value(url)))
-      expect(start.message).toContain("the server only allows reading")
-      // Who says so takes what is there
-      const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
-      expect(yield* pidOf(reader)).toBeGreaterThan(0)
-      yield* reader`SET default_transaction_read_only = off`
-      yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
-      yield* sql`INSERT INTO written VALUES (2)`
-      expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
-    }
-  )
+    // All sessions that begin from now on
+    const alter = (value: string) => sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
+    yield* alter("on")
+    yield* sql`SET default_transaction_read_only = on`
+    const refused = yield* Effect.flip(pidOf(sql))
+    expect(String(refused.cause)).toContain("the server only allows reading")
+    const start = yield* Effect.flip(connect(Redacted.value(url)))
+    expect(start.message).toContain("the server only allows reading")
+    // Who says so takes what is there
+    const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
+    expect(yield* pidOf(reader)).toBeGreaterThan(0)
+    yield* reader`SET default_transaction_read_only = off`
+    yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+    yield* sql`INSERT INTO written VALUES (2)`
+    expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
+  })
 })

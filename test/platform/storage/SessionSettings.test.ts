@@ -38,34 +38,31 @@ const refusal = (url: Redacted.Redacted, directUrl?: Redacted.Redacted) =>
   )
 
 onService({ roles: { api: true, worker: false } })("a database with other defaults", (it) => {
-  it.effect(
-    "stores and shows notifications as any other, and its transactions see what was committed meanwhile",
-    function* () {
-      const { options, request, sql } = yield* TestService
-      const url = Redacted.value(options.databaseUrl)
-      yield* setDefaults(new URL(url).pathname.slice(1), url, odd)
-      // The service's connections from before are replaced
-      yield* tell(
-        url,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-      )
-      yield* Effect.retry(sql`SELECT 1`, { times: 100 })
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* accepted(notify(notification(tenant.accountId)))
-      const path = `/v2/organizations/${tenant.id}/integrations`
-      for (const read of [`/deliveries`, `/endpoints/${id}`, `/events`, `/endpoints`, `/statistics`]) {
-        const answer = yield* request("GET", `${path}${read}`, { key: tenant.key })
-        expect(answer.status, answer.text).toBe(200)
-      }
-      const { json } = yield* request("GET", `${path}/deliveries`, { key: tenant.key })
-      expect(json["data"]).toMatchObject([{ state: "queued", createdAt: expect.stringMatching(/^20\d\d-/) }])
-      expect(yield* sql`SHOW jit`).toEqual([{ jit: "off" }])
-      expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
-        { transaction_isolation: "read committed" }
-      ])
+  it.effect("stores and shows notifications, and its transactions see what is committed meanwhile", function* () {
+    const { options, request, sql } = yield* TestService
+    const url = Redacted.value(options.databaseUrl)
+    yield* setDefaults(new URL(url).pathname.slice(1), url, odd)
+    // The service's connections from before are replaced
+    yield* tell(
+      url,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    yield* Effect.retry(sql`SELECT 1`, { times: 100 })
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* accepted(notify(notification(tenant.accountId)))
+    const path = `/v2/organizations/${tenant.id}/integrations`
+    for (const read of [`/deliveries`, `/endpoints/${id}`, `/events`, `/endpoints`, `/statistics`]) {
+      const answer = yield* request("GET", `${path}${read}`, { key: tenant.key })
+      expect(answer.status, answer.text).toBe(200)
     }
-  )
+    const { json } = yield* request("GET", `${path}/deliveries`, { key: tenant.key })
+    expect(json["data"]).toMatchObject([{ state: "queued", createdAt: expect.stringMatching(/^20\d\d-/) }])
+    expect(yield* sql`SHOW jit`).toEqual([{ jit: "off" }])
+    expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
+      { transaction_isolation: "read committed" }
+    ])
+  })
 })
 
 describe("a database that the service can't work with", () => {

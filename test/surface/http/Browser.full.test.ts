@@ -27,29 +27,26 @@ const checkout = Effect.gen(function* () {
 
 onService()(`in a browser${browserNote}`, (it) => {
   it.layer(Browser.layer)((it) => {
-    it.scoped.skipIf(!hasBrowser)(
-      "a payer declines, then pays, returns to the shop, and the shop is told",
-      function* () {
-        const { consumer, session } = yield* checkout
-        const browser = yield* Browser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          await page.goto(String(session["url"]))
-          // What the shop named is text on the page, never markup
-          expect(await page.getByText('Coffee <b>"bold"</b>').count()).toBeGreaterThan(0)
-          await page.getByRole("button", { name: /decline/i }).click()
-          await page
-            .getByText(/declined/i)
-            .first()
-            .waitFor()
-          // Nothing answers at the shop's own page
-          const returned = page.waitForRequest(`https://shop.example/thanks?session_id=${session["id"]}`)
-          await page.getByRole("button", { name: "Pay R$30.00" }).click()
-          await returned
-        })
-        yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
-      }
-    )
+    it.scoped.skipIf(!hasBrowser)("a payer declines, then pays, returns to the shop, and it is told", function* () {
+      const { consumer, session } = yield* checkout
+      const browser = yield* Browser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        await page.goto(String(session["url"]))
+        // What the shop named is text on the page, never markup
+        expect(await page.getByText('Coffee <b>"bold"</b>').count()).toBeGreaterThan(0)
+        await page.getByRole("button", { name: /decline/i }).click()
+        await page
+          .getByText(/declined/i)
+          .first()
+          .waitFor()
+        // Nothing answers at the shop's own page
+        const returned = page.waitForRequest(`https://shop.example/thanks?session_id=${session["id"]}`)
+        await page.getByRole("button", { name: "Pay R$30.00" }).click()
+        await returned
+      })
+      yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
+    })
 
     it.scoped.skipIf(!hasBrowser)("the front page leads to the documents, within its policy", function* () {
       const { baseUrl } = yield* TestService

@@ -90,58 +90,55 @@ const untilEnded = (tenant: Tenant, started: Answer) =>
   )
 
 onSharedService("events", (it) => {
-  it.effect(
-    "are listed newest first in pages, by type, payment and time, and read with their deliveries",
-    function* () {
-      const tenant = yield* makeTenant
-      const stranger = yield* makeTenant
-      const { id: endpointId } = yield* subscribe(tenant)
-      const since = Math.floor(Date.now() / 1000)
-      yield* pay(tenant, "pi_first")
-      yield* pay(tenant, "pi_second")
-      yield* pay(tenant, "pi_third", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
-      yield* pay(tenant, "pi_second", { amount_received: 100 })
-      const list = (query: string) =>
-        Effect.map(call(tenant, "GET", `/events${query}`), ({ json, status, text }) => {
-          expect(status, text).toBe(200)
-          const payments = rowsOf(json).map(({ event }) => Object(event).data.payment_id)
-          return { payments, more: json["has_more"], ids: rowsOf(json).map(({ id }) => id) }
-        })
-      const all = yield* list("")
-      expect(all).toMatchObject({ payments: ["pi_second", "pi_third", "pi_second", "pi_first"], more: false })
-      expect(yield* list("?limit=2")).toEqual({
-        payments: all.payments.slice(0, 2),
-        more: true,
-        ids: all.ids.slice(0, 2)
+  it.effect("are listed newest first in pages, by type, payment and time, with their deliveries", function* () {
+    const tenant = yield* makeTenant
+    const stranger = yield* makeTenant
+    const { id: endpointId } = yield* subscribe(tenant)
+    const since = Math.floor(Date.now() / 1000)
+    yield* pay(tenant, "pi_first")
+    yield* pay(tenant, "pi_second")
+    yield* pay(tenant, "pi_third", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
+    yield* pay(tenant, "pi_second", { amount_received: 100 })
+    const list = (query: string) =>
+      Effect.map(call(tenant, "GET", `/events${query}`), ({ json, status, text }) => {
+        expect(status, text).toBe(200)
+        const payments = rowsOf(json).map(({ event }) => Object(event).data.payment_id)
+        return { payments, more: json["has_more"], ids: rowsOf(json).map(({ id }) => id) }
       })
-      expect((yield* list(`?limit=2&starting_after=${all.ids[1]}`)).ids).toEqual(all.ids.slice(2))
-      expect((yield* list("?type=payment.failed")).payments).toEqual(["pi_third"])
-      expect((yield* list("?payment_id=pi_second")).ids).toEqual([all.ids[0], all.ids[2]])
-      expect((yield* list("?payment_id=pi_secon")).ids).toEqual([])
-      expect((yield* list(`?created_gte=${since}&created_lte=${since + 600}`)).ids).toEqual(all.ids)
-      expect((yield* list(`?created_lte=${since - 1}`)).ids).toEqual([])
-      expect((yield* list(`?created_gte=${since + 600}`)).ids).toEqual([])
+    const all = yield* list("")
+    expect(all).toMatchObject({ payments: ["pi_second", "pi_third", "pi_second", "pi_first"], more: false })
+    expect(yield* list("?limit=2")).toEqual({
+      payments: all.payments.slice(0, 2),
+      more: true,
+      ids: all.ids.slice(0, 2)
+    })
+    expect((yield* list(`?limit=2&starting_after=${all.ids[1]}`)).ids).toEqual(all.ids.slice(2))
+    expect((yield* list("?type=payment.failed")).payments).toEqual(["pi_third"])
+    expect((yield* list("?payment_id=pi_second")).ids).toEqual([all.ids[0], all.ids[2]])
+    expect((yield* list("?payment_id=pi_secon")).ids).toEqual([])
+    expect((yield* list(`?created_gte=${since}&created_lte=${since + 600}`)).ids).toEqual(all.ids)
+    expect((yield* list(`?created_lte=${since - 1}`)).ids).toEqual([])
+    expect((yield* list(`?created_gte=${since + 600}`)).ids).toEqual([])
 
-      const { json: first } = yield* call(tenant, "GET", `/events/${all.ids[3]}`)
-      expect(first).toMatchObject({
-        id: all.ids[3],
-        type: "payment.succeeded",
-        test: false,
-        receivedAt: expect.stringMatching(/Z$/),
-        event: { id: all.ids[3], data: { payment_id: "pi_first" } },
-        deliveries: [{ endpointId, eventId: all.ids[3], state: "queued" }]
-      })
-      // Nobody subscribes to it
-      const { json: failed } = yield* call(tenant, "GET", `/events/${all.ids[1]}`)
-      expect(failed).toMatchObject({ type: "payment.failed", deliveries: [] })
-      const foreign = { id: tenant.id, key: stranger.key }
-      expectFailure(yield* call(foreign, "GET", "/events"), { status: 403, code: "organization_access_denied" })
-      for (const one of [yield* call(stranger, "GET", `/events/${all.ids[0]}`)]) {
-        expectFailure(one, { status: 404, code: "resource_not_found" })
-      }
-      expect(rowsOf((yield* call(stranger, "GET", "/events")).json)).toEqual([])
+    const { json: first } = yield* call(tenant, "GET", `/events/${all.ids[3]}`)
+    expect(first).toMatchObject({
+      id: all.ids[3],
+      type: "payment.succeeded",
+      test: false,
+      receivedAt: expect.stringMatching(/Z$/),
+      event: { id: all.ids[3], data: { payment_id: "pi_first" } },
+      deliveries: [{ endpointId, eventId: all.ids[3], state: "queued" }]
+    })
+    // Nobody subscribes to it
+    const { json: failed } = yield* call(tenant, "GET", `/events/${all.ids[1]}`)
+    expect(failed).toMatchObject({ type: "payment.failed", deliveries: [] })
+    const foreign = { id: tenant.id, key: stranger.key }
+    expectFailure(yield* call(foreign, "GET", "/events"), { status: 403, code: "organization_access_denied" })
+    for (const one of [yield* call(stranger, "GET", `/events/${all.ids[0]}`)]) {
+      expectFailure(one, { status: 404, code: "resource_not_found" })
     }
-  )
+    expect(rowsOf((yield* call(stranger, "GET", "/events")).json)).toEqual([])
+  })
 })
 
 onSharedService("a replay", (it) => {
@@ -316,27 +313,24 @@ onSharedService("a replay", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.scoped(
-    "to an endpoint whose secret was deleted holds up no other, and goes on once it has a new one",
-    function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* storeEvents(tenant, 150)
-      const started = yield* replay(tenant, id)
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const stranger = yield* makeTenant
-      const { id: theirs } = yield* subscribe(stranger)
-      yield* storeEvents(stranger, 150)
-      const another = yield* replay(stranger, theirs)
-      yield* endQueued(sql, sql`endpoint_id = ${theirs}`, "delivered")
-      expect(yield* untilEnded(stranger, another)).toMatchObject({ state: "finished", queued: 150 })
-      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
-      yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
-      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
-    }
-  )
+  it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on with a new one", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* storeEvents(tenant, 150)
+    const started = yield* replay(tenant, id)
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const stranger = yield* makeTenant
+    const { id: theirs } = yield* subscribe(stranger)
+    yield* storeEvents(stranger, 150)
+    const another = yield* replay(stranger, theirs)
+    yield* endQueued(sql, sql`endpoint_id = ${theirs}`, "delivered")
+    expect(yield* untilEnded(stranger, another)).toMatchObject({ state: "finished", queued: 150 })
+    expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
+    yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
+    expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
+  })
 
   it.effect("of an event that was replayed very often is in its history, however many came after it", function* () {
     const { sql } = yield* TestService
@@ -410,33 +404,30 @@ onSharedService("a replay", (it) => {
     expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 2 })
   })
 
-  it.effect(
-    "is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone",
-    function* () {
-      const tenant = yield* makeTenant
-      const stranger = yield* makeTenant
-      const { id } = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
-      const { id: other } = yield* subscribe(tenant)
-      yield* pay(tenant, "pi_one")
-      yield* pay(tenant, "pi_two", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
-      expectFailure(yield* replay(tenant, other, { types: ["payment.failed"] }), {
-        status: 422,
-        code: "event_type_not_subscribed",
-        fields: ["types"]
-      })
-      const started = yield* replay(tenant, id, { types: ["payment.failed"] })
-      expect(started.json).toMatchObject({ types: ["payment.failed"], queued: 1, skipped: 0 })
-      const notFound = { status: 404, code: "resource_not_found" }
-      const one = `/replays/${started.json["id"]}`
-      expectFailure(yield* call(tenant, "GET", `/endpoints/${other}${one}`), notFound)
-      expectFailure(yield* call(stranger, "GET", `/endpoints/${id}${one}`), notFound)
-      expectFailure(yield* call(stranger, "POST", `/endpoints/${id}${one}/cancel`), notFound)
-      expectFailure(yield* call(stranger, "GET", `/endpoints/${id}/replays`), notFound)
-      expectFailure(yield* replay(stranger, id), notFound)
-      expectFailure(yield* replay(tenant, randomUUID()), notFound)
-      // Nothing of a stranger's is sent
-      const { id: theirs } = yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
-      expect((yield* replay(stranger, theirs)).json).toMatchObject({ state: "finished", queued: 0, skipped: 0 })
-    }
-  )
+  it.effect("is limited to the endpoint's subscribed types, and known to its tenant and endpoint alone", function* () {
+    const tenant = yield* makeTenant
+    const stranger = yield* makeTenant
+    const { id } = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
+    const { id: other } = yield* subscribe(tenant)
+    yield* pay(tenant, "pi_one")
+    yield* pay(tenant, "pi_two", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
+    expectFailure(yield* replay(tenant, other, { types: ["payment.failed"] }), {
+      status: 422,
+      code: "event_type_not_subscribed",
+      fields: ["types"]
+    })
+    const started = yield* replay(tenant, id, { types: ["payment.failed"] })
+    expect(started.json).toMatchObject({ types: ["payment.failed"], queued: 1, skipped: 0 })
+    const notFound = { status: 404, code: "resource_not_found" }
+    const one = `/replays/${started.json["id"]}`
+    expectFailure(yield* call(tenant, "GET", `/endpoints/${other}${one}`), notFound)
+    expectFailure(yield* call(stranger, "GET", `/endpoints/${id}${one}`), notFound)
+    expectFailure(yield* call(stranger, "POST", `/endpoints/${id}${one}/cancel`), notFound)
+    expectFailure(yield* call(stranger, "GET", `/endpoints/${id}/replays`), notFound)
+    expectFailure(yield* replay(stranger, id), notFound)
+    expectFailure(yield* replay(tenant, randomUUID()), notFound)
+    // Nothing of a stranger's is sent
+    const { id: theirs } = yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
+    expect((yield* replay(stranger, theirs)).json).toMatchObject({ state: "finished", queued: 0, skipped: 0 })
+  })
 })

@@ -294,31 +294,28 @@ onLimited("the request rate of an organization", (it) => {
   /** What a process took ahead of need is gone after a second. */
   const empty = Effect.zipRight(passSeconds(2), leave(-2000, "organization"))
 
-  it.effect(
-    "is that of ten keys, and refuses whichever of its credentials comes next, saying whose limit it is",
-    function* () {
-      const { stranger } = yield* TestService
-      const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
-      const passed = yield* listEndpoints(one)
-      expect(passed.headers.get("ratelimit-scope")).toBe("credential")
-      yield* empty
-      for (const options of [one, other]) {
-        const refused = yield* listEndpoints(options)
-        expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
-        expect(refused.json["error"]).toContain("All keys and sessions of this organization together")
-        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(9)
-        expect(refused.headers.get("ratelimit-scope")).toBe("organization")
-        expect(limitsOf(refused)).toMatchObject({ limit: "6000", remaining: "0" })
-        expect(Number(refused.headers.get("ratelimit-reset"))).toBeGreaterThan(60)
-      }
-      const there = yield* Effect.flatMap(TestService, ({ request }) =>
-        request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key: stranger.testKey })
-      )
-      expect(there.status).toBe(200)
-      yield* passSeconds(30)
-      expect((yield* listEndpoints(other)).status).toBe(200)
+  it.effect("is that of ten keys, and refuses whichever credential comes next, saying whose limit it is", function* () {
+    const { stranger } = yield* TestService
+    const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
+    const passed = yield* listEndpoints(one)
+    expect(passed.headers.get("ratelimit-scope")).toBe("credential")
+    yield* empty
+    for (const options of [one, other]) {
+      const refused = yield* listEndpoints(options)
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(refused.json["error"]).toContain("All keys and sessions of this organization together")
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(9)
+      expect(refused.headers.get("ratelimit-scope")).toBe("organization")
+      expect(limitsOf(refused)).toMatchObject({ limit: "6000", remaining: "0" })
+      expect(Number(refused.headers.get("ratelimit-reset"))).toBeGreaterThan(60)
     }
-  )
+    const there = yield* Effect.flatMap(TestService, ({ request }) =>
+      request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key: stranger.testKey })
+    )
+    expect(there.status).toBe(200)
+    yield* passSeconds(30)
+    expect((yield* listEndpoints(other)).status).toBe(200)
+  })
 
   it.effect("is told in place of the credential's own where less of it is left", function* () {
     const options = { key: yield* newKey() }
@@ -416,27 +413,24 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 onLimited("the tokens of a busy key", (it) => {
-  it.effect(
-    "are taken several at a time, so that most of its requests send no statement, and each is counted",
-    function* () {
-      const options = { key: yield* newKey() }
-      const startedAt = performance.now()
-      const { answer, sent } = yield* statementsDuring(
-        Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
-      )
-      const seconds = (performance.now() - startedAt) / 1000
-      expect(withStatus(answer, 200)).toHaveLength(100)
-      expect(sent.length).toBeLessThan(15)
-      const remaining = answer.map((each) => Number(limitsOf(each).remaining))
-      expect(remaining[0]).toBe(599)
-      const before = Number(remaining.at(-2))
-      const last = Number(remaining.at(-1))
-      expect([before, before - 1]).toContain(last)
-      // Ten a second come back meanwhile
-      expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
-      expect(last).toBeGreaterThanOrEqual(500)
-    }
-  )
+  it.effect("are taken several at a time: most of its requests send no statement, and each counts", function* () {
+    const options = { key: yield* newKey() }
+    const startedAt = performance.now()
+    const { answer, sent } = yield* statementsDuring(
+      Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
+    )
+    const seconds = (performance.now() - startedAt) / 1000
+    expect(withStatus(answer, 200)).toHaveLength(100)
+    expect(sent.length).toBeLessThan(15)
+    const remaining = answer.map((each) => Number(limitsOf(each).remaining))
+    expect(remaining[0]).toBe(599)
+    const before = Number(remaining.at(-2))
+    const last = Number(remaining.at(-1))
+    expect([before, before - 1]).toContain(last)
+    // Ten a second come back meanwhile
+    expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
+    expect(last).toBeGreaterThanOrEqual(500)
+  })
 
   it.effect("are put back unless they are used within a second", function* () {
     const options = { key: yield* newKey() }
@@ -504,24 +498,21 @@ onLimited("a refusal", (it) => {
     }
   })
 
-  it.effect(
-    "of ever other made-up keys looks them up, and counts none of them beyond the address's limit",
-    function* () {
-      yield* passSeconds(60)
-      for (let n = 0; n < 6; n++) yield* guess()
-      const { answer, sent } = yield* statementsDuring(
-        Effect.all(
-          Array.from({ length: 40 }, () => guess()),
-          { concurrency: 20 }
-        )
+  it.effect("of ever other made-up keys looks them up, and counts none beyond the address's limit", function* () {
+    yield* passSeconds(60)
+    for (let n = 0; n < 6; n++) yield* guess()
+    const { answer, sent } = yield* statementsDuring(
+      Effect.all(
+        Array.from({ length: 40 }, () => guess()),
+        { concurrency: 20 }
       )
-      expect(withStatus(answer, 429)).toHaveLength(40)
-      expect(sent.filter((text) => !text.includes("api_keys"))).toEqual([])
-      // Several in one statement
-      expect(sent.length).toBeGreaterThan(0)
-      expect(sent.length).toBeLessThanOrEqual(40)
-    }
-  )
+    )
+    expect(withStatus(answer, 429)).toHaveLength(40)
+    expect(sent.filter((text) => !text.includes("api_keys"))).toEqual([])
+    // Several in one statement
+    expect(sent.length).toBeGreaterThan(0)
+    expect(sent.length).toBeLessThanOrEqual(40)
+  })
 
   it.effect("is remembered no longer than a second: revocation and new keys take effect", function* () {
     const { organization, services, sql } = yield* TestService

@@ -105,18 +105,15 @@ onSharedService("a recovery", (it) => {
     expect(recorded).toEqual([{ action: "recovery.started", request_id: answer.headers.get("request-id") }])
   })
 
-  it.effect(
-    "of very many counts them no further than to its bound before it answers, and so does the list",
-    function* () {
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      yield* storeDeliveries({ ...of, attempts: 12, count: mostCounted + 20, finishedAgo: 100 })
-      const answer = yield* recover(tenant, endpointId, hoursAgo(1))
-      expect(answer.status, answer.text).toBe(202)
-      expect(answer.json).toMatchObject({ state: "running", total: mostCounted })
-      const list = yield* asTenant(tenant, "GET", "/endpoints")
-      expect(list.json["data"]).toMatchObject([{ id: endpointId, recentFailures: mostCounted }])
-    }
-  )
+  it.effect("of very many counts them no further than its bound before it answers, as does the list", function* () {
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    yield* storeDeliveries({ ...of, attempts: 12, count: mostCounted + 20, finishedAgo: 100 })
+    const answer = yield* recover(tenant, endpointId, hoursAgo(1))
+    expect(answer.status, answer.text).toBe(202)
+    expect(answer.json).toMatchObject({ state: "running", total: mostCounted })
+    const list = yield* asTenant(tenant, "GET", "/endpoints")
+    expect(list.json["data"]).toMatchObject([{ id: endpointId, recentFailures: mostCounted }])
+  })
 
   it.effect("says in the end how many there were, if it had counted only some", function* () {
     const { sql } = yield* TestService
@@ -164,61 +161,55 @@ onSharedService("a recovery", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect(
-    "does not meet a delivery twice that fails again meanwhile, and counts what others re-sent as skipped",
-    function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      const ids = yield* storeDeliveries({ ...of, count: 850, finishedAgo: 100 })
-      const started = yield* recover(tenant, endpointId, hoursAgo(1))
-      const id = String(started.json["id"])
-      yield* heldBack(
-        id,
-        Effect.gen(function* () {
-          const again = yield* endQueued(sql, sql`endpoint_id = ${endpointId}`, "failed")
-          yield* sql`
+  it.effect("does not meet a delivery twice that fails again, and counts what others re-sent as skipped", function* () {
+    const { sql } = yield* TestService
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    const ids = yield* storeDeliveries({ ...of, count: 850, finishedAgo: 100 })
+    const started = yield* recover(tenant, endpointId, hoursAgo(1))
+    const id = String(started.json["id"])
+    yield* heldBack(
+      id,
+      Effect.gen(function* () {
+        const again = yield* endQueued(sql, sql`endpoint_id = ${endpointId}`, "failed")
+        yield* sql`
             UPDATE payments.deliveries SET attempt_count = attempt_count + 1
             WHERE id = ANY (${again.map((one) => one.id)}::uuid[])`
-          const [waiting] = yield* sql<{ id: string }>`
+        const [waiting] = yield* sql<{ id: string }>`
             SELECT d.id FROM payments.deliveries d, payments.recoveries r
             WHERE d.endpoint_id = ${endpointId} AND r.id = ${id} AND d.finished_at < r.created_at LIMIT 1`
-          expect(ids).toContain(waiting?.id)
-          const retried = yield* asTenant(tenant, "POST", `/deliveries/${waiting?.id}/retry`)
-          expect(retried.status, retried.text).toBe(200)
-        })
-      )
-      const finished = yield* untilFinished(tenant, started)
-      expect(finished).toMatchObject({ total: 850 })
-      expect(Number(finished["queued"]) + Number(finished["skipped"])).toBe(850)
-      expect(Number(finished["skipped"])).toBeGreaterThan(0)
-      const [met] = yield* sql<{ twice: number }>`
+        expect(ids).toContain(waiting?.id)
+        const retried = yield* asTenant(tenant, "POST", `/deliveries/${waiting?.id}/retry`)
+        expect(retried.status, retried.text).toBe(200)
+      })
+    )
+    const finished = yield* untilFinished(tenant, started)
+    expect(finished).toMatchObject({ total: 850 })
+    expect(Number(finished["queued"]) + Number(finished["skipped"])).toBe(850)
+    expect(Number(finished["skipped"])).toBeGreaterThan(0)
+    const [met] = yield* sql<{ twice: number }>`
         SELECT count(*)::int AS twice FROM payments.deliveries
         WHERE endpoint_id = ${endpointId} AND attempt_count > 1 AND state = 'queued'`
-      expect(met).toEqual({ twice: 0 })
-    }
-  )
+    expect(met).toEqual({ twice: 0 })
+  })
 
-  it.effect(
-    "is one at a time per endpoint: asking again answers it, unless it does not reach back as far",
-    function* () {
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      const other = yield* subscribe(tenant)
-      yield* storeDeliveries({ ...of, count: 250, finishedAgo: 100 })
-      const started = yield* recover(tenant, endpointId, hoursAgo(2))
-      yield* heldBack(
-        String(started.json["id"]),
-        Effect.gen(function* () {
-          const again = yield* recover(tenant, endpointId, hoursAgo(1))
-          expect([again.status, again.json["id"]]).toEqual([202, started.json["id"]])
-          expectFailure(yield* recover(tenant, endpointId, hoursAgo(3)), { status: 409, code: "recovery_in_progress" })
-          const elsewhere = yield* recover(tenant, other.id, hoursAgo(3))
-          expect(elsewhere.json).toMatchObject({ state: "finished", total: 0 })
-        })
-      )
-      yield* untilFinished(tenant, started)
-      expect((yield* recover(tenant, endpointId, hoursAgo(3))).json["id"]).not.toBe(started.json["id"])
-    }
-  )
+  it.effect("is one at a time per endpoint: asking again answers it, unless it reaches back less", function* () {
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    const other = yield* subscribe(tenant)
+    yield* storeDeliveries({ ...of, count: 250, finishedAgo: 100 })
+    const started = yield* recover(tenant, endpointId, hoursAgo(2))
+    yield* heldBack(
+      String(started.json["id"]),
+      Effect.gen(function* () {
+        const again = yield* recover(tenant, endpointId, hoursAgo(1))
+        expect([again.status, again.json["id"]]).toEqual([202, started.json["id"]])
+        expectFailure(yield* recover(tenant, endpointId, hoursAgo(3)), { status: 409, code: "recovery_in_progress" })
+        const elsewhere = yield* recover(tenant, other.id, hoursAgo(3))
+        expect(elsewhere.json).toMatchObject({ state: "finished", total: 0 })
+      })
+    )
+    yield* untilFinished(tenant, started)
+    expect((yield* recover(tenant, endpointId, hoursAgo(3))).json["id"]).not.toBe(started.json["id"])
+  })
 
   it.effect("asked for ten times at once re-sends each delivery once", function* () {
     const { endpointId, of, tenant } = yield* makeEndpoint

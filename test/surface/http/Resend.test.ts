@@ -171,34 +171,31 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     expect(yield* stored(id)).toMatchObject({ state: "queued", ...waitingFor(6) })
   })
 
-  it.effect(
-    "that comes at the same time as many others, and as records of attempts, is queued or refused",
-    function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      let asking = true
-      const fail = endQueued(sql, sql`id = ${id}`, "failed").pipe(
-        Effect.zipRight(Effect.sleep("2 millis")),
-        Effect.repeat({ while: () => asking })
+  it.effect("that comes at once with many others, and with records of attempts, is queued or refused", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    let asking = true
+    const fail = endQueued(sql, sql`id = ${id}`, "failed").pipe(
+      Effect.zipRight(Effect.sleep("2 millis")),
+      Effect.repeat({ while: () => asking })
+    )
+    const ask = Effect.forEach(Array.from({ length: 120 }), () => retry(tenant, id), { concurrency: 20 }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          asking = false
+        })
       )
-      const ask = Effect.forEach(Array.from({ length: 120 }), () => retry(tenant, id), { concurrency: 20 }).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            asking = false
-          })
-        )
-      )
-      const [answers] = yield* Effect.all([ask, fail], { concurrency: 2 })
-      const statuses = new Set(answers.map(({ status }) => status))
-      expect([...statuses].filter((status) => status !== 200 && status !== 409)).toEqual([])
-      for (const answer of answers.filter(({ status }) => status === 409)) {
-        expectFailure(answer, { status: 409, code: "delivery_not_failed", fields: [] })
-      }
-      const queued = answers.filter(({ status }) => status === 200).length
-      expect(queued).toBeGreaterThan(0)
-      expect(yield* recordsOf(id)).toHaveLength(queued)
+    )
+    const [answers] = yield* Effect.all([ask, fail], { concurrency: 2 })
+    const statuses = new Set(answers.map(({ status }) => status))
+    expect([...statuses].filter((status) => status !== 200 && status !== 409)).toEqual([])
+    for (const answer of answers.filter(({ status }) => status === 409)) {
+      expectFailure(answer, { status: 409, code: "delivery_not_failed", fields: [] })
     }
-  )
+    const queued = answers.filter(({ status }) => status === 200).length
+    expect(queued).toBeGreaterThan(0)
+    expect(yield* recordsOf(id)).toHaveLength(queued)
+  })
 
   const set = (columns: string) => (sql: SqlClient.SqlClient, id: string) =>
     sql`UPDATE payments.deliveries SET ${sql.literal(columns)} WHERE id = ${id}`
@@ -258,30 +255,27 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     expect(yield* stored(id)).toMatchObject(boundTo([current]))
   })
 
-  it.effect(
-    "is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { endpoint, id: young } = yield* failedDelivery()
-      const bound = yield* secretsOf(endpoint.id)
-      yield* sql`SELECT payments.add_day(payments.day_of(uuidv7(interval '-73 hours')))`
-      const [old] = yield* sql<{ id: string }>`
+  it.effect("is not needed for a queued delivery that outlived its secrets: it is bound to today's", function* () {
+    const { services, sql } = yield* TestService
+    const { endpoint, id: young } = yield* failedDelivery()
+    const bound = yield* secretsOf(endpoint.id)
+    yield* sql`SELECT payments.add_day(payments.day_of(uuidv7(interval '-73 hours')))`
+    const [old] = yield* sql<{ id: string }>`
         UPDATE payments.deliveries SET created_at = now() - interval '73 hours', id = uuidv7(interval '-73 hours')
         WHERE id = ${young} RETURNING id`
-      const id = old?.id ?? ""
-      yield* queueAgain(sql, sql`id = ${id}`)
-      const rebind = Context.get(services, Deliveries).rebind
-      yield* rebind
-      expect(yield* stored(id)).toMatchObject(boundTo(bound))
-      yield* rotated(endpoint.id, "1 hour")
-      yield* rebind
-      // Queued before the rotation: the old secret still signs it
-      expect(yield* stored(id)).toMatchObject(boundTo(bound))
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
-      yield* rebind
-      expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
-    }
-  )
+    const id = old?.id ?? ""
+    yield* queueAgain(sql, sql`id = ${id}`)
+    const rebind = Context.get(services, Deliveries).rebind
+    yield* rebind
+    expect(yield* stored(id)).toMatchObject(boundTo(bound))
+    yield* rotated(endpoint.id, "1 hour")
+    yield* rebind
+    // Queued before the rotation: the old secret still signs it
+    expect(yield* stored(id)).toMatchObject(boundTo(bound))
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
+    yield* rebind
+    expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
+  })
 })
 
 onService()("a re-sent delivery", (it) => {

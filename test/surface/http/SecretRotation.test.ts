@@ -70,39 +70,36 @@ onSharedService("rotating a secret", (it) => {
     expect(signersOf(request, { secret })).toEqual(["secret"])
   })
 
-  it.scoped(
-    "is the only thing that an endpoint needs whose secret was deleted: nothing else waits for it",
-    function* () {
-      const { request, sql } = yield* TestService
-      const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
-      const { id: other } = yield* subscribe(tenant)
-      yield* payment(tenant)
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
-      yield* payment(tenant)
-      expect(yield* statesOf(other)).toEqual({ queued: 2 })
-      expect(yield* statesOf(id)).toEqual({ failed: 1 })
-      const since = new Date(Date.now() - 60_000).toISOString()
-      const replay = () => send("POST", "/replay", { headers: { "idempotency-key": randomUUID() }, body: { since } })
-      for (const refused of [yield* test("payment.succeeded"), yield* replay()]) {
-        expectFailure(refused, { status: 409, code: "endpoint_paused" })
-        expect(refused.json["error"]).toContain("no signing secret")
-      }
-      const recovery = yield* send("POST", "/recover", { body: { since } })
-      expect(recovery.json, recovery.text).toMatchObject({ state: "finished", queued: 1 })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-      const [failed] = yield* sql<{ id: string }>`SELECT id FROM payments.deliveries WHERE endpoint_id = ${id}`
-      const resent = yield* request("POST", `${base}/deliveries/${failed?.id}/retry`, { key: tenant.key })
-      expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
-
-      const secret = secretIn(yield* rotate())
-      const skipped = yield* send("GET", "/skipped")
-      expect(skipped.json["data"]).toHaveLength(1)
-      expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
-      yield* withWorker(received(consumer, 3))
-      expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
+  it.scoped("is the only thing that an endpoint needs whose secret was deleted: nobody waits for it", function* () {
+    const { request, sql } = yield* TestService
+    const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
+    const { id: other } = yield* subscribe(tenant)
+    yield* payment(tenant)
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* payment(tenant)
+    expect(yield* statesOf(other)).toEqual({ queued: 2 })
+    expect(yield* statesOf(id)).toEqual({ failed: 1 })
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const replay = () => send("POST", "/replay", { headers: { "idempotency-key": randomUUID() }, body: { since } })
+    for (const refused of [yield* test("payment.succeeded"), yield* replay()]) {
+      expectFailure(refused, { status: 409, code: "endpoint_paused" })
+      expect(refused.json["error"]).toContain("no signing secret")
     }
-  )
+    const recovery = yield* send("POST", "/recover", { body: { since } })
+    expect(recovery.json, recovery.text).toMatchObject({ state: "finished", queued: 1 })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+    const [failed] = yield* sql<{ id: string }>`SELECT id FROM payments.deliveries WHERE endpoint_id = ${id}`
+    const resent = yield* request("POST", `${base}/deliveries/${failed?.id}/retry`, { key: tenant.key })
+    expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
+
+    const secret = secretIn(yield* rotate())
+    const skipped = yield* send("GET", "/skipped")
+    expect(skipped.json["data"]).toHaveLength(1)
+    expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
+    yield* withWorker(received(consumer, 3))
+    expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
+  })
 
   it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", function* () {
     const { sql } = yield* TestService
@@ -228,22 +225,19 @@ onSharedService("rotating a secret", (it) => {
     expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBe(ends.at(-1))
   })
 
-  it.scoped(
-    "without end keeps the 64 newest replaced secrets; what waited for an older one is signed with the current",
-    function* () {
-      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      for (let round = 0; round < 64; round++) yield* rotate()
-      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-      const previous = secretIn(yield* rotate())
-      const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
-      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-      yield* payment(tenant)
-      yield* withWorker(received(consumer, 2))
-      const signers = consumer.received.map((request) => signersOf(request, secrets).join())
-      expect(signers.toSorted()).toEqual(["current", "current,previous"])
-    }
-  )
+  it.scoped("without end keeps the 64 newest replaced secrets; what waited for others gets the current", function* () {
+    const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    for (let round = 0; round < 64; round++) yield* rotate()
+    expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+    const previous = secretIn(yield* rotate())
+    const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
+    expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+    yield* payment(tenant)
+    yield* withWorker(received(consumer, 2))
+    const signers = consumer.received.map((request) => signersOf(request, secrets).join())
+    expect(signers.toSorted()).toEqual(["current", "current,previous"])
+  })
 
   it.scoped("again with the same Idempotency-Key is no second rotation, and without one it is", function* () {
     const { id, rotate, test } = yield* makeDestination()
@@ -261,56 +255,47 @@ onSharedService("rotating a secret", (it) => {
     expectFailure(bad, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
   })
 
-  it.scoped(
-    "erases the previous one after 24 hours where nothing can need it any more, and no sooner; the current one never",
-    function* () {
-      const { id, rotate, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      yield* withWorker(
-        Effect.flatMap(TestService, ({ sql }) =>
-          Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
-            until: (rows) => rows.length > 0
-          })
-        )
+  it.scoped("erases the previous one after 24 hours if nothing can need it, and never the current one", function* () {
+    const { id, rotate, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    yield* withWorker(
+      Effect.flatMap(TestService, ({ sql }) =>
+        Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
+          until: (rows) => rows.length > 0
+        })
       )
-      yield* rotate()
-      expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
-      expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
-      expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
-    }
-  )
+    )
+    yield* rotate()
+    expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
+    expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
+    expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
+  })
 
-  it.scoped(
-    "keeps the previous one for what still waits, and for what may be re-sent, until 72 hours have passed",
-    function* () {
-      const { sql } = yield* TestService
-      for (const state of ["queued", "failed"]) {
-        const { id, rotate, tenant } = yield* makeDestination()
-        yield* payment(tenant)
-        if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-        yield* rotate()
-        expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
-        expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
-      }
-    }
-  )
-
-  it.scoped(
-    "keeps the previous one for the 72 hours where an endpoint has too many deliveries to look through",
-    function* () {
-      const { sql } = yield* TestService
+  it.scoped("keeps the previous one for what still waits or may be re-sent, until 72 hours have passed", function* () {
+    const { sql } = yield* TestService
+    for (const state of ["queued", "failed"]) {
       const { id, rotate, tenant } = yield* makeDestination()
       yield* payment(tenant)
-      yield* sql`
+      if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+      yield* rotate()
+      expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
+      expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
+    }
+  })
+
+  it.scoped("keeps the previous one for the 72 hours if there are too many deliveries to look through", function* () {
+    const { sql } = yield* TestService
+    const { id, rotate, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    yield* sql`
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at)
         SELECT d.organization_id, d.environment, uuidv7(), d.endpoint_id, d.event_id, d.secret_ids, 'delivered',
           '{}', now()
         FROM payments.deliveries d, generate_series(1, 1000) WHERE d.endpoint_id = ${id}`
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      yield* rotate()
-      expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
-      expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])
-    }
-  )
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    yield* rotate()
+    expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
+    expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])
+  })
 })

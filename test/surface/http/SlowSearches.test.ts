@@ -76,36 +76,33 @@ const othersWork = Effect.fnUntraced(function* ({ endpointId, tenant }: Effect.E
 })
 
 onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("searches that take long", (it) => {
-  it.effect(
-    "leave others' requests and the provider's notifications their connections, and are refused in time",
-    function* () {
-      const loud = yield* makeActive
-      const quiet = yield* makeActive
-      yield* whileLocked(
-        searched,
-        Effect.gen(function* () {
-          const paths = searches(loud).flatMap((path) => [path, path, path, path])
-          const asking = yield* Effect.fork(
-            Effect.forEach(paths, (path) => asTenant(loud.tenant, "GET", path), { concurrency: "unbounded" })
-          )
-          yield* eventuallyIs("searches that wait", waiting, (count) => count > 0)
-          const answers = yield* whileRunning(asking, othersWork(quiet))
-          const refused = answers.filter(({ status }) => status === 429)
-          expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
-          // Two ran for as long as a search may, and perhaps two after them
-          expect(refused.length).toBeGreaterThanOrEqual(paths.length - 4)
-          for (const answer of refused) {
-            expectFailure(answer, { status: 429, code: "rate_limit_exceeded", fields: [] })
-            expect(answer.headers.get("retry-after")).toBe("3")
-          }
-        })
-      )
-      for (const path of searches(loud)) {
-        const answer = yield* asTenant(loud.tenant, "GET", path)
-        expect(answer.status, answer.text).toBe(200)
-      }
+  it.effect("leave others' requests and notifications their connections, and are refused in time", function* () {
+    const loud = yield* makeActive
+    const quiet = yield* makeActive
+    yield* whileLocked(
+      searched,
+      Effect.gen(function* () {
+        const paths = searches(loud).flatMap((path) => [path, path, path, path])
+        const asking = yield* Effect.fork(
+          Effect.forEach(paths, (path) => asTenant(loud.tenant, "GET", path), { concurrency: "unbounded" })
+        )
+        yield* eventuallyIs("searches that wait", waiting, (count) => count > 0)
+        const answers = yield* whileRunning(asking, othersWork(quiet))
+        const refused = answers.filter(({ status }) => status === 429)
+        expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
+        // Two ran for as long as a search may, and perhaps two after them
+        expect(refused.length).toBeGreaterThanOrEqual(paths.length - 4)
+        for (const answer of refused) {
+          expectFailure(answer, { status: 429, code: "rate_limit_exceeded", fields: [] })
+          expect(answer.headers.get("retry-after")).toBe("3")
+        }
+      })
+    )
+    for (const path of searches(loud)) {
+      const answer = yield* asTenant(loud.tenant, "GET", path)
+      expect(answer.status, answer.text).toBe(200)
     }
-  )
+  })
 
   it.effect("of many organizations together leave half of the connections", function* () {
     const loud = yield* Effect.replicateEffect(makeActive, 4)

@@ -169,33 +169,30 @@ onSharedService("a synthetic test", (it) => {
     ])
   })
 
-  it.scoped(
-    "again with the same key and type is the same one; with another type or endpoint it is refused",
-    function* () {
-      const { consumer, id, test } = yield* makeDestination(["payment.succeeded", "payment.failed"])
-      const other = yield* makeDestination()
-      const key = randomUUID()
-      const first = yield* test("payment.succeeded", key)
-      for (let repeat = 0; repeat < 10; repeat++) {
-        const again = yield* test("payment.succeeded", key)
-        expect(again.text).toBe(first.text)
-        expect(again.headers.get("idempotent-replayed")).toBe("true")
-      }
-      expectFailure(yield* test("payment.failed", key), { status: 409, code: "idempotency_key_reused", fields: [] })
-      expect(yield* testsOf(id)).toHaveLength(1)
-      // Another organization's key is another key
-      expect((yield* other.test("payment.succeeded", key)).status).toBe(200)
-      yield* withWorker(ended(id))
-      expect(consumer.received).toHaveLength(1)
-      for (const [headers, field] of [
-        [{}, "idempotency-key"],
-        [{ "idempotency-key": "short" }, "idempotency-key"]
-      ] as const) {
-        const refused = yield* test("payment.succeeded", "", { headers })
-        expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] })
-      }
+  it.scoped("again with the same key and type is the same; with another type or endpoint it is refused", function* () {
+    const { consumer, id, test } = yield* makeDestination(["payment.succeeded", "payment.failed"])
+    const other = yield* makeDestination()
+    const key = randomUUID()
+    const first = yield* test("payment.succeeded", key)
+    for (let repeat = 0; repeat < 10; repeat++) {
+      const again = yield* test("payment.succeeded", key)
+      expect(again.text).toBe(first.text)
+      expect(again.headers.get("idempotent-replayed")).toBe("true")
     }
-  )
+    expectFailure(yield* test("payment.failed", key), { status: 409, code: "idempotency_key_reused", fields: [] })
+    expect(yield* testsOf(id)).toHaveLength(1)
+    // Another organization's key is another key
+    expect((yield* other.test("payment.succeeded", key)).status).toBe(200)
+    yield* withWorker(ended(id))
+    expect(consumer.received).toHaveLength(1)
+    for (const [headers, field] of [
+      [{}, "idempotency-key"],
+      [{ "idempotency-key": "short" }, "idempotency-key"]
+    ] as const) {
+      const refused = yield* test("payment.succeeded", "", { headers })
+      expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] })
+    }
+  })
 
   it.scoped("is refused with the plainest reason first, and changes nothing then", function* () {
     const service = yield* TestService
