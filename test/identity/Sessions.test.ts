@@ -76,13 +76,11 @@ onSharedServiceWithMail("a session", (it) => {
 
       for (const operation of refused) {
         it.effect(`with the role ${role} is kept out of ${operationKey(operation.method, operation.path)}`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const managesWebhooks = operation.permission?.startsWith("webhook-endpoints:") === true
-              const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
-              expectFailure(yield* send(operation), { status: 403, code, fields: [] })
-            })
-          )
+          attempt(function* () {
+            const managesWebhooks = operation.permission?.startsWith("webhook-endpoints:") === true
+            const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
+            expectFailure(yield* send(operation), { status: 403, code, fields: [] })
+          })
         )
       }
 
@@ -111,7 +109,7 @@ onSharedServiceWithMail("a session", (it) => {
     })
 
     it.effect("changes nothing without a trusted origin, and reads without one", () =>
-      Effect.gen(function* () {
+      changesNothing(function* () {
         const { organization, request } = yield* TestService
         const { people, things } = yield* Fixture
         const { cookie } = people.owner
@@ -139,7 +137,7 @@ onSharedServiceWithMail("a session", (it) => {
             Effect.map(send(origin), (answer) => expectFailure(answer, untrusted, `${name} ${JSON.stringify(origin)}`))
           )
         }
-      }).pipe(changesNothing)
+      })
     )
 
     it.effect("gives way to a key beside it, also to one that is not good", function* () {

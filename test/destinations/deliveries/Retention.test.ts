@@ -70,21 +70,19 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
     ])
   })
 
-  it.effect("follows the setting", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      // A day is kept as long as anything of it, or of a day before it, waits
-      yield* sql`DELETE FROM payments.delivery_queue`
-      const { of } = yield* makeEndpoint
-      const [older = "", younger = ""] = [
-        ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
-        ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
-      ]
-      const layer = Layer.fresh(Retention.layer({ keepFor: Duration.days(4) })).pipe(
-        Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-      )
-      yield* Context.get(yield* Layer.build(layer), Retention).clean
-      expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("follows the setting", function* () {
+    const { services, sql } = yield* TestService
+    // A day is kept as long as anything of it, or of a day before it, waits
+    yield* sql`DELETE FROM payments.delivery_queue`
+    const { of } = yield* makeEndpoint
+    const [older = "", younger = ""] = [
+      ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
+      ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
+    ]
+    const layer = Layer.fresh(Retention.layer({ keepFor: Duration.days(4) })).pipe(
+      Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+    )
+    yield* Context.get(yield* Layer.build(layer), Retention).clean
+    expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
+  })
 })

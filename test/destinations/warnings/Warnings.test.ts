@@ -106,18 +106,16 @@ onServiceWithMail()("a warning", (it) => {
     yield* expectMails(people, 3)
   })
 
-  it.effect("is sent by one of the processes that look at the same time", () =>
-    Effect.gen(function* () {
-      const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess, otherProcess])
-      const shops = yield* Effect.all(Array.from({ length: 4 }, () => makeShop))
-      for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
-      const rounds = processes.flatMap((one) => [one, one, one])
-      yield* Effect.forEach(rounds, (process) => process.scan, { concurrency: "unbounded" })
-      for (const { people } of shops) {
-        yield* expectMails(people, 1)
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is sent by one of the processes that look at the same time", function* () {
+    const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess, otherProcess])
+    const shops = yield* Effect.all(Array.from({ length: 4 }, () => makeShop))
+    for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
+    const rounds = processes.flatMap((one) => [one, one, one])
+    yield* Effect.forEach(rounds, (process) => process.scan, { concurrency: "unbounded" })
+    for (const { people } of shops) {
+      yield* expectMails(people, 1)
+    }
+  })
 
   it.effect("is tried again at the next look where the mail server is not ready", function* () {
     const mailbox = yield* TestMailbox

@@ -1,6 +1,6 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { vi } from "vitest"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { allDelivered, expectNothingLost } from "../../faults/History.ts"
@@ -9,7 +9,8 @@ import { Randomness } from "../../faults/Randomness.ts"
 import { makeReceiver } from "../../faults/Receiver.ts"
 import "../../faults/preload/Patience.ts"
 import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
-import { eventuallyDone } from "../../harness/Eventually.ts"
+import { cuttableLine } from "../../harness/CuttableLine.ts"
+import { eventually, eventuallyDone, eventuallyTrue } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
@@ -73,6 +74,22 @@ describe("a pool of connections", () => {
       () => Effect.flatMap(connect(several), pidOf),
       () => Effect.sync(() => vi.useRealTimers())
     )
+  })
+
+  it.scopedLive("is cut from a server that falls silent as soon as another one has taken its place", function* () {
+    const { url } = yield* createTestDatabase()
+    const [line, other] = [yield* cuttableLine(Redacted.value(url)), yield* cuttableLine(Redacted.value(url))]
+    other.cut()
+    const both = `${new URL(line.url).host},${new URL(other.url).host}`
+    const sql = yield* connect(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both))
+    yield* pidOf(sql)
+    yield* eventuallyTrue("the watch beside it", () => line.open() === 2)
+    line.stall()
+    other.mend()
+    const unheard = yield* Effect.fork(pidOf(sql))
+    const exit = yield* eventually("the end of a statement that has 90 seconds", Fiber.poll(unheard))
+    expect(Exit.isFailure(exit)).toBe(true)
+    expect(yield* pidOf(sql)).toBeGreaterThan(0)
   })
 
   it.scopedLive("does not use a connection again whose server became read-only, and says why no other", function* () {

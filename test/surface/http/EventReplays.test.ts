@@ -203,57 +203,54 @@ onSharedService("a replay", (it) => {
     expect(stored).toEqual([])
   })
 
-  it.effect(
+  it.scoped(
     "of many waits while the endpoint has deliveries due, so that new events go first, and says how far it is",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const tenant = yield* makeTenant
-        const { id } = yield* subscribe(tenant)
-        const ids = yield* storeEvents(tenant, 250)
-        const started = yield* replay(tenant, id)
-        expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
-        const other = yield* otherProcess
-        yield* other.step
-        expect(yield* statesOf(id)).toEqual({ queued: 100 })
-        expect((yield* queuedFor(id)).toSorted()).toEqual(ids.slice(0, 100).toSorted())
-        // A new event, for which the replay leaves room
-        yield* pay(tenant, "pi_live")
-        expect(yield* statesOf(id)).toEqual({ queued: 101 })
-        const drained = eventually(
-          "the end of a replay whose deliveries are sent",
-          Effect.zipRight(
-            endQueued(sql, sql`endpoint_id = ${id}`, "delivered"),
-            Effect.map(readReplay(tenant, started), (json) =>
-              json["state"] === "finished" ? Option.some(json) : Option.none()
-            )
-          ),
-          60_000
-        )
-        expect(yield* drained).toMatchObject({ queued: 250, skipped: 0, reachedAt: started.json["until"] })
-        expect((yield* queuedFor(id)).length).toBe(251)
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("is finished by other processes if the one that began it is gone, each event once", () =>
-    Effect.gen(function* () {
+    function* () {
       const { sql } = yield* TestService
       const tenant = yield* makeTenant
       const { id } = yield* subscribe(tenant)
-      const ids = yield* storeEvents(tenant, 450)
+      const ids = yield* storeEvents(tenant, 250)
       const started = yield* replay(tenant, id)
-      const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
-      const work = (replays: EventReplays["Type"]) =>
-        endQueued(sql, sql`endpoint_id = ${id}`, "delivered").pipe(
-          Effect.zipRight(replays.step),
-          Effect.zipRight(readReplay(tenant, started)),
-          Effect.repeat({ until: (json) => json["state"] === "finished" })
-        )
-      yield* Effect.forEach(processes, work, { concurrency: 3 })
-      expect((yield* queuedFor(id)).toSorted()).toEqual(ids.toSorted())
-      expect(yield* readReplay(tenant, started)).toMatchObject({ queued: 450, skipped: 0 })
-    }).pipe(Effect.scoped)
+      expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
+      const other = yield* otherProcess
+      yield* other.step
+      expect(yield* statesOf(id)).toEqual({ queued: 100 })
+      expect((yield* queuedFor(id)).toSorted()).toEqual(ids.slice(0, 100).toSorted())
+      // A new event, for which the replay leaves room
+      yield* pay(tenant, "pi_live")
+      expect(yield* statesOf(id)).toEqual({ queued: 101 })
+      const drained = eventually(
+        "the end of a replay whose deliveries are sent",
+        Effect.zipRight(
+          endQueued(sql, sql`endpoint_id = ${id}`, "delivered"),
+          Effect.map(readReplay(tenant, started), (json) =>
+            json["state"] === "finished" ? Option.some(json) : Option.none()
+          )
+        ),
+        60_000
+      )
+      expect(yield* drained).toMatchObject({ queued: 250, skipped: 0, reachedAt: started.json["until"] })
+      expect((yield* queuedFor(id)).length).toBe(251)
+    }
   )
+
+  it.scoped("is finished by other processes if the one that began it is gone, each event once", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    const ids = yield* storeEvents(tenant, 450)
+    const started = yield* replay(tenant, id)
+    const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
+    const work = (replays: EventReplays["Type"]) =>
+      endQueued(sql, sql`endpoint_id = ${id}`, "delivered").pipe(
+        Effect.zipRight(replays.step),
+        Effect.zipRight(readReplay(tenant, started)),
+        Effect.repeat({ until: (json) => json["state"] === "finished" })
+      )
+    yield* Effect.forEach(processes, work, { concurrency: 3 })
+    expect((yield* queuedFor(id)).toSorted()).toEqual(ids.toSorted())
+    expect(yield* readReplay(tenant, started)).toMatchObject({ queued: 450, skipped: 0 })
+  })
 
   it.effect("is one at a time per endpoint, the same with the same key, and can be canceled", function* () {
     const { sql } = yield* TestService
@@ -292,26 +289,24 @@ onSharedService("a replay", (it) => {
     ])
   })
 
-  it.effect("waits while its endpoint is paused, and ends if that is deleted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* storeEvents(tenant, 350)
-      const started = yield* replay(tenant, id)
-      yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const other = yield* otherProcess
-      yield* other.step
-      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
-      expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
-      yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
-      yield* eventuallyIs("the replay goes on", readReplay(tenant, started), (json) => json["queued"] === 200, 60_000)
-      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
-      expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_deleted" })
-      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "canceled", queued: 200 })
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("waits while its endpoint is paused, and ends if that is deleted", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* storeEvents(tenant, 350)
+    const started = yield* replay(tenant, id)
+    yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const other = yield* otherProcess
+    yield* other.step
+    expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
+    expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
+    yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
+    yield* eventuallyIs("the replay goes on", readReplay(tenant, started), (json) => json["queued"] === 200, 60_000)
+    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
+    expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_deleted" })
+    expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "canceled", queued: 200 })
+  })
 
   it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on with a new one", function* () {
     const { sql } = yield* TestService

@@ -153,63 +153,61 @@ onLimited("the request rate of a credential", (it) => {
     expect(limitsOf(yield* listEndpoints(there))).toEqual(full)
   })
 
-  it.effect("is told with every answer of an authenticated request, whatever it is", () =>
-    Effect.gen(function* () {
-      const { clock, organization, request, stranger } = yield* TestService
-      const key = yield* newKey()
-      const poor = yield* newKey(["products:read"])
-      const live = organization.liveKey
-      const mcpHeaders = { accept: "application/json, text/event-stream" }
-      const cookie = yield* newSession
-      const base = `/v2/organizations/${organization.id}`
-      const endpoints = `${base}/integrations/endpoints`
-      const write = { key, headers: { "idempotency-key": randomUUID() } }
-      const body = { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
-      const answers: ReadonlyArray<readonly [number, string, string, RequestOptions]> = [
-        [200, "GET", endpoints, { key }],
-        [200, "HEAD", endpoints, { key }],
-        [200, "POST", endpoints, { ...write, body }],
-        [200, "POST", endpoints, { ...write, body }],
-        [409, "POST", endpoints, { ...write, body: { ...body, name: "Other" } }],
-        [404, "GET", `${endpoints}/${randomUUID()}`, { key }],
-        [404, "GET", `${base}/provider/products/prod_missing1`, { key }],
-        [422, "GET", `${endpoints}/no-id`, { key }],
-        [422, "GET", `${endpoints}?unknown=1`, { key }],
-        [422, "POST", endpoints, { ...write, body: {} }],
-        [
-          422,
-          "POST",
-          endpoints,
-          { ...write, raw: "{", headers: { ...write.headers, "content-type": "application/json" } }
-        ],
-        [415, "POST", endpoints, { ...write, raw: "a=b", headers: { ...write.headers, "content-type": "text/plain" } }],
-        [413, "POST", endpoints, { ...write, body: { name: "a".repeat(300_000) } }],
-        [403, "GET", endpoints, { key: poor }],
-        [404, "GET", `${base}/integrations/deliveries/${randomUUID()}`, { key }],
-        [409, "POST", `${base}/provider/products`, { key: live, headers: write.headers, body: { name: "Tea" } }],
-        [200, "POST", "/mcp", { key, headers: mcpHeaders, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }],
-        [422, "POST", "/mcp", { key, headers: mcpHeaders, body: [] }],
-        [200, "GET", "/identity/session", { headers: { cookie } }],
-        [404, "DELETE", `/identity/api-keys/${randomUUID()}`, { headers: { cookie, origin: testPublicUrl } }],
-        [403, "POST", "/identity/api-keys", { headers: { cookie }, body: {} }],
-        [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
-        [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
-      ]
-      // However long an answer takes, its token has not come back when it is told
-      yield* Effect.acquireRelease(
-        Effect.sync(() => clock.hold(true)),
-        () => Effect.sync(() => clock.hold(false))
-      )
-      for (const [status, method, path, options] of answers) {
-        const answer = yield* request(method, path, options)
-        const what = `${method} ${path} ${answer.text}`
-        expect(answer.status, what).toBe(status)
-        expect(answer.headers.get("ratelimit-limit"), what).toBe("600")
-        expect(Number(answer.headers.get("ratelimit-remaining")), what).toBeGreaterThan(500)
-        expect(Number(answer.headers.get("ratelimit-reset")), what).toBeGreaterThan(0)
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is told with every answer of an authenticated request, whatever it is", function* () {
+    const { clock, organization, request, stranger } = yield* TestService
+    const key = yield* newKey()
+    const poor = yield* newKey(["products:read"])
+    const live = organization.liveKey
+    const mcpHeaders = { accept: "application/json, text/event-stream" }
+    const cookie = yield* newSession
+    const base = `/v2/organizations/${organization.id}`
+    const endpoints = `${base}/integrations/endpoints`
+    const write = { key, headers: { "idempotency-key": randomUUID() } }
+    const body = { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
+    const answers: ReadonlyArray<readonly [number, string, string, RequestOptions]> = [
+      [200, "GET", endpoints, { key }],
+      [200, "HEAD", endpoints, { key }],
+      [200, "POST", endpoints, { ...write, body }],
+      [200, "POST", endpoints, { ...write, body }],
+      [409, "POST", endpoints, { ...write, body: { ...body, name: "Other" } }],
+      [404, "GET", `${endpoints}/${randomUUID()}`, { key }],
+      [404, "GET", `${base}/provider/products/prod_missing1`, { key }],
+      [422, "GET", `${endpoints}/no-id`, { key }],
+      [422, "GET", `${endpoints}?unknown=1`, { key }],
+      [422, "POST", endpoints, { ...write, body: {} }],
+      [
+        422,
+        "POST",
+        endpoints,
+        { ...write, raw: "{", headers: { ...write.headers, "content-type": "application/json" } }
+      ],
+      [415, "POST", endpoints, { ...write, raw: "a=b", headers: { ...write.headers, "content-type": "text/plain" } }],
+      [413, "POST", endpoints, { ...write, body: { name: "a".repeat(300_000) } }],
+      [403, "GET", endpoints, { key: poor }],
+      [404, "GET", `${base}/integrations/deliveries/${randomUUID()}`, { key }],
+      [409, "POST", `${base}/provider/products`, { key: live, headers: write.headers, body: { name: "Tea" } }],
+      [200, "POST", "/mcp", { key, headers: mcpHeaders, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }],
+      [422, "POST", "/mcp", { key, headers: mcpHeaders, body: [] }],
+      [200, "GET", "/identity/session", { headers: { cookie } }],
+      [404, "DELETE", `/identity/api-keys/${randomUUID()}`, { headers: { cookie, origin: testPublicUrl } }],
+      [403, "POST", "/identity/api-keys", { headers: { cookie }, body: {} }],
+      [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
+      [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
+    ]
+    // However long an answer takes, its token has not come back when it is told
+    yield* Effect.acquireRelease(
+      Effect.sync(() => clock.hold(true)),
+      () => Effect.sync(() => clock.hold(false))
+    )
+    for (const [status, method, path, options] of answers) {
+      const answer = yield* request(method, path, options)
+      const what = `${method} ${path} ${answer.text}`
+      expect(answer.status, what).toBe(status)
+      expect(answer.headers.get("ratelimit-limit"), what).toBe("600")
+      expect(Number(answer.headers.get("ratelimit-remaining")), what).toBeGreaterThan(500)
+      expect(Number(answer.headers.get("ratelimit-reset")), what).toBeGreaterThan(0)
+    }
+  })
 
   it.effect("is counted for what is refused after the key was known, too", function* () {
     const { organization, request, stranger } = yield* TestService
@@ -330,21 +328,20 @@ onLimited("the request rate of an organization", (it) => {
     expect(Number(answer.headers.get("ratelimit-remaining"))).toBeLessThan(599)
   })
 
-  it.effect("is not used up by what several processes take ahead of a few requests and do not use", () =>
-    Effect.gen(function* () {
-      const processes = yield* processesOf(yield* newKey(), 4)
-      yield* leave(6000, "organization")
-      for (let n = 0; n < 100; n++) {
-        yield* Effect.all(processes, { discard: true })
-        yield* passSeconds(1.1)
-      }
-      // Not four a second were sent, of a hundred that come back
-      expect(yield* organizationTokens).toBeGreaterThan(5000)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is not used up by what several processes take ahead of a few requests and do not use", function* () {
+    const processes = yield* processesOf(yield* newKey(), 4)
+    yield* leave(6000, "organization")
+    for (let n = 0; n < 100; n++) {
+      yield* Effect.all(processes, { discard: true })
+      yield* passSeconds(1.1)
+    }
+    // Not four a second were sent, of a hundred that come back
+    expect(yield* organizationTokens).toBeGreaterThan(5000)
+  })
 
-  it.effect("is not used up by what many processes take ahead for a credential that sends more than its own", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is not used up by what many processes take ahead for a credential that sends more than its own",
+    function* () {
       const processes = yield* processesOf(yield* newKey(), 16)
       const passed = yield* Ref.make(0)
       const send = (admit: (typeof processes)[number]) =>
@@ -366,7 +363,7 @@ onLimited("the request rate of an organization", (it) => {
       expect(yield* passed).toBeGreaterThan(66)
       // Of a hundred a second that come back
       expect(yield* organizationTokens).toBeGreaterThan(5500)
-    }).pipe(Effect.scoped)
+    }
   )
 
   it.effect("is not used up by what a credential sends beyond its own", function* () {
@@ -439,26 +436,24 @@ onLimited("the tokens of a busy key", (it) => {
     expect(Number(limitsOf(yield* listEndpoints(options)).remaining)).toBeGreaterThanOrEqual(600 - 41 + 15)
   })
 
-  it.effect("are never more than the limit over two processes, and at most a few fewer", () =>
-    Effect.gen(function* () {
-      const processes = yield* processesOf(yield* newKey(), 2)
-      const startedAt = performance.now()
-      const answers = yield* Effect.forEach(
-        Array.from({ length: 400 }, () => processes).flat(),
-        (admit) =>
-          Effect.match(admit, {
-            onFailure: ({ _tag }) => _tag,
-            onSuccess: () => "passed"
-          }),
-        { concurrency: 64 }
-      )
-      const seconds = (performance.now() - startedAt) / 1000
-      const passed = answers.filter((answer) => answer === "passed").length
-      expect(passed + answers.filter((answer) => answer === "RateLimitExceeded").length).toBe(800)
-      expect(passed).toBeGreaterThanOrEqual(600 - 2 * 20)
-      expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("are never more than the limit over two processes, and at most a few fewer", function* () {
+    const processes = yield* processesOf(yield* newKey(), 2)
+    const startedAt = performance.now()
+    const answers = yield* Effect.forEach(
+      Array.from({ length: 400 }, () => processes).flat(),
+      (admit) =>
+        Effect.match(admit, {
+          onFailure: ({ _tag }) => _tag,
+          onSuccess: () => "passed"
+        }),
+      { concurrency: 64 }
+    )
+    const seconds = (performance.now() - startedAt) / 1000
+    const passed = answers.filter((answer) => answer === "passed").length
+    expect(passed + answers.filter((answer) => answer === "RateLimitExceeded").length).toBe(800)
+    expect(passed).toBeGreaterThanOrEqual(600 - 2 * 20)
+    expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
+  })
 })
 
 onLimited("a refusal", (it) => {

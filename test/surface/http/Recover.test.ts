@@ -135,31 +135,29 @@ onSharedService("a recovery", (it) => {
     expect(yield* statesOf(endpointId)).toEqual({ queued: 249, failed: 1 })
   })
 
-  it.effect("is finished by other processes where the one that began it is gone, each delivery once", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      yield* storeDeliveries({ ...of, count: 450, finishedAgo: 100 })
-      const ended: Array<number> = []
-      const started = yield* recover(tenant, endpointId, hoursAgo(1))
-      const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
-      const work = (recoveries: Recoveries["Type"]) =>
-        recoveries.step.pipe(
-          Effect.tap((done) => {
-            if (Option.isSome(done)) ended.push(done.value.queued)
-          }),
-          Effect.zipRight(
-            sql<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
-          ),
-          Effect.repeat({ until: ([row]) => row?.state === "finished" })
-        )
-      yield* Effect.forEach(processes, work, { concurrency: 3 })
-      const { json } = yield* asTenant(tenant, "GET", `/endpoints/${endpointId}/recoveries/${started.json["id"]}`)
-      expect(json).toMatchObject({ state: "finished", total: 450, queued: 450, skipped: 0 })
-      expect(ended.length).toBeGreaterThan(0)
-      expect(yield* statesOf(endpointId)).toEqual({ queued: 450 })
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is finished by other processes where the one that began it is gone, each delivery once", function* () {
+    const { sql } = yield* TestService
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    yield* storeDeliveries({ ...of, count: 450, finishedAgo: 100 })
+    const ended: Array<number> = []
+    const started = yield* recover(tenant, endpointId, hoursAgo(1))
+    const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
+    const work = (recoveries: Recoveries["Type"]) =>
+      recoveries.step.pipe(
+        Effect.tap((done) => {
+          if (Option.isSome(done)) ended.push(done.value.queued)
+        }),
+        Effect.zipRight(
+          sql<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
+        ),
+        Effect.repeat({ until: ([row]) => row?.state === "finished" })
+      )
+    yield* Effect.forEach(processes, work, { concurrency: 3 })
+    const { json } = yield* asTenant(tenant, "GET", `/endpoints/${endpointId}/recoveries/${started.json["id"]}`)
+    expect(json).toMatchObject({ state: "finished", total: 450, queued: 450, skipped: 0 })
+    expect(ended.length).toBeGreaterThan(0)
+    expect(yield* statesOf(endpointId)).toEqual({ queued: 450 })
+  })
 
   it.effect("does not meet a delivery twice that fails again, and counts what others re-sent as skipped", function* () {
     const { sql } = yield* TestService
