@@ -5,7 +5,7 @@ import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
-import { TestService } from "../harness/TestService.ts"
+import { inDatabase, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/members"
@@ -131,10 +131,9 @@ onServiceWithMail()("members", (it) => {
       { concurrency: 3 }
     )
     expect(both.some(({ status }) => status === 403)).toBe(true)
-    const { sql } = yield* TestService
-    const owners = yield* sql`
-        SELECT 1 FROM payments.memberships WHERE role = 'owner' AND organization_id =
-          (SELECT organization_id FROM payments.audit_log WHERE author_id = ${owner.id} LIMIT 1)`
+    const owners = yield* inDatabase`
+      SELECT 1 FROM payments.memberships WHERE role = 'owner' AND organization_id =
+        (SELECT organization_id FROM payments.audit_log WHERE author_id = ${owner.id} LIMIT 1)`
     expect(owners).toHaveLength(1)
   })
 
@@ -188,11 +187,10 @@ onServiceWithMail()("members", (it) => {
   })
 
   it.effect("leave one record of each change, and none of what changes nothing or is refused", function* () {
-    const { sql } = yield* TestService
     const { admin, developer, organizationId, owner, viewer } = yield* company
-    const records = sql<{ action: string; author_id: string; target_id: string; request_id: string }>`
-        SELECT action, author_id, target_id, request_id FROM payments.audit_log
-        WHERE organization_id = ${organizationId} AND target_type = 'member' AND author_kind = 'person' ORDER BY id`
+    const records = inDatabase<{ action: string; author_id: string; target_id: string; request_id: string }>`
+      SELECT action, author_id, target_id, request_id FROM payments.audit_log
+      WHERE organization_id = ${organizationId} AND target_type = 'member' AND author_kind = 'person' ORDER BY id`
     yield* change(viewer, developer, { role: "viewer" })
     yield* change(owner, developer, { role: "developer", environments: ["sandbox"] })
     yield* remove(owner, owner)

@@ -15,7 +15,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { type Answer, TestService } from "../harness/TestService.ts"
+import { type Answer, inDatabase, TestService } from "../harness/TestService.ts"
 import { authorize, comeBack, consent, disconnect, read, urlIn } from "../payments/connecting/Connecting.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
@@ -45,8 +45,7 @@ const expectNotEmpty = (answer: Answer, what: string) => {
 /** What is on record of an organization, beside the sessions of its people. */
 const recorded = (organizationId: string) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const rows = yield* sql<{ action: string }>`
+    const rows = yield* inDatabase<{ action: string }>`
       SELECT action FROM payments.audit_log
       WHERE organization_id = ${organizationId} AND target_type <> 'session' ORDER BY id`
     return rows.map(({ action }) => action)
@@ -93,8 +92,7 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is one of a person's: a second creation is 409 and makes nothing, also ten at once", function* () {
-    const { sql } = yield* TestService
-    const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.organizations`
+    const count = inDatabase<{ count: number }>`SELECT count(*)::int AS count FROM payments.organizations`
     const person = yield* signIn(newEmail())
     const [before] = yield* count
     const answers = yield* Effect.all(
@@ -287,7 +285,6 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is closed once if that is asked several times at once, and not while a member joins", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
     const answers = yield* Effect.all(
       Array.from({ length: 5 }, () => close(owner, owner.organizationId)),
@@ -297,8 +294,8 @@ onSharedServiceWithMail("an organization", (it) => {
     for (const { status } of answers) expect([204, 403]).toContain(status)
     const records = yield* recorded(owner.organizationId)
     expect(records.filter((action) => action === "organization.closed")).toHaveLength(1)
-    const members = yield* sql`
-        SELECT 1 FROM payments.memberships WHERE organization_id = ${owner.organizationId}`
+    const members = yield* inDatabase`
+      SELECT 1 FROM payments.memberships WHERE organization_id = ${owner.organizationId}`
     expect(members).toEqual([])
   })
 })

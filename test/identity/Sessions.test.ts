@@ -15,7 +15,7 @@ import {
   signInMember,
   signInOwner
 } from "../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import {
   attemptsThatChangeNothing,
@@ -233,19 +233,14 @@ onSharedServiceWithMail("a session", (it) => {
 
 onSharedServiceWithMail("a session lasts", (it) => {
   const shift = (person: Person, expiresIn: string) =>
-    Effect.flatMap(
-      TestService,
-      ({ sql }) => sql`
-        UPDATE payments.sessions SET expires_at = now() + ${expiresIn}::interval WHERE token_hash = ${hashOf(person)}`
-    )
+    inDatabase`
+      UPDATE payments.sessions SET expires_at = now() + ${expiresIn}::interval WHERE token_hash = ${hashOf(person)}`
   const hoursLeft = (person: Person) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.map(
-        sql<{ hours: number }>`
-          SELECT extract(epoch FROM expires_at - now())::float8 / 3600 AS hours
-          FROM payments.sessions WHERE token_hash = ${hashOf(person)}`,
-        ([row]) => row?.hours ?? 0
-      )
+    Effect.map(
+      inDatabase<{ hours: number }>`
+        SELECT extract(epoch FROM expires_at - now())::float8 / 3600 AS hours
+        FROM payments.sessions WHERE token_hash = ${hashOf(person)}`,
+      ([row]) => row?.hours ?? 0
     )
 
   it.effect("12 hours from its last request, and its cookie with it", function* () {

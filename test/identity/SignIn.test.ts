@@ -5,7 +5,7 @@ import { signInLinkLimits } from "../../src/identity/sign-in/MailLimits.ts"
 import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
-import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
@@ -79,9 +79,10 @@ onServiceWithMail()("signing in", (it) => {
   })
 
   it.effect("makes one person at the first redemption, however the address is written", function* () {
-    const { sql } = yield* TestService
     const email = newEmail()
-    const people = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
+    const people = inDatabase<{
+      count: number
+    }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
     const mailbox = yield* TestMailbox
     yield* askForLink(email.toUpperCase())
     const first = tokenIn(yield* mailbox.mailTo(email))
@@ -132,12 +133,11 @@ onServiceWithMail()("signing in", (it) => {
   })
 
   it.effect("stores no token: neither the link's nor the session's", function* () {
-    const { sql } = yield* TestService
     const token = yield* mailedToken(newEmail())
     const cookie = cookieOf(yield* redeem(token)).replace("__Host-svc_session=", "")
-    const rows = yield* sql<{ row: string }>`
-        SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
-        UNION ALL SELECT r::text FROM payments.rate_limits r`
+    const rows = yield* inDatabase<{ row: string }>`
+      SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
+      UNION ALL SELECT r::text FROM payments.rate_limits r`
     const stored = rows.map(({ row }) => row).join("\n")
     expect(stored).not.toContain(token)
     expect(stored).not.toContain(cookie)

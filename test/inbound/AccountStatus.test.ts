@@ -5,7 +5,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { eventually, whileRunning } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   makeTenant,
@@ -42,31 +42,25 @@ const snapshotOf = (tenant: Tenant, id = newEventId(), created = Math.floor(Date
 
 /** The `account.updated` envelopes that were stored, the oldest first. */
 const eventsOf = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ payload: string }>`
-        SELECT payload FROM payments.events WHERE organization_id = ${tenant.id} AND type = 'account.updated'
-        ORDER BY created_at`,
-      (rows) => rows.map(({ payload }): Json => JSON.parse(payload))
-    )
+  Effect.map(
+    inDatabase<{ payload: string }>`
+      SELECT payload FROM payments.events WHERE organization_id = ${tenant.id} AND type = 'account.updated'
+      ORDER BY created_at`,
+    (rows) => rows.map(({ payload }): Json => JSON.parse(payload))
   )
 
 const deliveryCount = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{
-        count: number
-      }>`SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${tenant.id}`,
-      ([row]) => row?.count
-    )
+  Effect.map(
+    inDatabase<{
+      count: number
+    }>`SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${tenant.id}`,
+    ([row]) => row?.count
   )
 
 const connection = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`,
-      ([row]) => row?.status
-    )
+  Effect.map(
+    inDatabase<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`,
+    ([row]) => row?.status
   )
 
 /** Each field of the contract's table, with a change of it alone and what the event then says. */
@@ -182,7 +176,6 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is told once by fifty notifications at once, and ten copies of one leave one receipt", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
     yield* change(tenant, { payouts_enabled: false })
@@ -197,7 +190,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     yield* Effect.forEach(untilTaken, accepted, { concurrency: "unbounded" })
     expect(yield* eventsOf(tenant)).toHaveLength(1)
     expect(yield* deliveryCount(tenant)).toBe(1)
-    expect(yield* sql`SELECT duplicates FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([
+    expect(yield* inDatabase`SELECT duplicates FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([
       { duplicates: 9 }
     ])
   })
@@ -289,7 +282,6 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("reaches endpoints without filters alone: none is applicable to it", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const everything = yield* subscribe(tenant, ["account.updated"])
     const filters = [
@@ -303,19 +295,18 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     for (const filter of filters) yield* subscribe(tenant, ["account.updated"], undefined, filter)
     yield* change(tenant, { charges_enabled: false })
     yield* accepted(notify(snapshotOf(tenant)))
-    expect(yield* sql`SELECT endpoint_id AS id FROM payments.deliveries WHERE organization_id = ${tenant.id}`).toEqual([
-      { id: everything.id }
-    ])
+    expect(
+      yield* inDatabase`SELECT endpoint_id AS id FROM payments.deliveries WHERE organization_id = ${tenant.id}`
+    ).toEqual([{ id: everything.id }])
   })
 
   it.effect("of a disconnected account is nobody's concern: no call, no event, no connection", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
     yield* change(tenant, { charges_enabled: false })
-    yield* sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-        WHERE organization_id = ${tenant.id}`
+    yield* inDatabase`
+      UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+      WHERE organization_id = ${tenant.id}`
     const ids = [newEventId(), newEventId(), newEventId()] as const
     yield* withoutProvider(
       tenant.accountId,

@@ -5,7 +5,7 @@ import { SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { processorTime, takesLess } from "../harness/ProcessorTime.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeTenant,
   newEventId,
@@ -141,13 +141,11 @@ const genuineArrivals = (account: string, count: number): ReadonlyArray<Arrival>
   })
 
 const receiptsOf = (arrivals: ReadonlyArray<Arrival>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ id: string; outcome: string }>`
-        SELECT provider_event_id AS id, outcome FROM payments.receipts
-        WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
-      (rows) => rows
-    )
+  Effect.map(
+    inDatabase<{ id: string; outcome: string }>`
+      SELECT provider_event_id AS id, outcome FROM payments.receipts
+      WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
+    (rows) => rows
   )
 
 /** A receipt of each that is genuine, one, and of nothing else. */
@@ -264,9 +262,8 @@ onSharedService("bad notifications", (it) => {
 
   for (const entry of ["snapshot", "thin"] as const) {
     it.effect(`that are signed but no event are 400 at the entry of ${entry}s, and not stored`, function* () {
-      const { sql } = yield* TestService
       const tenant = yield* makeTenant
-      const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
+      const count = inDatabase<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
       const before = yield* count
       const withField = (field: string, json: string) =>
         JSON.stringify({
@@ -322,7 +319,6 @@ onSharedService("bad notifications", (it) => {
   })
 
   it.effect("whose object holds what can't be are kept as malformed, or delivered with the rest", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
     const cases: ReadonlyArray<readonly [outcome: string, type: string, object: object, field: string, json: string]> =
@@ -345,8 +341,8 @@ onSharedService("bad notifications", (it) => {
       )
       expect([field, (yield* sendSigned("snapshot", body)).status]).toEqual([field, 200])
       expect([type, field, yield* outcomeOf(id)]).toEqual([type, field, outcome])
-      const [receipt] = yield* sql<{ reason: string | null }>`
-          SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
+      const [receipt] = yield* inDatabase<{ reason: string | null }>`
+        SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
       expect(receipt?.reason ?? null).toEqual(
         outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
       )

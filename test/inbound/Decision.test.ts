@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -134,12 +134,11 @@ onService()("what a notification leads to", (it) => {
     ]
   ] as const) {
     it.effect(`leaves the account connected where the other mode's access was given back, in a ${form}`, function* () {
-      const { sql } = yield* TestService
       const tenant = yield* makeTenant
       const endpoint = yield* subscribe(tenant)
       const created = Math.floor(Date.now() / 1000)
-      const statusOf = sql<{ status: string }>`
-          SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
+      const statusOf = inDatabase<{ status: string }>`
+        SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
       const id = newEventId()
       expect((yield* deauthorize(tenant.accountId, { id, created, livemode: true })).status).toBe(503)
       expect(yield* statusOf).toEqual([{ status: "connected" }])
@@ -151,19 +150,18 @@ onService()("what a notification leads to", (it) => {
   }
 
   it.effect("is recorded as skipped by the paused endpoints that it matches, with the event", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeNewTenant
     const types = ["payment.succeeded", "milestone.first_payment"]
     const matching = yield* subscribe(tenant, types)
     const filtered = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
     const other = yield* subscribe(tenant, ["payment.failed"])
     for (const endpoint of [matching, filtered, other]) yield* setActive(tenant, endpoint, false)
-    const skipped = sql`
-        SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
-          s.created_at > now() - interval '1 minute' AS "isRecent"
-        FROM payments.skipped_events s JOIN payments.events e
-          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
-        WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
+    const skipped = inDatabase`
+      SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
+        s.created_at > now() - interval '1 minute' AS "isRecent"
+      FROM payments.skipped_events s JOIN payments.events e
+        ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
+      WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
     const id = newEventId()
     const body = notification(tenant.accountId, { id })
     yield* received(body)

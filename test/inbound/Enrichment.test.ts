@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { checkoutMarker } from "../../src/payments/checkout/Metadata.ts"
 import { checkoutSession, invoice, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import { dataOf, newTenant, part } from "../payments/ConnectedTenant.ts"
 import { makePrice } from "../surface/http/Payments.ts"
 import {
@@ -133,20 +133,17 @@ onSharedService("what a notification leaves out", (it) => {
   })
 
   const soldIn = (providerEventId: string) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.map(
-        sql<{ payload: string }>`SELECT payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
-        ([row]) => Object(JSON.parse(row?.payload ?? "{}")).data
-      )
+    Effect.map(
+      inDatabase<{ payload: string }>`SELECT payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
+      ([row]) => Object(JSON.parse(row?.payload ?? "{}")).data
     )
 
   it.effect("is what a session of ours sells, where a crash kept it from being recorded", function* () {
-    const { sql } = yield* TestService
     const { id, priceId, recorded, tenant, url } = yield* open
     const endpoint = yield* subscribe(tenant, ["checkout.completed"], undefined, { prices: [priceId] })
     const before = yield* recorded
     expect(before.map(({ prices }) => prices)).toEqual([[priceId]])
-    yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+    yield* inDatabase`DELETE FROM payments.sold_items WHERE source_id = ${id}`
     yield* Effect.promise(() =>
       fetch(url, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
     )
@@ -158,7 +155,6 @@ onSharedService("what a notification leaves out", (it) => {
   })
 
   it.effect("is asked for only if a session of ours has no record, and again if the provider is down", function* () {
-    const { sql } = yield* TestService
     const { id, priceId, tenant } = yield* open
     yield* subscribe(tenant, ["checkout.completed"])
     const completed = (eventId: string, object: object) =>
@@ -177,7 +173,7 @@ onSharedService("what a notification leaves out", (it) => {
         yield* accepted(completed(known, marked))
         yield* accepted(completed(foreign, { id: "cs_test_foreign", metadata: {} }))
         yield* accepted(completed(alike, { id: "cs_test_alike", metadata: { [checkoutMarker.key]: "other" } }))
-        yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+        yield* inDatabase`DELETE FROM payments.sold_items WHERE source_id = ${id}`
         expect((yield* completed(lost, marked)).status).toBe(503)
       })
     )

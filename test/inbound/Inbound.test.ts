@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { checkoutSession, secretMark } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, setActive, signature, subscribe } from "./Notifications.ts"
 
 /** What is stored of one provider event. */
@@ -31,12 +31,9 @@ const storedOf = (providerEventId: string) =>
   ).pipe(Effect.orDie)
 
 /** All rows there are: for requests that name no event. */
-const rowCounts = Effect.flatMap(
-  TestService,
-  ({ sql }) => sql`
-    SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
-      (SELECT count(*)::int FROM payments.deliveries) AS deliveries`
-).pipe(Effect.orDie)
+const rowCounts = inDatabase`
+  SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
+    (SELECT count(*)::int FROM payments.deliveries) AS deliveries`.pipe(Effect.orDie)
 
 const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 1501')
 
@@ -203,13 +200,12 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("says what a session sells where this service made it, and null where not", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["checkout.completed"])
-    yield* sql`
-        INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
-        VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),
-          (${tenant.id}, 'sandbox', 'plink_ours', ARRAY['price_2'], ARRAY['prod_2'])`
+    yield* inDatabase`
+      INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
+      VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),
+        (${tenant.id}, 'sandbox', 'plink_ours', ARRAY['price_2'], ARRAY['prod_2'])`
     const sold = Effect.fnUntraced(function* (object: object) {
       const id = newEventId()
       const session = { ...checkoutSession, ...object }

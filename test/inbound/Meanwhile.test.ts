@@ -7,7 +7,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
   makeNewTenant,
@@ -24,19 +24,13 @@ import {
 // What changes after a notification was looked up and before it is stored
 
 const deliveriesTo = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ type: string; secrets: number }>`
-      SELECT e.type, cardinality(d.secret_ids) AS secrets FROM payments.deliveries d JOIN payments.events e
-        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-      WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`
-  )
+  inDatabase<{ type: string; secrets: number }>`
+    SELECT e.type, cardinality(d.secret_ids) AS secrets FROM payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`
 
 const skippedBy = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpointId}`
-  )
+  inDatabase`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpointId}`
 
 /** The provider's entry with a provider that answers the items of a subscription when it is let, and not before. */
 const heldBack = Effect.gen(function* () {
@@ -134,20 +128,16 @@ onSharedService("while the provider is asked about a notification", (it) => {
     [
       "disconnected",
       ({ id }: Tenant) =>
-        Effect.flatMap(
-          TestService,
-          ({ sql }) => sql`
-            UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-            WHERE organization_id = ${id}`
-        )
+        inDatabase`
+          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+          WHERE organization_id = ${id}`
     ]
   ] as const) {
     it.scoped(`the account is ${what}: nothing is made of it`, function* () {
-      const { sql } = yield* TestService
       const { endpoint, id, receive, tenant } = yield* setUp
       expect(yield* receive(Effect.asVoid<unknown, unknown, TestService>(end(tenant)))).toBe("unlinked")
       expect([yield* outcomeOf(id), yield* deliveriesTo(endpoint.id)]).toEqual(["unlinked", []])
-      expect(yield* sql`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
+      expect(yield* inDatabase`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
     })
   }
 })

@@ -8,7 +8,7 @@ import { Provider } from "../../src/payments/Provider.ts"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { endQueued } from "../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   auditedReplays,
@@ -30,16 +30,13 @@ import {
 const receipts = Effect.map(TestService, ({ services }) => Context.get(services, Receipts))
 
 const deliveriesOf = (tenant: Tenant) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; endpoint: string; type: string; state: string; waiting: boolean }>`
-      SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state, q.id IS NOT NULL AS waiting
-      FROM payments.deliveries d JOIN payments.events e
-        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-      LEFT JOIN payments.delivery_queue q
-        ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
-      WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
-  )
+  inDatabase<{ id: string; endpoint: string; type: string; state: string; waiting: boolean }>`
+    SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state, q.id IS NOT NULL AS waiting
+    FROM payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    LEFT JOIN payments.delivery_queue q
+      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
+    WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
 
 /** As if deliveries had never been stored: what fulfils a condition on columns that the queue has too. */
 const loseDeliveries = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`

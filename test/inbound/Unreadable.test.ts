@@ -6,7 +6,7 @@ import { Receipts } from "../../src/inbound/Receipts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { Metrics, type MetricsWriter, makeMetrics } from "../../src/platform/telemetry/Metrics.ts"
 import { charge, invoice, paymentIntent, secretMark, subscription } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   auditedReplays,
   makeNewTenant,
@@ -135,7 +135,6 @@ onSharedService("a notification that can't be read", (it) => {
   })
 
   it.scoped("is replayed once it can be: event, deliveries, milestone, and what paused endpoints missed", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeNewTenant
     const id = yield* unheard(tenant)
     const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
@@ -159,7 +158,7 @@ onSharedService("a notification that can't be read", (it) => {
     })
     expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
     expect(yield* typesTo(paused.id)).toEqual([])
-    expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
+    expect(yield* inDatabase`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
       { type: "payment.succeeded" }
     ])
     expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason: null })
@@ -188,12 +187,11 @@ onSharedService("a notification that can't be read", (it) => {
   })
 
   it.scoped("for its account leads to the account's status once that can be read", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const endpoint = yield* subscribe(tenant, ["account.updated"])
     const { counted, receiveThin } = yield* versionWith({ retrieveAccount: () => Effect.succeed({ id: "acct_1" }) })
     const { receipts } = yield* versionWith()
-    yield* sql`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
+    yield* inDatabase`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
     const id = newEventId()
     expect(yield* receiveThin(thinNotification(tenant.accountId, { id }))).toBe("malformed")
     expect(counted).toEqual([["sandbox", "v1.account.updated", "account"]])

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
@@ -19,16 +19,14 @@ const clean = Effect.flatMap(TestService, ({ services }) => Context.get(services
 
 /** Which of these are still there: deliveries, attempts, events. */
 const left = (ids: ReadonlyArray<string>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ deliveries: number; attempts: number; events: number }>`
-        SELECT
-          (SELECT count(*)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS deliveries,
-          (SELECT COALESCE(sum(cardinality(attempts)), 0)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS attempts,
-          (SELECT count(*)::int FROM payments.events
-           WHERE id = ANY (${ids}::text[])) AS events`,
-      ([row]) => row
-    )
+  Effect.map(
+    inDatabase<{ deliveries: number; attempts: number; events: number }>`
+      SELECT
+        (SELECT count(*)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS deliveries,
+        (SELECT COALESCE(sum(cardinality(attempts)), 0)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS attempts,
+        (SELECT count(*)::int FROM payments.events
+         WHERE id = ANY (${ids}::text[])) AS events`,
+    ([row]) => row
   )
 
 const all = (count: number) => ({ deliveries: count, attempts: count, events: count })

@@ -6,7 +6,7 @@ import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { TestMailbox } from "../../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../../harness/Members.ts"
 import { onServiceWithMail } from "../../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { atEndpoints, makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 
@@ -23,12 +23,9 @@ const scan = Effect.flatMap(TestService, ({ services }) => Context.get(services,
 
 /** As if so much time had passed since the last warning. */
 const later = (endpointId: string, time: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
-      WHERE endpoint_id = ${endpointId}`
-  )
+  inDatabase`
+    UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
+    WHERE endpoint_id = ${endpointId}`
 
 /** The warnings of another process. */
 const otherProcess = Effect.gen(function* () {
@@ -134,10 +131,9 @@ onServiceWithMail()("a warning", (it) => {
   })
 
   it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", function* () {
-    const { sql } = yield* TestService
     const mailbox = yield* TestMailbox
     const [first, second] = [yield* makeShop, yield* makeShop]
-    yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
+    yield* inDatabase`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
     yield* storeDeliveries({ ...first.of, count: 3 })
     yield* storeDeliveries({ ...second.of, count: 3 })
     mailbox.refuseTo(first.people.owner)
@@ -157,12 +153,9 @@ onServiceWithMail()("a warning", (it) => {
     for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
     const before = mailbox.offered()
     mailbox.refuse({ code: 451, message: () => "Try again later" })
-    const tried = Effect.flatMap(
-      TestService,
-      ({ sql }) => sql`
-          SELECT 1 FROM payments.failure_warnings
-          WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
-    )
+    const tried = inDatabase`
+      SELECT 1 FROM payments.failure_warnings
+      WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
     yield* Effect.ensuring(
       Effect.gen(function* () {
         yield* scan
@@ -235,10 +228,9 @@ onServiceWithMail()("a warning", (it) => {
   })
 
   it.effect("does not come of a deleted endpoint", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, people } = yield* makeShop
     yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
-    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+    yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
     yield* scan
     yield* expectMails(people)
   })

@@ -7,7 +7,7 @@ import { Provider } from "../../../src/payments/Provider.ts"
 import type { Tenant } from "../../../src/platform/kit/Tenant.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { onOneServiceWithMail, type Person, signInMember } from "../../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { authorize, consent, createdAccounts, hasAccess, newOwner, onboard, read, urlIn } from "./Connecting.ts"
 
 // What changes after an account was read at the provider and before it is linked
@@ -45,8 +45,7 @@ const setUp = Effect.gen(function* () {
 /** Comes back from the provider, in the session that began. */
 const finishAs = (person: Person, { organizationId, environment }: Tenant, back: URL) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const [session] = yield* sql<{ id: string }>`
+    const [session] = yield* inDatabase<{ id: string }>`
       SELECT session_id AS id FROM payments.account_authorizations WHERE organization_id = ${organizationId}`
     return [
       {

@@ -4,7 +4,7 @@ import { expect, vi } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Images, nameOf } from "../../../src/payments/images/Images.ts"
 import { isOwnImage } from "../../../src/payments/images/ImageUrl.ts"
-import { onService, onSharedService, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, onService, onSharedService, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { newTenant } from "../ConnectedTenant.ts"
 import { craftedAvif, jpeg, png, webp } from "./Pictures.ts"
@@ -235,14 +235,15 @@ onSharedService("product images", (it) => {
   })
 
   it.effect("are kept once, whoever uploads them, with each upload on record", function* () {
-    const { sql } = yield* TestService
     const [first, second] = [yield* newTenant, yield* newTenant]
     const bytes = png({ shade: 13 })
     for (const tenant of [first, first, second]) {
       expect((yield* upload(tenant, bytes)).json).toEqual({ url: urlOf(bytes, "png") })
     }
     const hash = createHash("sha256").update(bytes).digest()
-    expect(yield* sql`SELECT format FROM payments.product_images WHERE sha256 = ${hash}`).toEqual([{ format: "png" }])
+    expect(yield* inDatabase`SELECT format FROM payments.product_images WHERE sha256 = ${hash}`).toEqual([
+      { format: "png" }
+    ])
     const entry = `product_image.uploaded ${hash.toString("hex")}.png`
     const uploads = (yield* first.audited).filter((line) => line.startsWith("product_image."))
     expect(uploads).toEqual([entry, entry])

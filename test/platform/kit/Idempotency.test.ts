@@ -15,7 +15,7 @@ import {
   ResourceNotFound
 } from "../../../src/platform/errors/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../../src/platform/kit/Idempotency.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 
 /** An operation of the first organization under a new key. */
 const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
@@ -63,23 +63,18 @@ const counted = <A, E>(effect: Effect.Effect<A, E>) => {
 }
 
 const rowOf = ({ key }: IdempotentOperation<unknown>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ status: number | null; locked: boolean; dump: string; answer: Buffer | null }>`
-        SELECT status, locked_until IS NOT NULL AS locked, to_jsonb(k)::text AS dump, answer
-        FROM payments.idempotency_keys k WHERE key = ${key}`,
-      ([row]) => row
-    )
+  Effect.map(
+    inDatabase<{ status: number | null; locked: boolean; dump: string; answer: Buffer | null }>`
+      SELECT status, locked_until IS NOT NULL AS locked, to_jsonb(k)::text AS dump, answer
+      FROM payments.idempotency_keys k WHERE key = ${key}`,
+    ([row]) => row
   )
 
 /** As if the process that runs the operation had died a minute ago. */
 const endLease = ({ key }: IdempotentOperation<unknown>) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second'
-      WHERE key = ${key} AND locked_until IS NOT NULL`
-  )
+  inDatabase`
+    UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second'
+    WHERE key = ${key} AND locked_until IS NOT NULL`
 
 onSharedService("an operation under an idempotency key", (it) => {
   it.effect("is refused as reused for another operation or other parameters, while running and after", function* () {
@@ -280,14 +275,13 @@ onSharedService("an operation under an idempotency key", (it) => {
   })
 
   it.effect("does not answer with what was stored for another key", function* () {
-    const { sql } = yield* TestService
     const [one, other] = [yield* newOperation(), yield* newOperation()]
     yield* send(one, Effect.succeed("one"))
     yield* send(other, Effect.succeed("other"))
-    yield* sql`
-        UPDATE payments.idempotency_keys SET answer = (
-          SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
-        ) WHERE key = ${other.key}`
+    yield* inDatabase`
+      UPDATE payments.idempotency_keys SET answer = (
+        SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
+      ) WHERE key = ${other.key}`
     expect(Exit.isFailure(yield* Effect.exit(send(other, Effect.succeed("again"))))).toBe(true)
   })
 
@@ -306,18 +300,14 @@ onSharedService("an operation under an idempotency key", (it) => {
 onSharedService("a change under an idempotency key", (it) => {
   /** A change that leaves a row behind, which no other test makes. */
   const insertPerson = (email: string) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.as(sql`INSERT INTO payments.people (id, email) VALUES (${randomUUID()}, ${email})`, { email })
-    )
-  const people = (email: string) =>
-    Effect.flatMap(TestService, ({ sql }) => sql`SELECT 1 FROM payments.people WHERE email = ${email}`)
+    Effect.as(inDatabase`INSERT INTO payments.people (id, email) VALUES (${randomUUID()}, ${email})`, { email })
+  const people = (email: string) => inDatabase`SELECT 1 FROM payments.people WHERE email = ${email}`
 
   it.effect("is there together with its answer, or not at all", function* () {
     const { runInTransaction } = yield* idempotency
-    const { sql } = yield* TestService
     const operation = yield* newOperation()
     const email = `${randomUUID()}@example.com`
-    const failing = { ...operation, onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) }
+    const failing = { ...operation, onSuccess: () => Effect.asVoid(inDatabase`SELECT 1/0`) }
     expect(Exit.isFailure(yield* Effect.exit(runInTransaction(failing, Effect.succeed(insertPerson(email)))))).toBe(
       true
     )

@@ -5,7 +5,7 @@ import { Context, Effect, Predicate, Redacted } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
-import { type Answer, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf } from "./Samples.ts"
 
@@ -333,13 +333,10 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
 })
 
 const insertRecords = (rows: Statement.Fragment) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      INSERT INTO payments.audit_log
-        (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-      ${rows}`
-  )
+  inDatabase`
+    INSERT INTO payments.audit_log
+      (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+    ${rows}`
 
 /** How many rows the scans of a plan have read, kept or not. */
 const rowsRead = (plan: unknown): number => {

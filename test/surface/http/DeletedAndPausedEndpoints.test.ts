@@ -6,7 +6,7 @@ import { batchSize } from "../../../src/platform/storage/Batches.ts"
 import { endQueued, queueAgain, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../../destinations/endpoints/Delivering.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -194,7 +194,6 @@ onSharedService("an endpoint", (it) => {
   })
 
   it.scoped("is deleted once, by whichever of ten requests", function* () {
-    const { sql } = yield* TestService
     const { id, send, tenant } = yield* makeDestination()
     yield* payment(tenant)
     const answers = yield* Effect.all(
@@ -202,7 +201,8 @@ onSharedService("an endpoint", (it) => {
       { concurrency: "unbounded" }
     )
     expect(answers.map(({ status }) => status).toSorted()).toEqual([204, ...Array.from({ length: 9 }, () => 404)])
-    const records = yield* sql`SELECT 1 FROM payments.audit_log WHERE target_id = ${id} AND action = 'endpoint.deleted'`
+    const records =
+      yield* inDatabase`SELECT 1 FROM payments.audit_log WHERE target_id = ${id} AND action = 'endpoint.deleted'`
     expect(records).toHaveLength(1)
   })
 

@@ -10,7 +10,7 @@ import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { SlowReads } from "../../../src/platform/kit/SlowReads.ts"
 import { nameServer } from "../../destinations/endpoints/DestinationNameServer.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
-import { onService, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -111,10 +111,9 @@ onSharedService("endpoints", (it) => {
   })
 
   it.effect("count deliveries that failed in the last 24 hours, without tests, per endpoint", function* () {
-    const { sql } = yield* TestService
     const { create, id, send } = yield* newCaller
     const [failing, quiet] = [idOf(yield* create()), idOf(yield* create())]
-    const insert = (n: number, state: string, age: string, test: boolean) => sql`
+    const insert = (n: number, state: string, age: string, test: boolean) => inDatabase`
         WITH event AS (
           INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
           VALUES (${id}, 'sandbox', uuidv7(), ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
@@ -149,10 +148,9 @@ onSharedService("endpoints", (it) => {
   })
 
   it.effect("from before subscriptions existed count as subscribed to payment.succeeded", function* () {
-    const { sql } = yield* TestService
     const { create, send } = yield* newCaller
     const id = idOf(yield* create({ events: ["payment.failed"] }))
-    yield* sql`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
+    yield* inDatabase`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
     expect((yield* send("GET", `/${id}`)).json["events"]).toEqual(["payment.succeeded"])
   })
 

@@ -10,7 +10,7 @@ import { received, withWorker } from "../../destinations/endpoints/Delivering.ts
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -61,14 +61,12 @@ const storeEvents = Effect.fnUntraced(function* (tenant: Tenant, count: number, 
 
 /** The public ids of what was queued for an endpoint, in the order of its deliveries' ids. */
 const queuedFor = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ id: string }>`
-        SELECT e.public_id AS id FROM payments.deliveries d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        WHERE d.endpoint_id = ${endpointId} ORDER BY d.id`,
-      (rows) => rows.map(({ id }) => id)
-    )
+  Effect.map(
+    inDatabase<{ id: string }>`
+      SELECT e.public_id AS id FROM payments.deliveries d JOIN payments.events e
+        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+      WHERE d.endpoint_id = ${endpointId} ORDER BY d.id`,
+    (rows) => rows.map(({ id }) => id)
   )
 
 /** The replays of another process: with nothing in common but the database. */
@@ -178,9 +176,8 @@ onSharedService("a replay", (it) => {
     expect(sent?.headers["service-delivery-id"]).toBe(deliveries[0]?.["id"])
     expect(JSON.parse(String(sent?.body)).id).toBe(detail["id"])
     expect((yield* queuedFor(endpointId)).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted())
-    const { sql } = yield* TestService
     expect(
-      yield* sql`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
+      yield* inDatabase`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
     ).toEqual([{ action: "event_replay.started", request_id: started.headers.get("request-id") }])
   })
 
@@ -197,9 +194,8 @@ onSharedService("a replay", (it) => {
     const [event] = rowsOf((yield* call(tenant, "GET", "/events?payment_id=pi_shop")).json)
     expect(yield* queuedFor(id)).toEqual([event?.["id"]])
     // Of metadata nothing is stored that can be read
-    const { sql } = yield* TestService
-    const stored = yield* sql`
-        SELECT e::text FROM payments.events e WHERE organization_id = ${tenant.id} AND e::text ~ 'north|south|note'`
+    const stored = yield* inDatabase`
+      SELECT e::text FROM payments.events e WHERE organization_id = ${tenant.id} AND e::text ~ 'north|south|note'`
     expect(stored).toEqual([])
   })
 

@@ -12,6 +12,7 @@ import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { ApiKeyInvalid } from "../../../src/platform/errors/Errors.ts"
 import {
   type Answer,
+  inDatabase,
   onOneService,
   onService,
   type RequestOptions,
@@ -40,12 +41,9 @@ const listEndpoints = (options: RequestOptions) =>
 
 /** Leaves so many tokens in every bucket of this kind: of each credential, or of each organization. */
 const leave = (tokens: number, of: "credential" | "organization" = "credential") =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
-      WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
-  )
+  inDatabase`
+    UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
+    WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
 
 /** As if so many seconds had passed. */
 const passSeconds = (seconds: number) =>

@@ -5,7 +5,7 @@ import { Recoveries } from "../../../src/destinations/recoveries/Recoveries.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -116,12 +116,11 @@ onSharedService("a recovery", (it) => {
   })
 
   it.effect("says in the end how many there were, if it had counted only some", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, tenant } = yield* makeEndpoint
     yield* storeDeliveries({ ...of, attempts: 12, count: 350, finishedAgo: 100 })
     const answer = yield* recover(tenant, endpointId, hoursAgo(1))
     // As if they were more than are counted
-    yield* sql`UPDATE payments.recoveries SET total = 100 WHERE id = ${String(answer.json["id"])} AND state = 'running'`
+    yield* inDatabase`UPDATE payments.recoveries SET total = 100 WHERE id = ${String(answer.json["id"])} AND state = 'running'`
     expect(yield* untilFinished(tenant, answer)).toMatchObject({ queued: 0, skipped: 350, total: 350 })
   })
 
@@ -136,7 +135,6 @@ onSharedService("a recovery", (it) => {
   })
 
   it.scoped("is finished by other processes where the one that began it is gone, each delivery once", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, tenant } = yield* makeEndpoint
     yield* storeDeliveries({ ...of, count: 450, finishedAgo: 100 })
     const ended: Array<number> = []
@@ -148,7 +146,7 @@ onSharedService("a recovery", (it) => {
           if (Option.isSome(done)) ended.push(done.value.queued)
         }),
         Effect.zipRight(
-          sql<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
+          inDatabase<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
         ),
         Effect.repeat({ until: ([row]) => row?.state === "finished" })
       )
@@ -252,14 +250,13 @@ onSharedService("a recovery", (it) => {
   })
 
   it.effect("is refused of a deleted endpoint, and known to its endpoint alone", function* () {
-    const { sql } = yield* TestService
     const { endpointId, tenant } = yield* makeEndpoint
     const other = yield* subscribe(tenant)
     const notFound = { status: 404, code: "resource_not_found" }
     const started = yield* recover(tenant, endpointId, hoursAgo(1))
     const one = `/recoveries/${started.json["id"]}`
     expectFailure(yield* asTenant(tenant, "GET", `/endpoints/${other.id}${one}`), notFound)
-    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+    yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
     expectFailure(yield* recover(tenant, endpointId, hoursAgo(1)), { status: 409, code: "endpoint_deleted" })
     expect((yield* asTenant(tenant, "GET", `/endpoints/${endpointId}${one}`)).status).toBe(200)
   })

@@ -11,7 +11,7 @@ import {
   verifies,
   withWorker
 } from "../../destinations/endpoints/Delivering.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { subscribe } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -37,12 +37,9 @@ const later = (endpointId: string, interval: string) =>
   )
 
 const secretsOf = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; retired: boolean }>`
-      SELECT id, retired_at IS NOT NULL AS retired FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}
-      ORDER BY created_at`
-  )
+  inDatabase<{ id: string; retired: boolean }>`
+    SELECT id, retired_at IS NOT NULL AS retired FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}
+    ORDER BY created_at`
 
 const clean = Effect.flatMap(TestService, ({ services }) => Context.get(services, Endpoints).clean)
 
@@ -58,9 +55,8 @@ const day = 24 * 60 * 60 * 1000
 
 onSharedService("rotating a secret", (it) => {
   it.scoped("gives an endpoint a new one whose secret was deleted, because its master key was lost", function* () {
-    const { sql } = yield* TestService
     const { consumer, id, rotate, send, tenant } = yield* makeDestination()
-    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* inDatabase`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
     const rotated = yield* rotate()
     const secret = secretIn(rotated)
     expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
@@ -102,7 +98,6 @@ onSharedService("rotating a secret", (it) => {
   })
 
   it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", function* () {
-    const { sql } = yield* TestService
     const { base, id, rotate, secret, send, tenant } = yield* makeDestination()
     const before = (yield* send("GET")).json
     const rotated = yield* rotate()
@@ -117,8 +112,8 @@ onSharedService("rotating a secret", (it) => {
     const { request } = yield* TestService
     const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
     const log = yield* request("GET", `${base}/audit-log`, { key: tenant.key })
-    const [dump] = yield* sql<{ text: string }>`
-        SELECT string_agg(t::text, ' ') AS text FROM payments.endpoint_secrets t WHERE endpoint_id = ${id}`
+    const [dump] = yield* inDatabase<{ text: string }>`
+      SELECT string_agg(t::text, ' ') AS text FROM payments.endpoint_secrets t WHERE endpoint_id = ${id}`
     for (const text of [shown.text, list.text, log.text, dump?.text ?? ""]) {
       expect(text).not.toContain(String(signingSecret).slice(6))
       expect(text).not.toContain(secret.slice(6))
@@ -259,11 +254,9 @@ onSharedService("rotating a secret", (it) => {
     const { id, rotate, tenant } = yield* makeDestination()
     yield* payment(tenant)
     yield* withWorker(
-      Effect.flatMap(TestService, ({ sql }) =>
-        Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
-          until: (rows) => rows.length > 0
-        })
-      )
+      Effect.repeat(inDatabase`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
+        until: (rows) => rows.length > 0
+      })
     )
     yield* rotate()
     expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventuallyIs, whileRunning } from "../../harness/Eventually.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -32,13 +32,11 @@ const whileLocked = <A, E, R>(tables: ReadonlyArray<string>, effect: Effect.Effe
   }).pipe(Effect.scoped)
 
 /** How many statements wait for a lock. */
-const waiting = Effect.flatMap(TestService, ({ sql }) =>
-  Effect.map(
-    sql<{ count: number }>`
-      SELECT count(DISTINCT l.pid)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-      WHERE NOT l.granted AND d.datname = current_database()`,
-    ([row]) => row?.count ?? 0
-  )
+const waiting = Effect.map(
+  inDatabase<{ count: number }>`
+    SELECT count(DISTINCT l.pid)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE NOT l.granted AND d.datname = current_database()`,
+  ([row]) => row?.count ?? 0
 )
 
 /** Every read that goes through a history, or counts. */
@@ -58,11 +56,10 @@ const searches = ({ endpointId, eventId }: { readonly endpointId: string; readon
 
 /** A tenant with an endpoint and an event. */
 const makeActive = Effect.gen(function* () {
-  const { sql } = yield* TestService
   const tenant = yield* makeTenant
   const { id } = yield* subscribe(tenant)
   yield* accepted(notify(notification(tenant.accountId)))
-  const [event] = yield* sql<{ id: string }>`
+  const [event] = yield* inDatabase<{ id: string }>`
     SELECT COALESCE(public_id, id) AS id FROM payments.events WHERE organization_id = ${tenant.id}`
   return { tenant, endpointId: id, eventId: event?.id ?? "" }
 })

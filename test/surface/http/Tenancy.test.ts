@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Option, SchemaAST } from "effect"
 import { permissions as allPermissions, type Grant } from "../../../src/identity/keys/Permissions.ts"
 import { operations } from "../../../src/surface/contract/Api.ts"
 import { type Operation, operationKey } from "../../../src/surface/contract/Operations.ts"
-import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import {
   attemptsThatChangeNothing,
@@ -105,8 +105,7 @@ const unknownCursor = (operation: Operation): string =>
 /** Places in the lists of others, where these have any. */
 const cursorsIn = (operation: Operation, things: Things) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const records = yield* sql<{ id: string }>`
+    const records = yield* inDatabase<{ id: string }>`
       SELECT id FROM payments.audit_log WHERE target_id = ${things.endpointId}`
     const cursors: Readonly<Record<string, ReadonlyArray<string>>> = {
       deliveries: [things.deliveryId],
