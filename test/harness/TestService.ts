@@ -53,7 +53,7 @@ export class TestService extends Context.Tag("test/TestService")<
     readonly journal: EmulatorJournal
     readonly options: ServiceOptions
     readonly sql: SqlClient.SqlClient
-    readonly services: Context.Context<Services>
+    readonly services: Context.Context<Services | SqlClient.SqlClient>
     readonly organization: TestOrganization
     /** Another tenant, whose things are none of the first one's business. */
     readonly stranger: TestOrganization
@@ -89,6 +89,15 @@ export class TestService extends Context.Tag("test/TestService")<
 /** Asks the database of the service. */
 export const inDatabase = <Row extends object>(text: TemplateStringsArray, ...values: ReadonlyArray<unknown>) =>
   Effect.flatMap(TestService, ({ sql }) => sql<Row>(text, ...values))
+
+/** A service of another process: with nothing in common but the database, and what its layer asks for. */
+export const inAnotherProcess = <I, S, E, R extends Services | SqlClient.SqlClient>(
+  tag: Context.Tag<I, S>,
+  layer: Layer.Layer<I, E, R>
+) =>
+  Effect.flatMap(TestService, ({ services }) =>
+    Effect.map(Layer.build(Layer.fresh(layer)), Context.get(tag)).pipe(Effect.provide(services))
+  )
 
 export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
 
@@ -248,7 +257,7 @@ const startTestService = Effect.fnUntraced(function* (
     journal,
     options,
     sql,
-    services,
+    services: Context.add(services, SqlClient.SqlClient, sql),
     makeKey,
     request: requestTo(baseUrl),
     clock,

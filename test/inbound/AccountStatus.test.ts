@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
@@ -196,7 +195,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("of an older reading never takes a newer one's place", function* () {
-    const { services, sql } = yield* TestService
+    const { services } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
     const provider = Context.get(services, Provider)
@@ -211,7 +210,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     }
     const { receive } = yield* Layer.build(Inbound.layer).pipe(
       Effect.map(Context.get(Inbound)),
-      Effect.provide(Context.add(Context.add(services, Provider, slow), SqlClient.SqlClient, sql)),
+      Effect.provide(Context.add(services, Provider, slow)),
       Effect.scoped
     )
     yield* change(tenant, { charges_enabled: false })

@@ -1,13 +1,12 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Option } from "effect"
 import { FailedRefunds } from "../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../harness/Members.ts"
 import { onServiceWithMail } from "../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inAnotherProcess, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { newTenant } from "../payments/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
 
@@ -37,13 +36,9 @@ const news = (shop: Shop, object: object, type = "refund.failed", id = newEventI
 const tell = Effect.flatMap(TestService, ({ services }) => Context.get(services, FailedRefunds).tell)
 
 /** The same in another process. */
-const otherProcess = Effect.gen(function* () {
-  const { options, services, sql } = yield* TestService
-  const layer = Layer.fresh(FailedRefunds.layer(options)).pipe(
-    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-  )
-  return Context.get(yield* Layer.build(layer), FailedRefunds)
-})
+const otherProcess = Effect.flatMap(TestService, ({ options }) =>
+  inAnotherProcess(FailedRefunds, FailedRefunds.layer(options))
+)
 
 /** As if so much time had passed. */
 const later = (shop: Shop, time: string) =>

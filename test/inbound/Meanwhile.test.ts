@@ -34,7 +34,7 @@ const skippedBy = (endpointId: string) =>
 
 /** The provider's entry with a provider that answers the items of a subscription when it is let, and not before. */
 const heldBack = Effect.gen(function* () {
-  const { services, sql } = yield* TestService
+  const { services } = yield* TestService
   const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const provider: Provider["Type"] = {
     ...Context.get(services, Provider),
@@ -47,7 +47,7 @@ const heldBack = Effect.gen(function* () {
         ])
       )
   }
-  const context = services.pipe(Context.add(Provider, provider), Context.add(SqlClient.SqlClient, sql))
+  const context = Context.add(services, Provider, provider)
   const inbound = Context.get(yield* Layer.build(Inbound.layer).pipe(Effect.provide(context)), Inbound)
   return {
     /** What becomes of a notification when something happens while the provider is asked about it. */

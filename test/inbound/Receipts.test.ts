@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises"
-import { SqlClient, type Statement } from "@effect/sql"
+import type { SqlClient, Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { Receipts } from "../../src/inbound/Receipts.ts"
@@ -397,7 +397,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
             Effect.map(local.retrieveEvent(inSandbox(account), eventId), (event) => ({ ...event, livemode: true }))
         })
       ),
-      Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+      Layer.provide(Layer.succeedContext(services))
     )
     yield* Effect.gen(function* () {
       const { get, missing, replay } = yield* Receipts

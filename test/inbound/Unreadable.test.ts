@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Logger, LogLevel } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
@@ -26,7 +25,7 @@ import {
 
 /** The inbound slice as a version would have it that sees the provider in this way, with what it logs and counts. */
 const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]> = {}) {
-  const { services, sql } = yield* TestService
+  const { services } = yield* TestService
   const lines: Array<{ readonly message: string; readonly [field: string]: unknown }> = []
   const counted: Array<ReadonlyArray<string>> = []
   const { writer } = makeMetrics()
@@ -44,11 +43,7 @@ const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]>
     })
   )
   const provider: Provider["Type"] = { ...Context.get(services, Provider), ...sees }
-  const context = services.pipe(
-    Context.add(Provider, provider),
-    Context.add(SqlClient.SqlClient, sql),
-    Context.add(Metrics, metrics)
-  )
+  const context = services.pipe(Context.add(Provider, provider), Context.add(Metrics, metrics))
   const built = yield* Layer.build(
     Layer.merge(Inbound.layer, Receipts.layer({ receiptRetention: Duration.infinity }))
   ).pipe(Effect.provide(context))

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
@@ -145,7 +144,7 @@ onService()("accounts", (it) => {
   ] as const) {
     it.effect(`${what} stay connected if linked while an older call is told that access was revoked`, function* () {
       const accounts = yield* provide
-      const { emulator, services, sql } = yield* TestService
+      const { emulator, services } = yield* TestService
       const { disconnect, tenant } = yield* makeTenant
       const accountId = yield* emulator.ensureAccount()
       yield* accounts.link(tenant, accountId, operator)
@@ -162,7 +161,7 @@ onService()("accounts", (it) => {
       }
       const { use } = yield* Layer.build(Accounts.layer).pipe(
         Effect.map(Context.get(Accounts)),
-        Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql)),
+        Effect.provide(Context.add(services, Provider, late)),
         Effect.scoped
       )
       expect((yield* Effect.flip(use(tenant, () => revoked)))._tag).toBe("ProviderAccountNotConnected")

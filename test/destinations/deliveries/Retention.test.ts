@@ -1,9 +1,8 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
-import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
+import { inAnotherProcess, inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
@@ -69,7 +68,7 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
   })
 
   it.scoped("follows the setting", function* () {
-    const { services, sql } = yield* TestService
+    const { sql } = yield* TestService
     // A day is kept as long as anything of it, or of a day before it, waits
     yield* sql`DELETE FROM payments.delivery_queue`
     const { of } = yield* makeEndpoint
@@ -77,10 +76,8 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
       ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
       ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
     ]
-    const layer = Layer.fresh(Retention.layer({ keepFor: Duration.days(4) })).pipe(
-      Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-    )
-    yield* Context.get(yield* Layer.build(layer), Retention).clean
+    const { clean } = yield* inAnotherProcess(Retention, Retention.layer({ keepFor: Duration.days(4) }))
+    yield* clean
     expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
   })
 })

@@ -1,12 +1,11 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect } from "effect"
 import { Warnings } from "../../../src/destinations/warnings/Warnings.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { TestMailbox } from "../../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../../harness/Members.ts"
 import { onServiceWithMail } from "../../harness/SignIn.ts"
-import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inAnotherProcess, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { atEndpoints, makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 
@@ -28,13 +27,7 @@ const later = (endpointId: string, time: string) =>
     WHERE endpoint_id = ${endpointId}`
 
 /** The warnings of another process. */
-const otherProcess = Effect.gen(function* () {
-  const { options, services, sql } = yield* TestService
-  const layer = Layer.fresh(Warnings.layer(options)).pipe(
-    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-  )
-  return Context.get(yield* Layer.build(layer), Warnings)
-})
+const otherProcess = Effect.flatMap(TestService, ({ options }) => inAnotherProcess(Warnings, Warnings.layer(options)))
 
 onServiceWithMail()("a warning", (it) => {
   it.effect("at three definitive failures tells owners and admins what fails, why, and what to do", function* () {

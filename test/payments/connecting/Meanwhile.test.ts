@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
@@ -15,7 +14,7 @@ import { authorize, consent, createdAccounts, hasAccess, newOwner, onboard, read
 /** Connecting accounts while something happens before the provider answers the last question about an account. */
 const connectingWhile = (happens: Effect.Effect<unknown, unknown>) =>
   Effect.gen(function* () {
-    const { services, sql } = yield* TestService
+    const { services } = yield* TestService
     const provider = Context.get(services, Provider)
     const late: Provider["Type"] = {
       ...provider,
@@ -23,9 +22,7 @@ const connectingWhile = (happens: Effect.Effect<unknown, unknown>) =>
     }
     const layer = AccountConnection.layer({ publicUrl: testPublicUrl }).pipe(Layer.provide(Accounts.layer))
     return Context.get(
-      yield* Layer.build(layer).pipe(
-        Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql))
-      ),
+      yield* Layer.build(layer).pipe(Effect.provide(Context.add(services, Provider, late))),
       AccountConnection
     )
   })

@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import { jsonBounds } from "../../../src/platform/bounds/JsonBounds.ts"
@@ -7,8 +6,8 @@ import { processorTime, takesLess } from "../../harness/ProcessorTime.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { partsOf, refinementsOf, requestSchemas, saidOf, unrefined } from "./RequestParts.ts"
 
-const schemas = Effect.flatMap(TestService, ({ services, sql }) =>
-  makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql), Effect.map(requestSchemas))
+const schemas = Effect.flatMap(TestService, ({ services }) =>
+  Effect.map(Effect.provide(makeTools, services), requestSchemas)
 )
 
 const patternOf = (ast: SchemaAST.AST): RegExp | undefined => {

@@ -274,7 +274,7 @@ onService({ roles: { api: true, worker: false }, allowLocalDestinations: false }
   })
 
   it.scoped("are resolved when made: a name without an address, or with a private one, is refused", function* () {
-    const { organization, services, sql } = yield* TestService
+    const { organization, services } = yield* TestService
     const { address } = yield* nameServer({
       "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
       "private.example": ["10.1.2.3"],
@@ -285,8 +285,7 @@ onService({ roles: { api: true, worker: false }, allowLocalDestinations: false }
       Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
     ).pipe(
       Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
-      Effect.provideService(SqlClient.SqlClient, sql),
-      Effect.provide(Context.pick(Cipher, SlowReads)(services)),
+      Effect.provide(Context.pick(Cipher, SlowReads, SqlClient.SqlClient)(services)),
       Effect.map(Context.get(Endpoints))
     )
     const principal = {

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { EventReplays } from "../../../src/destinations/event-replays/EventReplays.ts"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -10,7 +10,7 @@ import { received, withWorker } from "../../destinations/endpoints/Delivering.ts
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inAnotherProcess, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -70,13 +70,7 @@ const queuedFor = (endpointId: string) =>
   )
 
 /** The replays of another process: with nothing in common but the database. */
-const otherProcess = Effect.gen(function* () {
-  const { services, sql } = yield* TestService
-  const layer = Layer.fresh(EventReplays.layer({ keepFor: Duration.days(30) })).pipe(
-    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-  )
-  return Context.get(yield* Layer.build(layer), EventReplays)
-})
+const otherProcess = inAnotherProcess(EventReplays, EventReplays.layer({ keepFor: Duration.days(30) }))
 
 const untilEnded = (tenant: Tenant, started: Answer) =>
   eventually(

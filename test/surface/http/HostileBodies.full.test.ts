@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Predicate, type Schema, SchemaAST } from "effect"
 import { maxJsonBytes } from "../../../src/server/Body.ts"
@@ -168,8 +167,8 @@ onSharedServiceWithMail("a body made to cost much", (it) => {
   it.effect(
     "is refused by every tool at little cost, in a small answer",
     function* () {
-      const { organization, request, services, sql } = yield* TestService
-      const tools = yield* makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql))
+      const { organization, request, services } = yield* TestService
+      const tools = yield* Effect.provide(makeTools, services)
       // Those that read take a few flat fields, so one of them stands for all
       const attacked = [...tools.values()].filter(
         ({ listed, name }) => listed.annotations?.readOnlyHint !== true || name === "list_prices"

@@ -1,11 +1,10 @@
-import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import { Recoveries } from "../../../src/destinations/recoveries/Recoveries.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inAnotherProcess, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -34,13 +33,7 @@ const untilFinished = (tenant: Tenant, started: Answer) =>
   )
 
 /** The recoveries of another process: with nothing in common but the database. */
-const otherProcess = Effect.gen(function* () {
-  const { services, sql } = yield* TestService
-  const layer = Layer.fresh(Recoveries.layer).pipe(
-    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-  )
-  return Context.get(yield* Layer.build(layer), Recoveries)
-})
+const otherProcess = inAnotherProcess(Recoveries, Recoveries.layer)
 
 /** Keeps everybody from taking a recovery on while the effect runs. */
 const heldBack = <A, E, R>(id: string, effect: Effect.Effect<A, E, R>) =>
