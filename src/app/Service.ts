@@ -185,6 +185,7 @@ export const apiLayer = (options: EmbeddedOptions) =>
       return Layer.provideMerge(
         httpLayer({
           ...options.settings,
+          publicUrl: options.publicUrl,
           consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
           trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
         }),

@@ -7,7 +7,7 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "@effect/platform"
-import { Context, Effect, FiberRef, HashMap } from "effect"
+import { Context, Effect, FiberRef, HashMap, Struct } from "effect"
 import { refusal } from "../../platform/bounds/Refusals.ts"
 import {
   type ApiError,
@@ -28,6 +28,7 @@ import { Api, operations } from "../contract/Api.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
+import { archivePath, packageSummaries, packagesPath } from "../packages/Paths.ts"
 import { answering, documented } from "./Answers.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
@@ -80,6 +81,8 @@ const pages: ReadonlySet<string> = new Set<string>([
   ...Object.values(documentPaths),
   ...guidePaths,
   ...Object.values(checkoutReturnPaths),
+  packagesPath,
+  ...Struct.keys(packageSummaries).map(archivePath),
   ...eventSchemaPaths
 ])
 

@@ -21,6 +21,8 @@ export interface ProgramBundles {
   readonly directory: string
   /** Where in `directory` shared chunks are written. */
   readonly chunks: string
+  /** Shortens the code, for an archive that developers download. */
+  readonly minify?: boolean
 }
 
 /** Bundles programs; returns the folders of the bundled packages, relative to the repository. */
@@ -28,6 +30,7 @@ export const bundlePrograms = async ({
   base,
   chunks,
   directory,
+  minify = false,
   programs
 }: ProgramBundles): Promise<ReadonlyArray<string>> => {
   const { metafile } = await build({
@@ -37,6 +40,7 @@ export const bundlePrograms = async ({
     outdir: directory,
     chunkNames: `${chunks}/[hash]`,
     bundle: true,
+    minify,
     splitting: true,
     format: "esm",
     platform: "node",
