@@ -9,6 +9,7 @@ import { handleProcessErrors } from "../platform/telemetry/ProcessErrors.ts"
 import { telemetryLayer } from "../platform/telemetry/Telemetry.ts"
 import { type CompletedSettings, completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
+import { showStep } from "./local/Progress.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 
 /** The HTTP server could not listen on its address. The message is for the person who started the service. */
@@ -53,6 +54,8 @@ const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shut
 /** An installation: starts local defaults and services, then serves until it is stopped. */
 const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const completed = yield* completeSettings(settings)
+  const step = (what: string) => (settings.mode === "local" ? Effect.sync(() => showStep(what)) : Effect.void)
+  yield* step("Preparing the database")
   const storage = yield* Layer.build(storageLayer(completed.service))
   yield* checkMasterKeys({
     masterKeys: completed.service.masterKeys,
@@ -61,6 +64,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const services = yield* Layer.build(servicesLayer(completed.service)).pipe(Effect.provide(storage))
   yield* Effect.gen(function* () {
     const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, completed) : undefined
+    yield* step("Starting the service")
     yield* Layer.build(rolesLayer(completed.service)).pipe(
       Effect.catchTag("ServeError", ({ cause }) => cannotListen(completed.service.settings, cause))
     )
