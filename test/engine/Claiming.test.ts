@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Attempts } from "../../src/engine/attempts/Attempts.ts"
-import { Destinations } from "../../src/engine/attempts/Destinations.ts"
+import { Destinations } from "../../src/engine/attempts/Signing.ts"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/engine/queue/Claim.ts"
 import type { Queue } from "../../src/engine/queue/Queue.ts"
 import { Claiming } from "../../src/engine/worker/Claiming.ts"

@@ -1,21 +1,13 @@
-/**
- * Tracks attempts in flight and those waiting for a place. The worker starts attempts here and collects the finished
- * ones; the fibers of a pool make them.
- *
- * `concurrency` bounds the young attempts: those keep the processor busy. An attempt that waits for its answer for
- * longer than `slowAfterMillis` costs only a socket, so it gives up its place and continues *aside*, where there are
- * `placesAside` further places. Attempts that hang, to however many endpoints, therefore hold a place only for a
- * moment.
- */
 import { performance } from "node:perf_hooks"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, type Clock, type Context, Effect, Either, Exit, FiberSet, Scheduler, type Scope } from "effect"
 import type { DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
+import { discardingTracer } from "../../platform/telemetry/Spans.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
-import type { FinishedAttempt } from "../queue/RecordStatements.ts"
-import { Deadlines } from "../transport/Deadlines.ts"
-import type { DestinationSettings } from "../transport/DestinationUrl.ts"
-import { AttemptPool } from "../worker/AttemptPool.ts"
+import type { FinishedAttempt } from "../queue/Queue.ts"
+import { Deadlines, Expiring } from "../transport/Connections.ts"
+import { type DestinationSettings, destinationRules } from "../transport/DestinationUrl.ts"
+import type { Transport } from "../transport/Transport.ts"
 import {
   EndpointPace,
   firstAttempts,
@@ -26,7 +18,18 @@ import {
   type WorkerOptions
 } from "../worker/Limits.ts"
 import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
-import { type AttemptEnd, AttemptInFlight, type AttemptsServices, makeAttempt } from "./MakeAttempt.ts"
+import { type NextStep, nextStep } from "./Outcome.ts"
+import { type Destinations, signatureHeaders } from "./Signing.ts"
+
+/**
+ * Tracks attempts in flight and those waiting for a place. The worker starts attempts here and collects the finished
+ * ones; the fibers of a pool make them.
+ *
+ * `concurrency` bounds the young attempts: those keep the processor busy. An attempt that waits for its answer for
+ * longer than `slowAfterMillis` costs only a socket, so it gives up its place and continues *aside*, where there are
+ * `placesAside` further places. Attempts that hang, to however many endpoints, therefore hold a place only for a
+ * moment.
+ */
 
 /** Attempts beyond the two limits wait here for their turn. */
 export interface AttemptsOptions
@@ -349,3 +352,212 @@ export class Attempts {
     }
   }
 }
+
+/** An attempt, waiting for its place or in flight. */
+export class AttemptInFlight extends Expiring {
+  readonly delivery: ClaimedDelivery
+  /** The time after which it is no longer sent, by `performance.now()`. */
+  readonly startBefore: number
+  /** Whether it takes a place aside. */
+  aside: boolean
+  /** When it began, by `performance.now()`; 0 while it waits. */
+  begunAt = 0
+  /** Whether it has waited for its answer for longer than `slowAfterMillis`. */
+  overdue = false
+  /** Whether it has ended, and freed its place. */
+  ended = false
+  readonly #onOverdue: (attempt: AttemptInFlight) => void
+
+  constructor(
+    delivery: ClaimedDelivery,
+    startBefore: number,
+    aside: boolean,
+    onOverdue: (attempt: AttemptInFlight) => void
+  ) {
+    super()
+    this.delivery = delivery
+    this.startBefore = startBefore
+    this.aside = aside
+    this.#onOverdue = onOverdue
+  }
+
+  expire(): void {
+    // If this process was busy, the answer may already have arrived: let it be read first
+    setImmediate(this.#onOverdue, this)
+  }
+}
+
+export interface AttemptsServices {
+  readonly transport: Context.Tag.Service<Transport>
+  readonly destinations: Destinations
+}
+
+interface AttemptParts extends AttemptsServices {
+  readonly settings: DestinationSettings & { readonly userAgent: string }
+  /** The fiber's clock, read without an effect. */
+  readonly clock: Clock.Clock
+}
+
+export type AttemptEnd =
+  | (EndedAttempt & { readonly _tag: "Made" })
+  /** No attempt was made: its `startBefore` had passed. */
+  | { readonly _tag: "TooLate" }
+  /** No attempt was made: the delivery can't be signed. */
+  | { readonly _tag: "Unsignable"; readonly error: DecryptionFailed }
+
+const tooLate: AttemptEnd = { _tag: "TooLate" }
+
+/** The step after a success, which needs no retry policy. */
+const delivered: NextStep = { state: "delivered" }
+
+/**
+ * Makes one attempt: signs, sends, and asks the retry policy's `Schedule` for the next step. Its destination must have
+ * been loaded.
+ */
+export const makeAttempt =
+  ({ clock, destinations, settings, transport }: AttemptParts) =>
+  ({ delivery, startBefore }: AttemptInFlight): Effect.Effect<AttemptEnd> => {
+    // After a pause of the machine, the lease may be about to expire: another worker's attempt could then overlap with
+    // this one
+    if (performance.now() > startBefore) return Effect.succeed(tooLate)
+    const destination = destinations.of(delivery)
+    if (Either.isLeft(destination)) return Effect.succeed({ _tag: "Unsignable", error: destination.left })
+    const { secrets, url } = destination.right
+    const startedAt = clock.unsafeCurrentTimeMillis()
+    const timestamp = Math.floor(startedAt / 1000)
+    const request = {
+      url,
+      body: delivery.payload,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": settings.userAgent,
+        "service-delivery-id": delivery.id,
+        ...signatureHeaders({ eventId: delivery.eventId, timestamp, body: delivery.payload, secrets })
+      },
+      ...destinationRules(settings, delivery)
+    }
+    return Effect.flatMap(transport.send(request), (outcome): Effect.Effect<AttemptEnd> => {
+      const made = (next: NextStep): AttemptEnd => ({ _tag: "Made", delivery, url, startedAt, outcome, next })
+      return outcome.errorCode === null
+        ? Effect.succeed(made(delivered))
+        : Effect.map(nextStep(delivery, outcome), made)
+    })
+  }
+
+/** Options of an `AttemptPool`. */
+export interface AttemptPoolOptions<Attempt, End> {
+  /** How many idle fibers are kept. */
+  readonly keep: number
+  /** Makes one attempt. A defect ends the attempt, not its fiber. */
+  readonly make: (attempt: Attempt) => Effect.Effect<End>
+  /** Called once for each attempt, unless the pool is closed first. Returns at once and doesn't throw. */
+  readonly onEnd: (attempt: Attempt, exit: Exit.Exit<End>) => void
+}
+
+/**
+ * A supervised pool of long-lived fibers, each of which makes one attempt after another. There are as many as were ever
+ * needed at once; `keep` idle ones remain. They end with the scope, which interrupts their attempts.
+ *
+ * An attempt is handed over directly: to the fiber whose attempt has just ended, to an idle one, or to a new one.
+ * Effect's `Queue` between them, or a fork for each attempt, costs twice as much.
+ */
+export class AttemptPool<Attempt, End> {
+  readonly #options: AttemptPoolOptions<Attempt, End>
+  readonly #fork: (fiber: Effect.Effect<void>) => void
+  readonly #idle: Array<(attempt: Effect.Effect<Attempt>) => void> = []
+  /** Whether a fiber's attempt is just ending, and that fiber's next attempt. */
+  #ending = false
+  #next: Attempt | null = null
+
+  private constructor(options: AttemptPoolOptions<Attempt, End>, fork: (fiber: Effect.Effect<void>) => void) {
+    this.#options = options
+    this.#fork = fork
+  }
+
+  /** Creates an empty pool. Its fibers have the calling fiber's clock and randomness, and make no spans themselves. */
+  static readonly make = <Attempt, End>(
+    options: AttemptPoolOptions<Attempt, End>
+  ): Effect.Effect<AttemptPool<Attempt, End>, never, Scope.Scope> =>
+    Effect.map(
+      FiberSet.makeRuntime<never, void>(),
+      (fork) => new AttemptPool(options, (fiber) => void fork(inPool(fiber)))
+    )
+
+  /** Makes an attempt on a fiber of the pool. Returns at once. */
+  run(attempt: Attempt): void {
+    if (this.#ending && this.#next === null) {
+      this.#next = attempt
+      return
+    }
+    const hand = this.#idle.pop()
+    if (hand === undefined) this.#fork(this.#fiber(attempt))
+    else hand(Effect.succeed(attempt))
+  }
+
+  /** A fiber that makes this attempt first. Everything that it repeats is created here, once. */
+  #fiber(first: Attempt): Effect.Effect<void> {
+    let attempt = first
+    const end = (exit: Exit.Exit<End>): Effect.Effect<void> => {
+      this.#ending = true
+      this.#options.onEnd(attempt, exit)
+      this.#ending = false
+      return Effect.void
+    }
+    const succeeded = (value: End) => end(Exit.succeed(value))
+    const live = (one: Attempt): Effect.Effect<void> => {
+      attempt = one
+      return Effect.flatMap(this.#begin(one), succeeded)
+    }
+    const idling = Effect.flatMap(
+      Effect.async<Attempt>((resume) => void this.#idle.push(resume)),
+      live
+    )
+    const round = (): Effect.Effect<void> => {
+      const next = this.#next
+      this.#next = null
+      return next === null ? idling : live(next)
+    }
+    // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does so anyway
+    const rounds = Effect.whileLoop({
+      while: () => this.#next !== null || this.#idle.length < this.#options.keep,
+      body: round,
+      step: () => {}
+    })
+    // Around the loop, not around each attempt, which would cost as much as all the rest
+    const goingOn = (work: Effect.Effect<void>): Effect.Effect<void> =>
+      Effect.catchAllCause(work, (cause) => Effect.zipRight(end(Exit.failCause(cause)), goingOn(rounds)))
+    return goingOn(
+      Effect.zipRight(
+        Effect.suspend(() => live(first)),
+        rounds
+      )
+    )
+  }
+
+  #begin(attempt: Attempt): Effect.Effect<End> {
+    try {
+      return this.#options.make(attempt)
+    } catch (defect) {
+      return Effect.die(defect)
+    }
+  }
+}
+
+const mixed = new Scheduler.MixedScheduler(2048)
+
+/**
+ * Effect's default scheduler, but with one queue for all fibers of pools: fibers resumed while one event is handled
+ * continue together. Effect itself has a queue and a microtask for each fiber, in a table that keeps the queues of
+ * ended fibers until a full garbage collection.
+ */
+export const sharedScheduler: Scheduler.Scheduler = Scheduler.make(
+  (task, priority) => mixed.scheduleTask(task, priority),
+  mixed.shouldYield
+)
+
+const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
+  fiber.pipe(
+    Effect.withTracerEnabled(false),
+    Effect.withTracer(discardingTracer),
+    Effect.withScheduler(sharedScheduler)
+  )

@@ -1,13 +1,12 @@
 import { type Context, Effect, Schedule } from "effect"
 import { batchIntervalMillis } from "../../platform/kit/BatchInterval.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
+import type { NextStep } from "../attempts/Outcome.ts"
 import type { Held } from "../worker/Held.ts"
 import type { LoopHealth } from "../worker/WorkerLife.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import type { Queue } from "./Queue.ts"
-import type { FinishedAttempt } from "./RecordStatements.ts"
-import { Signal } from "./Signal.ts"
-import type { NextStep } from "./StateMachine.ts"
+import type { FinishedAttempt, Queue } from "./Queue.ts"
+import { Signal } from "./WakeUp.ts"
 
 /** The most attempts that one flush records. */
 const maxFlush = 512

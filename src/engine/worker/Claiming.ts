@@ -6,8 +6,7 @@ import type { Attempts } from "../attempts/Attempts.ts"
 import type { ClaimedDelivery, ClaimOptions } from "../queue/Claim.ts"
 import type { Queue } from "../queue/Queue.ts"
 import type { Recording } from "../queue/Recording.ts"
-import { Signal } from "../queue/Signal.ts"
-import type { WakeUp } from "../queue/WakeUp.ts"
+import { Signal, type WakeUp } from "../queue/WakeUp.ts"
 import type { Begin, Held } from "./Held.ts"
 import {
   firstAttempts,

@@ -3,10 +3,10 @@ import { Array, type Context, Duration, Effect } from "effect"
 import { turnOfEventLoop } from "../../platform/fibers/EventLoop.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { Attempts } from "../attempts/Attempts.ts"
-import type { Destinations } from "../attempts/Destinations.ts"
+import type { NextStep } from "../attempts/Outcome.ts"
+import type { Destinations } from "../attempts/Signing.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import type { Queue } from "../queue/Queue.ts"
-import type { NextStep } from "../queue/StateMachine.ts"
 
 /** How long a delivery that was claimed but could not be begun waits. */
 const notBegunDelay = Duration.seconds(1)
