@@ -2,21 +2,19 @@ import { type Context, Effect, Schedule } from "effect"
 import { batchIntervalMillis } from "../../platform/kit/BatchInterval.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { NextStep } from "../attempts/Outcome.ts"
-import type { Held } from "../worker/Held.ts"
-import type { LoopHealth } from "../worker/WorkerLife.ts"
-import type { ClaimedDelivery } from "./Claim.ts"
-import type { FinishedAttempt, Queue } from "./Queue.ts"
-import { Signal } from "./WakeUp.ts"
+import type { ClaimedDelivery } from "../queue/Claim.ts"
+import type { FinishedAttempt, Queue } from "../queue/Queue.ts"
+import { Signal } from "../queue/WakeUp.ts"
+import type { LoopHealth } from "./WorkerLife.ts"
 
 /** The most attempts that one flush records. */
 const maxFlush = 512
 
 /**
- * While many attempts end, a flush waits until enough have gathered, for at most this many milliseconds: the fixed cost
- * of a statement, and of waking two processes, is then shared by more. While few end, and the process is idle, nothing
- * waits.
+ * After a flush of so many attempts, the next one waits this many milliseconds for more: the fixed cost of a statement,
+ * and of waking two processes, is then shared by more. While few end, and the process is idle, nothing waits.
  */
-const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
+const gather = { whileFlushedAtLeast: 32, forMillis: 10 }
 
 const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.jittered,
@@ -25,8 +23,8 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 
 /** Records the outcomes of attempts in batches: attempts that end during one batch go into the next. */
 export class Recording {
-  readonly #queue: Context.Tag.Service<Queue>
-  readonly #held: Held
+  readonly #queue: Pick<Context.Tag.Service<Queue>, "finish">
+  readonly #onRecorded: (count: number) => void
   readonly #health: LoopHealth
   readonly #finished: Array<FinishedAttempt> = []
   #flushing: ReadonlyArray<FinishedAttempt> = []
@@ -38,9 +36,14 @@ export class Recording {
   #lastFlushed = 0
   #closing = false
 
-  constructor(queue: Context.Tag.Service<Queue>, held: Held, health: LoopHealth) {
+  /** `onRecorded` is called when some are recorded, or given up. */
+  constructor(
+    queue: Pick<Context.Tag.Service<Queue>, "finish">,
+    onRecorded: (count: number) => void,
+    health: LoopHealth
+  ) {
     this.#queue = queue
-    this.#held = held
+    this.#onRecorded = onRecorded
     this.#health = health
   }
 
@@ -48,7 +51,7 @@ export class Recording {
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
     this.#news.raise()
-    if (this.#finished.length === gather.enough) this.#enough.raise()
+    if (this.#finished.length === maxFlush) this.#enough.raise()
   }
 
   /** Stops retrying failed flushes from now on: the leases of their deliveries will expire. */
@@ -86,7 +89,7 @@ export class Recording {
       this.#health.rest("has nothing to record")
       return this.#news.wait()
     }
-    const gathersFor = this.#finished.length >= gather.enough ? 0 : this.#gatherMillis()
+    const gathersFor = this.#finished.length >= maxFlush ? 0 : this.#gatherMillis()
     return Effect.zipRight(
       gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
       Effect.uninterruptible(this.#flush)
@@ -123,7 +126,7 @@ export class Recording {
           this.#flushing = []
           // Attempts that gathered during the retries are in the next batch
           if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
-          this.#held.settle(batch.length)
+          this.#onRecorded(batch.length)
         })
       )
     )
