@@ -75,9 +75,10 @@ describe("claims in the order of time", () => {
             now += longer[fromStart.length] ?? 0
             fromStart.push(now)
           }
-          return nothingDue
+          // So that they don't rest
+          return { ...nothingDue, nextDueInMillis: 0 }
         },
-        { pollInterval: Duration.zero }
+        { pollInterval: Duration.seconds(1) }
       )
       yield* eventuallyTrue("all of them", () => fromStart.length >= longer.length)
       const waits = fromStart.slice(1, longer.length).map((time, index) => time - (fromStart[index] ?? 0))

@@ -10,8 +10,8 @@ import {
   AttemptInFlight,
   type Endpoint,
   type Endpoints,
+  momentMillis,
   placesAside,
-  slowAfterMillis,
   type WorkerOptions
 } from "../worker/Endpoints.ts"
 import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
@@ -32,7 +32,7 @@ export interface AttemptsListener {
  * A worker's attempts in flight, and those waiting for a place; the fibers of a pool make them.
  *
  * `concurrency` bounds the young attempts: those keep the processor busy. An attempt that waits for its answer for
- * longer than `slowAfterMillis` costs only a socket, so it gives up its place and continues *aside*, where there are
+ * longer than `momentMillis` costs only a socket, so it gives up its place and continues *aside*, where there are
  * `placesAside` further places. Attempts that hang, to however many endpoints, therefore hold a place only for a
  * moment.
  */
@@ -48,7 +48,7 @@ export class Attempts {
   /** Counts of attempts aside, and of attempts in flight that are not aside. */
   #aside = 0
   #inFlight = 0
-  readonly #young = new Deadlines(slowAfterMillis)
+  readonly #young = new Deadlines(momentMillis)
 
   private constructor(
     concurrency: number,

@@ -43,10 +43,10 @@ export const leaseTimes = (timeout: Duration.Duration, margin: Duration.Duration
 export const maxClaim = 256
 
 /**
- * An attempt that takes longer than this, in milliseconds, makes its endpoint slow; an endpoint that has been at its cap
- * for so long is set apart.
+ * A moment, in milliseconds: an attempt that takes longer makes its endpoint slow, an endpoint that has been at its cap
+ * for so long is set apart, and slow endpoints are asked for that often.
  */
-export const slowAfterMillis = 250
+export const momentMillis = 250
 
 /** An answer within this time, in milliseconds, is prompt. */
 const promptWithinMillis = 100
@@ -63,14 +63,11 @@ const firstMost = 4
  */
 const aheadFactor = 2
 
-/** An endpoint hangs if its last attempt timed out or took longer than this, in milliseconds; otherwise it is slow. */
-const hangsAfterMillis = 2000
-
 /** Attempts in flight beyond the `concurrency`: each costs a socket, and the memory of its exchange. */
 export const placesAside = 2048
 
-/** The fractions of the free places that one slow endpoint, and all of one organization's together, may hold. */
-const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
+/** The fraction of the free places aside that the slow endpoints of one organization may hold. */
+const organizationShare = 1 / 4
 
 /**
  * The fraction of the free places that endpoints that hang get at a time. Attempts that begin together time out
@@ -79,8 +76,8 @@ const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
  */
 const hangingShare = 1 / 20
 
-/** The most endpoints that one claim asks for: each costs a search of its own. */
-const maxAsked = 128
+/** The most endpoints that one claim asks for, and half as many may be apart for being busy: each costs a search. */
+const maxAsked = maxClaim / 2
 
 /** How long an endpoint stays slow without further answers, in milliseconds. */
 const slowFor = 10 * 60 * 1000
@@ -98,7 +95,7 @@ export class Endpoint {
   /** Places reserved for deliveries that are being stored. */
   promised = 0
   inFlight = 0
-  /** Attempts in flight for longer than `slowAfterMillis`. */
+  /** Attempts in flight for longer than `momentMillis`. */
   overdue = 0
   /** Attempts answered 2xx since the last claim. */
   delivered = 0
@@ -107,8 +104,8 @@ export class Endpoint {
   /** How many attempts are made at once while it is not slow. */
   allowed: number
   /**
-   * Whether it is slow, and how: it `hangs` if its last attempt took very long, or none has ended since it became slow;
-   * others go before it.
+   * Whether it is slow, and how: it `hangs` if its last attempt timed out, or none has ended since it became slow; others
+   * go before it.
    */
   slow: "late" | "hangs" | null = null
   /** When it was last found slow. */
@@ -144,7 +141,7 @@ export class AttemptInFlight extends Expiring {
   aside: boolean
   /** When it began, by `performance.now()`; 0 while it waits. */
   begunAt = 0
-  /** Whether it has waited for its answer for longer than `slowAfterMillis`. */
+  /** Whether it has waited for its answer for longer than `momentMillis`. */
   overdue = false
   /** Whether it has ended, and freed its place. */
   ended = false
@@ -283,7 +280,7 @@ export class Endpoints {
   noteEnded(endpoint: Endpoint, isOverdue: boolean, tookMillis: number, timedOut: boolean): void {
     if (isOverdue) {
       endpoint.overdue -= 1
-      if (endpoint.slow !== null) endpoint.slow = timedOut || tookMillis >= hangsAfterMillis ? "hangs" : "late"
+      if (endpoint.slow !== null) endpoint.slow = timedOut ? "hangs" : "late"
     } else if (endpoint.overdue > 0) return
     else if (endpoint.slow !== null) this.#endSlow(endpoint, 1)
     else {
@@ -312,7 +309,7 @@ export class Endpoints {
       if (held < cap) endpoint.atCapSince = null
       else {
         endpoint.atCapSince ??= now
-        if (now - endpoint.atCapSince >= slowAfterMillis && this.#apart.size - this.#slowCount < maxAsked / 2) {
+        if (now - endpoint.atCapSince >= momentMillis && this.#apart.size - this.#slowCount < maxAsked / 2) {
           this.#setApart(endpoint, from)
           continue
         }
@@ -363,9 +360,9 @@ export class Endpoints {
   }
 
   /**
-   * Asks for slow endpoints, in their order, as far as there is room. Each, and each organization with many of them,
-   * gets a fraction of the free places: the more there are, the less each gets, and some places always stay free. Those
-   * that hang come last, a few attempts at a time; one that does not hang, and has nothing in flight, always gets one.
+   * Asks for slow endpoints, in their order, as far as there is room. Those of an organization get a fraction of the free
+   * places: some always stay free. Those that hang come last, a few attempts at a time; one that does not hang, and has
+   * nothing in flight, always gets one.
    */
   #askForSlow(asked: Array<AskedFor>): void {
     const heldOf = new Map<OrganizationId, number>()
@@ -377,8 +374,7 @@ export class Endpoints {
       free -= held
       heldOf.set(organizationId, (heldOf.get(organizationId) ?? 0) + held)
     }
-    const ofEndpoint = Math.min(this.#concurrency, this.#usualCap, Math.max(1, Math.floor(free * shareOf.endpoint)))
-    const ofOrganization = Math.max(1, Math.floor(free * shareOf.organization))
+    const ofOrganization = Math.max(1, Math.floor(free * organizationShare))
     let leftToHanging = Math.max(1, Math.floor(free * hangingShare))
     const ofHanging = Math.max(2, Math.floor(leftToHanging / hangingCount))
     for (const pass of ["late", "hangs"] as const) {
@@ -388,7 +384,7 @@ export class Endpoints {
         if (slow !== pass) continue
         const inOrganization = heldOf.get(organizationId) ?? 0
         const most = slow === "hangs" ? Math.min(ofHanging, leftToHanging) : free
-        const share = Math.min(ofEndpoint - held, ofOrganization - inOrganization, free, most)
+        const share = Math.min(this.capOf(endpoint) - held, ofOrganization - inOrganization, free, most)
         const room = slow === "late" && held === 0 ? Math.max(1, share) : share
         if (room <= 0) continue
         asked.push(askedFor(endpoint, room))

@@ -5,16 +5,11 @@ import type { NextStep } from "../attempts/Outcome.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import type { FinishedAttempt, Queue } from "../queue/Queue.ts"
 import { Signal } from "../queue/WakeUp.ts"
+import { maxClaim } from "./Endpoints.ts"
 import type { LoopHealth } from "./WorkerLife.ts"
 
 /** The most attempts that one flush records. */
-const maxFlush = 512
-
-/**
- * After a flush of so many attempts, the next one waits this many milliseconds for more: the fixed cost of a statement,
- * and of waking two processes, is then shared by more. While few end, and the process is idle, nothing waits.
- */
-const gather = { whileFlushedAtLeast: 32, forMillis: 10 }
+const maxFlush = 2 * maxClaim
 
 const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.jittered,
@@ -33,7 +28,6 @@ export class Recording {
   #isBehind = false
   readonly #news = new Signal()
   readonly #enough = new Signal()
-  #lastFlushed = 0
   #closing = false
 
   /** `onRecorded` is called when some are recorded, or given up. */
@@ -89,20 +83,17 @@ export class Recording {
       this.#health.rest("has nothing to record")
       return this.#news.wait()
     }
-    const gathersFor = this.#finished.length >= maxFlush ? 0 : this.#gatherMillis()
+    // While the process is busy, a flush waits for more: the fixed cost of a statement, and of waking two processes, is then
+    // shared
+    const gathersFor = this.#finished.length >= maxFlush ? 0 : Math.ceil(batchIntervalMillis())
     return Effect.zipRight(
       gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
       Effect.uninterruptible(this.#flush)
     )
   })
 
-  #gatherMillis(): number {
-    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(batchIntervalMillis())
-  }
-
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)
-    this.#lastFlushed = batch.length
     this.#flushing = batch
     let hasFailed = false
     const record = Effect.suspend(() => {

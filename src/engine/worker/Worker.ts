@@ -10,39 +10,25 @@ import { type Claim, type ClaimedDelivery, DeliveryUnderLease, type QueuePlace, 
 import { type HandedDelivery, type LeasedDelivery, LocalHandOff, type Recipient } from "../queue/Enqueue.ts"
 import { Queue } from "../queue/Queue.ts"
 import { Signal, WakeUp } from "../queue/WakeUp.ts"
+import { fewAtOnce } from "../transport/Connections.ts"
 import { Transport } from "../transport/Transport.ts"
-import { type Endpoint, Endpoints, maxClaim, type WorkerOptions } from "./Endpoints.ts"
+import { type Endpoint, Endpoints, maxClaim, momentMillis, type WorkerOptions } from "./Endpoints.ts"
 import { Recording } from "./Recording.ts"
 import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife.ts"
+
+/**
+ * How often a claim starts from the beginning of the queue, in milliseconds. That finds rows stored by a transaction that
+ * took longer than the time a claim looks back, and rows that a dead worker had claimed. In between, claims need not step
+ * over rows of endpoints that are set apart, nor over finished rows that PostgreSQL has not vacuumed yet: while `pg_dump`
+ * runs, it can't. So the wait is also this multiple of the extra time that the last start took, up to the most.
+ */
+const restart = { everyMillis: 1000, costFactor: 200, mostMillis: 30_000 }
 
 /**
  * While more is due than was claimed, the next claim waits until half of what is held here has been sent, for at most
  * this many milliseconds: its fixed cost is then shared by more.
  */
-const gatherFor = 15
-
-/**
- * How often a claim starts from the beginning of the queue, in milliseconds. That finds rows stored by a transaction
- * that took longer than the time a claim looks back, and rows that a dead worker had claimed. In between, claims need
- * not step over rows of endpoints that are set apart, nor over finished rows that PostgreSQL has not vacuumed yet: while
- * `pg_dump` runs, it can't. So the wait is also this multiple of the extra time that the last start took, up to the most.
- */
-const restart = { every: 1000, costFactor: 200, most: 30_000 }
-
-/** The pause between two claims for slow endpoints: in milliseconds, and as a multiple of the last claim's duration. */
-const slowPause = { millis: 200, costFactor: 5 }
-
-/**
- * How many attempts of a claim by endpoint begin before the event loop gets to other work: it finds hundreds due at
- * once, most to endpoints that hang, and deliveries to others must not wait for them.
- */
-const beginAtOnce = 8
-
-/**
- * The shortest interval, in milliseconds, between notifying other processes that this one has no room for due
- * deliveries.
- */
-const passOnEvery = 100
+const gatherMillis = 15
 
 /** The longest sleep of a worker that repeatedly finds nothing, as a multiple of the poll interval. */
 const maxIdleFactor = 4
@@ -179,10 +165,10 @@ export class Worker implements Recipient {
     yield* this.recording.caughtUp(health)
     if (this.room < 1) yield* this.#waitForRoom
     const { found, full, idleMillis } = yield* this.claim
-    if (full) health.begin("waits for room: as many attempts are under way as there may be", gatherFor)
+    if (full) health.begin("waits for room: as many attempts are under way as there may be", gatherMillis)
     else yield* this.#news.wait(idleMillis)
     // If it found nothing although more is due, other workers have locked all rows that it looked at
-    if (this.#toEnd > 0 || (full && found === 0)) yield* this.#enough.wait(gatherFor)
+    if (this.#toEnd > 0 || (full && found === 0)) yield* this.#enough.wait(gatherMillis)
   })
 
   /** Claims by endpoint once there is news, and pauses. */
@@ -197,7 +183,7 @@ export class Worker implements Recipient {
       yield* Effect.sleep(rest)
     }
     yield* this.#claimByEndpoint
-    yield* Effect.sleep(gatherFor)
+    yield* Effect.sleep(gatherMillis)
   })
 
   /**
@@ -219,12 +205,12 @@ export class Worker implements Recipient {
     const { options, wakeUp } = this.#parts
     this.#behind = true
     this.#waitsForRoom = true
-    if (performance.now() - this.#passedOnAt >= passOnEvery) {
+    if (performance.now() - this.#passedOnAt >= momentMillis) {
       this.#passedOnAt = performance.now()
       yield* wakeUp.announce
     }
     while (this.room < 1) {
-      this.#health.claims.begin("waits for room: as many attempts are under way as there may be", gatherFor)
+      this.#health.claims.begin("waits for room: as many attempts are under way as there may be", gatherMillis)
       yield* this.#news.wait(Duration.toMillis(options.pollInterval))
     }
     this.#waitsForRoom = false
@@ -264,7 +250,7 @@ export class Worker implements Recipient {
     if (!isRestart) this.#usualMillis = tookMillis
     else {
       const forCost = restart.costFactor * (tookMillis - this.#usualMillis)
-      this.#restartAt = performance.now() + Math.min(restart.most, Math.max(restart.every, forCost))
+      this.#restartAt = performance.now() + Math.min(restart.mostMillis, Math.max(restart.everyMillis, forCost))
     }
   }
 
@@ -314,11 +300,10 @@ export class Worker implements Recipient {
       })
       .pipe(
         Effect.flatMap((claim) => {
-          const tookMillis = performance.now() - claimedAt
-          if (withSlow) this.#slowNotBefore = claimedAt + Math.max(slowPause.millis, slowPause.costFactor * tookMillis)
+          if (withSlow) this.#slowNotBefore = performance.now() + momentMillis
           endpoints.noteAsked(askedFor, claim.askedFor)
           if (claim.deliveries.length > 0) this.#newsByEndpoint.raise()
-          return this.#begin(claim.deliveries, claimedAt, beginAtOnce)
+          return this.#begin(claim.deliveries, claimedAt, fewAtOnce)
         }),
         orRest<void>(undefined)
       )
