@@ -1,6 +1,6 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
-import type { HandOff, LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import type { HandOff, LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { Batcher } from "../platform/kit/Batcher.ts"
 import { batchIntervalMillis } from "../platform/kit/BatchInterval.ts"
 import { newId } from "../platform/kit/Ids.ts"

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import { environmentFile, snippetsFor, verifiers } from "../../src/console/pages/destinations/snippets.ts"
-import { signatureHeaders } from "../../src/engine/attempts/Signature.ts"
+import { signatureHeaders } from "../../src/engine/attempts/Signing.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
 import { answersOf, type Command, installed, type Program } from "../webhooks/Programs.ts"
 
