@@ -1,5 +1,5 @@
 import { type Context, Effect, Schedule } from "effect"
-import { batchIntervalMillis } from "../../platform/kit/BatchInterval.ts"
+import { batchIntervalMillis } from "../../platform/kit/Batcher.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { Held } from "../worker/Held.ts"
 import type { LoopHealth } from "../worker/WorkerLife.ts"

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Array, type Context, Duration, Effect } from "effect"
-import { turnOfEventLoop } from "../../platform/fibers/EventLoop.ts"
+import { turnOfEventLoop } from "../../platform/kit/Fibers.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { Attempts } from "../attempts/Attempts.ts"
 import type { Destinations } from "../attempts/Destinations.ts"
