@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
-import { repeated } from "../../src/payments/stripe/RepeatedCalls.ts"
+import { repeated } from "../../src/payments/stripe/StripeCall.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"

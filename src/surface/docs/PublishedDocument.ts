@@ -3,7 +3,7 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip } from "node:zlib"
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { hasEntityTag } from "../../platform/kit/EntityTag.ts"
+import { hasEntityTag } from "../../platform/kit/Request.ts"
 
 type Coding = "br" | "gzip" | "identity"
 

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/BatchInterval.ts"
+import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/Batcher.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { it } from "../../harness/Tests.ts"
 

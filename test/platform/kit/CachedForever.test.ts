@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { cachedForever } from "../../../src/platform/fibers/CachedForever.ts"
+import { cachedForever } from "../../../src/platform/kit/Fibers.ts"
 import { it } from "../../harness/Tests.ts"
 
 describe("what is kept", () => {

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { flatMapSync, millisNow } from "../../../src/platform/fibers/FlatMapSync.ts"
+import { flatMapSync, millisNow } from "../../../src/platform/kit/Fibers.ts"
 import { it } from "../../harness/Tests.ts"
 
 describe("flatMapSync", () => {
