@@ -31,7 +31,8 @@ const processFields = (pid: number): ReadonlyArray<string> => {
 const ticks = (fields: ReadonlyArray<string>, ...at: ReadonlyArray<number>): number =>
   at.reduce((sum, index) => sum + Number(fields[index] ?? Number.NaN) * 10_000, 0)
 
-const parentOf = (pid: number): number => Number(processFields(pid)[1])
+/** The process that started one. */
+export const parentOf = (pid: number): number => Number(processFields(pid)[1])
 
 /** Processor time of a server and all that it started so far, those that have ended included, in microseconds. */
 const serverProcessorTime = (postmaster: number): number => {
@@ -101,7 +102,7 @@ export const transactions = ({ query }: Pick<Database, "query">) =>
   )
 
 /** A connection that a bench queries on. */
-const connectTo = (url: string) =>
+export const connectTo = (url: string) =>
   Effect.map(
     connectionTo(url),
     (client) =>
