@@ -167,7 +167,8 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
   const record = (principal: PrincipalShape, action: AuditAction, targetId: CheckoutPageId) =>
     audit({ ...principal, action, targetId })
 
-  const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such checkout page in this organization and environment." })
 
   /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
