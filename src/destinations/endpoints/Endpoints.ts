@@ -223,7 +223,8 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     Effect.flatten(prepareCreate(principal, params))
   )
 
-  const notFound = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
     Option.match(found, { onNone: notFound, onSome: Effect.succeed })

@@ -27,7 +27,8 @@ import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
  */
 const grace = Duration.minutes(1)
 
-const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+const noEndpoint = () =>
+  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
 const checkSince = Effect.fnUntraced(function* (since: Date) {
   const age = (yield* Clock.currentTimeMillis) - since.getTime()

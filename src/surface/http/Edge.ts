@@ -13,7 +13,7 @@ import { refusal } from "../../platform/bounds/Refusals.ts"
 import {
   type ApiError,
   isApiError,
-  MethodNotAllowed,
+  methodNotAllowed,
   ResourceNotFound,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -31,6 +31,7 @@ import { archivePath, packageSummaries, packagesPath } from "../packages/Paths.t
 import { answering, documented } from "./Answers.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { frontPagePath } from "./FrontPage.ts"
+import { unknownRoute } from "./NearestRoutes.ts"
 import { decodePart, fromDecodeError, operationsAt, refuseEmptyId, refuseQuery } from "./RefusedRequest.ts"
 import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
@@ -196,14 +197,14 @@ const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiErro
   const path = pathOf(request.url)
   const allow = methodsAt(path)
   if (allow.length === 0) {
-    return new ResourceNotFound({ message: "There is no such route." })
+    return new ResourceNotFound({ message: unknownRoute(path) })
   }
   // The router skips a path whose escapes can't be decoded
   const undecodable = operationsAt(path).flatMap(({ params }) =>
     Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
   )
   return undecodable.length === 0
-    ? new MethodNotAllowed({ allow })
+    ? methodNotAllowed(request.method, allow)
     : new ValidationFailed(refusal(new Map(undecodable.map((name) => [name, badEscapes]))))
 }
 
