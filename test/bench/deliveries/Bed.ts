@@ -169,16 +169,20 @@ export const makeEndpoint = Effect.fnUntraced(
   Effect.provide(Cipher.layer([{ id: masterKey.id, key: Redacted.make(new Uint8Array(masterKey.bytes)) }]))
 )
 
+/** An organization of the bench's, with a sandbox. */
+export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Database, "query">) {
+  const organizationId = randomUUID()
+  yield* query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
+  yield* query("INSERT INTO payments.workspaces VALUES ($1, 'sandbox')", [organizationId])
+  return organizationId
+})
+
 /** Makes an endpoint for each URL, four to an organization. */
 export const makeEndpoints = Effect.fnUntraced(function* (database: Database, urls: ReadonlyArray<string>) {
   const endpoints: Array<BenchEndpoint> = []
   let organizationId = ""
   for (const [index, url] of urls.entries()) {
-    if (index % 4 === 0) {
-      organizationId = randomUUID()
-      yield* database.query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
-      yield* database.query("INSERT INTO payments.workspaces VALUES ($1, 'sandbox')", [organizationId])
-    }
+    if (index % 4 === 0) organizationId = yield* makeOrganization(database)
     endpoints.push(yield* makeEndpoint(database, organizationId, url))
   }
   return endpoints

@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import { Context } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
@@ -6,7 +5,7 @@ import { Receipts } from "../../../src/inbound/Receipts.ts"
 import { makeDestination, payment, received } from "../../destinations/endpoints/Delivering.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { makeNewTenant, notification, notify } from "../../inbound/Notifications.ts"
 import { authenticatedOperations, makeThings, optionsOf, pathOf } from "../../surface/http/Samples.ts"
 

@@ -1,11 +1,10 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
 import { indexOf, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
 import { onService, onSharedService, TestService } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("a guide's Markdown", () => {
   const render = (markdown: string) =>
