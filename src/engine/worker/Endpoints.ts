@@ -271,7 +271,7 @@ export class Endpoints {
     if (this.#slowCount <= maxSlow) return
     for (const first of this.#apart) {
       if (first.slow === null) continue
-      this.#endSlow(first, 1)
+      this.#endSlow(first)
       return
     }
   }
@@ -282,7 +282,7 @@ export class Endpoints {
       endpoint.overdue -= 1
       if (endpoint.slow !== null) endpoint.slow = timedOut ? "hangs" : "late"
     } else if (endpoint.overdue > 0) return
-    else if (endpoint.slow !== null) this.#endSlow(endpoint, 1)
+    else if (endpoint.slow !== null) this.#endSlow(endpoint)
     else {
       const most = tookMillis <= promptWithinMillis ? this.#cap : this.#usualCap
       if (endpoint.allowed !== most) endpoint.allowed += endpoint.allowed < most ? 1 : -1
@@ -412,17 +412,18 @@ export class Endpoints {
     this.#apart.add(endpoint)
   }
 
-  /** It stays apart until nothing of it is due: claims in the order of time start after that. */
-  #endSlow(endpoint: Endpoint, allowed: number): void {
+  /** It begins again with one attempt at once, and stays apart until nothing of it is due. */
+  #endSlow(endpoint: Endpoint): void {
     endpoint.slow = null
-    endpoint.allowed = allowed
+    endpoint.allowed = 1
+    endpoint.delivered = 0
     this.#slowCount -= 1
   }
 
   /** Ends the slowness of endpoints that have been slow for long without a further answer. */
   #forgetOld(now: number): void {
     for (const endpoint of this.#apart) {
-      if (endpoint.slow !== null && now - endpoint.slowAt >= slowFor && endpoint.isIdle) this.#endSlow(endpoint, 1)
+      if (endpoint.slow !== null && now - endpoint.slowAt >= slowFor && endpoint.isIdle) this.#endSlow(endpoint)
     }
   }
 

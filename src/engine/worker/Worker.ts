@@ -164,7 +164,9 @@ export class Worker implements Recipient {
     const health = this.#health.claims
     yield* this.recording.caughtUp(health)
     if (this.room < 1) yield* this.#waitForRoom
-    const { found, full, idleMillis } = yield* this.claim
+    const claimed = yield* this.claim
+    if (claimed === null) return
+    const { found, full, idleMillis } = claimed
     if (full) health.begin("waits for room: as many attempts are under way as there may be", gatherMillis)
     else yield* this.#news.wait(idleMillis)
     // If it found nothing although more is due, other workers have locked all rows that it looked at
@@ -209,21 +211,21 @@ export class Worker implements Recipient {
       this.#passedOnAt = performance.now()
       yield* wakeUp.announce
     }
+    const millis = Duration.toMillis(options.pollInterval)
     while (this.room < 1) {
-      this.#health.claims.begin("waits for room: as many attempts are under way as there may be", gatherMillis)
-      yield* this.#news.wait(Duration.toMillis(options.pollInterval))
+      this.#health.claims.begin("waits for room: as many attempts are under way as there may be", millis)
+      yield* this.#news.wait(millis)
     }
     this.#waitsForRoom = false
   })
 
   /**
    * Claims in the order of time and begins the attempts. Uninterruptible: a claim whose attempts do not follow would stay
-   * leased until the lease expires.
+   * leased until the lease expires. Null if the database does not answer, after a pause.
    */
-  readonly claim: Effect.Effect<Claimed> = Effect.suspend(() => {
+  readonly claim: Effect.Effect<Claimed | null> = Effect.suspend(() => {
     const { endpoints, options, queue } = this.#parts
-    const pollMillis = Duration.toMillis(options.pollInterval)
-    const limit = this.room
+    const limit = Math.max(1, this.room)
     this.#health.claims.begin("claims")
     const claimedAt = performance.now()
     const isRestart = claimedAt >= this.#restartAt
@@ -240,11 +242,8 @@ export class Worker implements Recipient {
       if (!hides) this.#from = claim.place
       const capped = endpoints.cappedBy(counts, claim.deliveries)
       return Effect.map(this.#begin(claim.deliveries, claimedAt), () => this.#noteLeft(claim, limit, capped, hides))
-    }).pipe(
-      Effect.tapError(() => Effect.sync(() => this.#health.claims.begin(unanswered, pollMillis))),
-      orRest({ found: 0, full: false, idleMillis: pollMillis })
-    )
-  }).pipe(Effect.uninterruptible)
+    }).pipe(Effect.tapError(() => Effect.sync(() => this.#health.claims.begin(unanswered))))
+  }).pipe(Effect.uninterruptible, orRest)
 
   #noteCost(isRestart: boolean, tookMillis: number): void {
     if (!isRestart) this.#usualMillis = tookMillis
@@ -278,7 +277,7 @@ export class Worker implements Recipient {
     return { found, full, idleMillis }
   }
 
-  readonly #claimByEndpoint: Effect.Effect<void> = Effect.suspend(() => {
+  readonly #claimByEndpoint: Effect.Effect<unknown> = Effect.suspend(() => {
     const { endpoints, options, queue } = this.#parts
     const health = this.#health.claimsByEndpoint
     const claimedAt = performance.now()
@@ -304,10 +303,9 @@ export class Worker implements Recipient {
           endpoints.noteAsked(askedFor, claim.askedFor)
           if (claim.deliveries.length > 0) this.#newsByEndpoint.raise()
           return this.#begin(claim.deliveries, claimedAt, fewAtOnce)
-        }),
-        orRest<void>(undefined)
+        })
       )
-  }).pipe(Effect.uninterruptible)
+  }).pipe(Effect.uninterruptible, orRest)
 
   /**
    * Begins the deliveries claimed at `claimedAt` (by `performance.now()`), `atOnce` before the event loop gets to other
@@ -504,16 +502,14 @@ export class Worker implements Recipient {
   }
 }
 
-/** Treats a failed claim as one with this result, after a pause. */
-const orRest =
-  <A>(result: A) =>
-  (claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A> =>
-    Effect.catchAll(claim, (error) =>
-      Effect.logWarning("Deliveries can't be claimed", error).pipe(
-        Effect.zipRight(Effect.sleep("1 second")),
-        Effect.as(result)
-      )
+/** Pauses after a claim that failed. */
+const orRest = <A>(claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A | null> =>
+  Effect.catchAll(claim, (error) =>
+    Effect.logWarning("Deliveries can't be claimed", error).pipe(
+      Effect.zipRight(Effect.sleep("1 second")),
+      Effect.as(null)
     )
+  )
 
 /**
  * Runs a worker. On shutdown, it stops claiming, lets attempts in flight end, and records them. Attempts that it can't
