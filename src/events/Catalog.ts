@@ -76,6 +76,9 @@ const envelopes = each("envelope")
 /** The schema of the envelope of each type. */
 export const envelopeByType = byType("envelope")
 
+/** What filters can read of the events of each type, besides their `data` (contract 7.6). */
+export const eventSubjects = byType("subjects")
+
 /** The function that builds a fictitious event of each type. */
 export const fictitious = byType("fictitious")
 

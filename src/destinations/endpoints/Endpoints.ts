@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
-import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Secrets.ts"
+import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Signing.ts"
 import {
   addressPolicyFor,
   type DestinationSettings,

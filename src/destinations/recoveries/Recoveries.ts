@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
-import { deliveryWindow } from "../../engine/queue/RetryPolicy.ts"
+import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {

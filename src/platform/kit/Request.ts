@@ -198,3 +198,10 @@ export const noFields = (message: string) =>
   strict(Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message })))))
 
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")
+
+/**
+ * Whether a client already has the version with this tag (`If-None-Match`: a list of tags, including weak ones, or
+ * `*`).
+ */
+export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): boolean =>
+  (ifNoneMatch ?? "").split(",").some((part) => ["*", tag, `W/${tag}`].includes(part.trim()))

@@ -1,15 +1,7 @@
-/**
- * Completes the OpenAPI document that the library generates from the declarations. What a field means, what a schema is
- * called and what an operation needs is said where it is declared. The library can't carry the rest: headers of answers,
- * the credentials of middleware of our own, a description beside a reference, schemas that are open for answers, and
- * answers that are documented in more detail than they are checked (the provider's objects). It also adds names of its
- * own for primitives, such as `Int`, and a decode error that the edge never returns. No rule here knows an operation or
- * a field by its name. Pure.
- */
 import { Predicate, Record } from "effect"
 import { type Credential, sessionCookie, workspaceHeader } from "../../identity/Authentication.ts"
 import { type Json, mapSchema, publishedSchema } from "../../platform/bounds/PublishedSchema.ts"
-import { isApiPath } from "../../platform/kit/ApiPaths.ts"
+import { isApiPath } from "../../platform/kit/RequestPath.ts"
 import type { Operation } from "./Operations.ts"
 import { definitions, resourceOf } from "./ProviderResources.ts"
 
