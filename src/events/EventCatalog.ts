@@ -44,8 +44,7 @@ const checked = (entries: ReadonlyArray<CatalogEntry>): ReadonlyArray<CatalogEnt
 }
 
 /**
- * How many types one endpoint may subscribe to: as many as the contract has. A check on the endpoints table has the
- * same limit.
+ * How many types one endpoint may subscribe to: as many as the contract has. The table of endpoints takes up to 100.
  */
 export const maxSubscriptions = EventType.literals.length
 

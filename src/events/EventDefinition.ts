@@ -84,23 +84,30 @@ export type Wrap = <T extends string, Data>(type: T, data: Data) => EnvelopeWith
  * @param description a sentence for the integrator, shown wherever types are listed
  * @param data the schema of `data`; its identifier becomes the name of the consumer kit's type
  * @param sample fictitious data, for synthetic tests and documents
+ * @param items whether the provider's object has products and prices, for the filters that read them
+ * @param metadata whether it has metadata, for the filter that reads it
  */
 export const eventType = <const T extends string, Data extends Schema.Schema.AnyNoContext>(
   type: T,
   {
     data,
     description,
+    items = false,
+    metadata = true,
     sample
   }: {
     readonly description: string
     readonly data: Data
     readonly sample: (fictitious: Fictitious) => Schema.Schema.Type<Data>
+    readonly items?: boolean
+    readonly metadata?: boolean
   }
 ) => ({
   type,
   description,
   data,
   envelope: envelopeStruct(type, data),
+  subjects: { items, metadata },
   /** A fictitious event. */
   fictitious: (wrap: Wrap, fictitious: Fictitious): EnvelopeWith<T, Schema.Schema.Type<Data>> =>
     wrap(type, sample(fictitious))

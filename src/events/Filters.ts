@@ -27,12 +27,12 @@ export const ProductIdText = text({
   max: 255,
   pattern: /^prod_[A-Za-z0-9_]+$/,
   rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
-})
+}).annotations({ examples: ["prod_Q1w2E3r4T5y6"] })
 const PriceIdText = text({
   max: 255,
   pattern: /^price_[A-Za-z0-9_]+$/,
   rule: "must be a price's id: price_ and letters, digits or underscores, at most 255 characters"
-})
+}).annotations({ examples: ["price_Q1w2E3r4T5y6"] })
 
 const Amount = Schema.Number.pipe(
   Schema.filter((amount) => Number.isSafeInteger(amount) && amount >= 0, {

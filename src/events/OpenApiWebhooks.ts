@@ -56,7 +56,7 @@ const parameters = [
     required: true,
     description:
       "`v1,<base64>`: HMAC-SHA256 with the whole signing secret over `<webhook-id>.<webhook-timestamp>.<body>`. For 24 hours after a rotation there are two, separated by a space; any that matches makes it valid.",
-    schema: { type: "string", pattern: "^v1,[0-9A-Za-z+/]{43}=( v1,[0-9A-Za-z+/]{43}=)*$" }
+    schema: { type: "string", pattern: "^v1,[0-9A-Za-z+\\/]{43}=( v1,[0-9A-Za-z+\\/]{43}=)*$" }
   }
 ]
 
@@ -87,7 +87,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
     operationId: `event.${type}`,
     summary: description.split(". ", 1)[0]?.replace(/\.$/, ""),
     description: `${description} ${notice} Its own schema: \`${eventSchemaPath(type)}\`.`,
-    tags: ["webhooks"],
+    tags: ["Webhooks"],
     security: [],
     parameters,
     requestBody: { required: true, content: { "application/json": { schema, example: exampleEvent(type) } } },
@@ -95,7 +95,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
   }
 })
 
-const tag = { name: "webhooks", description: "What the service sends to your endpoints, signed" }
+const tag = { name: "Webhooks", description: "What the service sends to your endpoints, signed" }
 
 const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonly<Record<string, unknown>> => {
   const value = root[key]

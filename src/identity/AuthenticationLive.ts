@@ -12,15 +12,27 @@ import {
 import { OrganizationId } from "../platform/kit/Ids.ts"
 import { annotateSpan } from "../platform/telemetry/Spans.ts"
 import { refuseBody } from "../server/Body.ts"
-import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
-import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
-import { Authentication, KeyAuthentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
+import {
+  inRequestedWorkspace,
+  principalOf,
+  requirePermission,
+  requireTrustedOrigin,
+  requireWorkspace,
+  requireWorkspaceOfKey
+} from "./Access.ts"
+import {
+  Authentication,
+  KeyAuthentication,
+  RedemptionLimit,
+  SessionAuthentication,
+  SignInLinkLimit,
+  sessionCookie
+} from "./Authentication.ts"
 import type { TokensToTake } from "./keys/CredentialLimits.ts"
 import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
 import { RequestAdmission } from "./RequestAdmission.ts"
-import { inRequestedWorkspace, requireWorkspaceOfKey } from "./RequestedWorkspace.ts"
 import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 

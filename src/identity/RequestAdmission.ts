@@ -2,15 +2,23 @@ import { HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
-import { monotonicMillis } from "../platform/fibers/Monotonic.ts"
 import { BoundedMap } from "../platform/kit/BoundedMap.ts"
 import { BoundedSemaphore } from "../platform/kit/BoundedSemaphore.ts"
 import { clientNetwork } from "../platform/kit/ClientAddress.ts"
-import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState } from "../platform/kit/RateLimit.ts"
-import type { Taken } from "../platform/kit/RateLimitStatements.ts"
-import { type BucketView, type RateLimitPolicy, tokensAtMost, unknownBucket } from "../platform/kit/TokenBucket.ts"
+import { monotonicMillis } from "../platform/kit/Fibers.ts"
+import {
+  type BucketView,
+  enforce,
+  RateLimits,
+  rateLimitExceeded,
+  refuseBy,
+  type ScopedState,
+  tokensAtMost,
+  unknownBucket
+} from "../platform/kit/RateLimit.ts"
+import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimitStatements.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
-import { bodyShareOf } from "../server/BodyBudget.ts"
+import { bodyShareOf } from "../server/Body.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
-import { anyRow, firstRow, oneRow } from "../platform/storage/Rows.ts"
+import { anyRow, firstRow, oneRow } from "../platform/storage/Database.ts"
 import type { AccountStatus } from "./account/AccountStatus.ts"
 import type { ConnectedAccount } from "./ProviderCall.ts"
 

@@ -28,14 +28,19 @@ const patienceAtStart = "5 seconds"
  */
 type KeyOwner = "ours" | "another" | "unknown"
 
-/** The record of the platform in each environment, and the comparison of this process's key with it. */
-export const makePlatforms = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const repo = yield* makeAccountsRepo
   const provider = yield* Provider
   const metrics = yield* Metrics
+  return { repo, provider, metrics }
+})
 
-  /** The platform of this process's key; none if the key may not read it. */
-  const ofKey = (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+/** The platform of this process's key; none if the key may not read it. */
+const makeOfKey =
+  ({ provider }: Parts) =>
+  (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
     provider.retrievePlatformId(environment).pipe(
       Effect.asSome,
       Effect.catchTags({
@@ -44,6 +49,24 @@ export const makePlatforms = Effect.gen(function* () {
       })
     )
 
+/** Logs and counts a refused access that is, or may be, the key's fault and not the account's. */
+const makeRefused =
+  ({ metrics }: Parts) =>
+  (environment: Environment, owner: "another" | "unknown") =>
+    Effect.zipRight(
+      Effect.sync(() => metrics?.count("connected_payments.provider.access.refused.count", [environment, owner])),
+      Effect.logError(
+        owner === "another"
+          ? `${secretKeyName(environment)} is a key of another platform than the one that accounts were linked under: the provider refuses access to all of them. None was disconnected`
+          : `The provider refuses access to an account, and whether ${secretKeyName(environment)} is of the account's platform is unknown. The account was not disconnected`
+      )
+    ).pipe(Effect.annotateLogs({ environment }))
+
+const makeKeyOwner = (
+  { provider, repo }: Parts,
+  refused: ReturnType<typeof makeRefused>,
+  ofKey: ReturnType<typeof makeOfKey>
+) => {
   /**
    * Records the platform of a new link, in the link's transaction. Replaces another platform if no account is connected
    * any more; fails if accounts are connected under another one.
@@ -57,17 +80,6 @@ export const makePlatforms = Effect.gen(function* () {
       return yield* new ProviderPermissionDenied({ cause: "The key is of another platform than the accounts" })
     }
   })
-
-  /** Logs and counts a refused access that is, or may be, the key's fault and not the account's. */
-  const refused = (environment: Environment, owner: "another" | "unknown") =>
-    Effect.zipRight(
-      Effect.sync(() => metrics?.count("connected_payments.provider.access.refused.count", [environment, owner])),
-      Effect.logError(
-        owner === "another"
-          ? `${secretKeyName(environment)} is a key of another platform than the one that accounts were linked under: the provider refuses access to all of them. None was disconnected`
-          : `The provider refuses access to an account, and whether ${secretKeyName(environment)} is of the account's platform is unknown. The account was not disconnected`
-      )
-    ).pipe(Effect.annotateLogs({ environment }))
 
   /**
    * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
@@ -88,17 +100,17 @@ export const makePlatforms = Effect.gen(function* () {
     return Option.isSome(other) && (yield* canRead(other.value, platformId)) ? "ours" : "unknown"
   })
 
-  /**
-   * Fails with `provider_permission_denied` unless the key certainly belongs to the accounts' platform; otherwise a
-   * refused access proves nothing.
-   *
-   * @param ifUnknown the result if the key's platform can't be determined
-   */
-  const requireOwnKey = Effect.fnUntraced(function* (
-    account: ConnectedAccount,
-    cause: unknown,
-    ifUnknown: "fails" | "passes" = "fails"
-  ) {
+  return { record, canRead, ownerOfKey }
+}
+
+/**
+ * Fails with `provider_permission_denied` unless the key certainly belongs to the accounts' platform; otherwise a
+ * refused access proves nothing.
+ *
+ * @param ifUnknown the result if the key's platform can't be determined
+ */
+const makeRequireOwnKey = ({ ownerOfKey }: ReturnType<typeof makeKeyOwner>, refused: ReturnType<typeof makeRefused>) =>
+  Effect.fnUntraced(function* (account: ConnectedAccount, cause: unknown, ifUnknown: "fails" | "passes" = "fails") {
     const owner: KeyOwner = yield* ownerOfKey(account)
     if (owner === "ours" || (owner === "unknown" && ifUnknown === "passes")) {
       return
@@ -107,6 +119,11 @@ export const makePlatforms = Effect.gen(function* () {
     return yield* new ProviderPermissionDenied({ cause })
   }, orUnavailable)
 
+const makeCheckKeys = (
+  { repo }: Parts,
+  ofKey: ReturnType<typeof makeOfKey>,
+  { canRead }: ReturnType<typeof makeKeyOwner>
+) => {
   const checkKey = Effect.fnUntraced(function* (environment: Environment) {
     const connected = yield* repo.anyConnected(environment, null)
     if (Option.isNone(connected)) {
@@ -151,5 +168,17 @@ export const makePlatforms = Effect.gen(function* () {
     { discard: true, concurrency: "unbounded" }
   )
 
-  return { ofKey, record, requireOwnKey, checkKeys }
+  return checkKeys
+}
+
+/** The record of the platform in each environment, and the comparison of this process's key with it. */
+export const makePlatforms = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const ofKey = makeOfKey(parts)
+  const refused = makeRefused(parts)
+  const keyOwner = makeKeyOwner(parts, refused, ofKey)
+  const requireOwnKey = makeRequireOwnKey(keyOwner, refused)
+  const checkKeys = makeCheckKeys(parts, ofKey, keyOwner)
+
+  return { ofKey, record: keyOwner.record, requireOwnKey, checkKeys }
 })

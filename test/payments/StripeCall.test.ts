@@ -1,6 +1,6 @@
 import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
-import { repeated } from "../../src/payments/stripe/RepeatedCalls.ts"
+import { repeated } from "../../src/payments/stripe/StripeCall.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"

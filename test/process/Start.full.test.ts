@@ -51,6 +51,14 @@ describe("a start", () => {
       const { mode } = yield* Effect.promise(() => stat(join(directory, file)))
       expect([file, (mode & 0o777).toString(8)]).toEqual([file, "600"])
     }
+    const steps = output.stderr.split("\n").flatMap((line) => /^ *\d+\.\d s {2}(\w+ [\w-]+)/.exec(line)?.[1] ?? [])
+    expect(steps).toEqual([
+      "Starting connected-payments",
+      "Starting PostgreSQL",
+      "Starting the",
+      "Preparing the",
+      "Starting the"
+    ])
     for (const shown of [local.baseUrl, local.organizationId, local.apiKey]) expect(output.stdout).toContain(shown)
 
     const other = yield* dataDirectory

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from "node:http"
 import { Socket } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { BodyBudget, bodyLimits, bodyShareOf } from "../../src/server/BodyBudget.ts"
+import { BodyBudget, bodyLimits, bodyShareOf } from "../../src/server/Body.ts"
 
 /** A request with a body, what the budget lets it hold, and whether it was dropped. */
 const makeBody = (budget: BodyBudget, address: string, known: boolean) => {

@@ -105,3 +105,26 @@ export const operations = {
 } as const satisfies Readonly<Record<string, readonly [method: string, path: string, takesKey: boolean]>>
 
 export type OperationKey = keyof typeof operations
+
+/** The event types, with what filters can read of each one's events: currency and amount, products and prices, metadata. */
+export const eventFilters = {
+  "payment.succeeded": { money: true, items: false, metadata: true },
+  "payment.failed": { money: true, items: false, metadata: true },
+  "payment.refunded": { money: true, items: false, metadata: true },
+  "dispute.created": { money: true, items: false, metadata: true },
+  "dispute.closed": { money: true, items: false, metadata: true },
+  "checkout.completed": { money: true, items: true, metadata: true },
+  "checkout.payment_succeeded": { money: true, items: true, metadata: true },
+  "checkout.payment_failed": { money: true, items: true, metadata: true },
+  "subscription.created": { money: false, items: true, metadata: true },
+  "subscription.renewed": { money: true, items: true, metadata: true },
+  "subscription.canceled": { money: false, items: true, metadata: true },
+  "subscription.payment_failed": { money: true, items: true, metadata: true },
+  "payout.paid": { money: true, items: false, metadata: true },
+  "payout.failed": { money: true, items: false, metadata: true },
+  "payout.created": { money: true, items: false, metadata: true },
+  "payout.updated": { money: true, items: false, metadata: true },
+  "payout.canceled": { money: true, items: false, metadata: true },
+  "milestone.first_payment": { money: true, items: false, metadata: true },
+  "account.updated": { money: false, items: false, metadata: false }
+} as const

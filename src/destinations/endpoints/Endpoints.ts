@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
-import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Secrets.ts"
+import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Signing.ts"
 import {
   addressPolicyFor,
   type DestinationSettings,
@@ -223,7 +223,8 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     Effect.flatten(prepareCreate(principal, params))
   )
 
-  const notFound = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
     Option.match(found, { onNone: notFound, onSome: Effect.succeed })

@@ -36,6 +36,7 @@ const AccountUpdatedData = Schema.Struct({
 /** The types of `account.*`, in the order of the catalog. */
 export const accountEvents = [
   eventType("account.updated", {
+    metadata: false,
     description: "The connected account's status changed: what it can do, or what it still has to submit.",
     data: AccountUpdatedData,
     sample: ({ id, inDays }) => ({

@@ -40,16 +40,19 @@ const session = ({ id }: Fictitious, paymentStatus: "paid" | "unpaid") => ({
 /** The types of `checkout.*`, in the order of the catalog. */
 export const checkoutEvents = [
   eventType("checkout.completed", {
+    items: true,
     description: "A checkout session was completed. It confirms payment only if payment_status is paid.",
     data: CheckoutData,
     sample: (fictitious) => session(fictitious, "paid")
   }),
   eventType("checkout.payment_succeeded", {
+    items: true,
     description: "The delayed payment of a completed checkout session was received.",
     data: CheckoutData,
     sample: (fictitious) => session(fictitious, "paid")
   }),
   eventType("checkout.payment_failed", {
+    items: true,
     description: "The delayed payment of a completed checkout session failed.",
     data: CheckoutData,
     sample: (fictitious) => session(fictitious, "unpaid")

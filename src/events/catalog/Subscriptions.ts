@@ -36,21 +36,25 @@ const subscription = ({ id }: Fictitious, status: string) => ({
 /** The types of `subscription.*`, in the order of the catalog. */
 export const subscriptionEvents = [
   eventType("subscription.created", {
+    items: true,
     description: "A subscription was created.",
     data: SubscriptionData,
     sample: (fictitious) => subscription(fictitious, "active")
   }),
   eventType("subscription.renewed", {
+    items: true,
     description: "The invoice of a subscription's new period was paid.",
     data: SubscriptionRenewedData,
     sample: ({ id }) => ({ subscription_id: id("sub"), invoice_id: id("in"), amount_paid: 1500, currency: "brl" })
   }),
   eventType("subscription.canceled", {
+    items: true,
     description: "A subscription has ended.",
     data: SubscriptionData,
     sample: (fictitious) => subscription(fictitious, "canceled")
   }),
   eventType("subscription.payment_failed", {
+    items: true,
     description: "The payment of a subscription's invoice failed.",
     data: SubscriptionPaymentFailedData,
     sample: ({ id }) => ({

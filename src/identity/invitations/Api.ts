@@ -14,7 +14,7 @@ import {
   SessionInvalid
 } from "../../platform/errors/Errors.ts"
 import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../platform/kit/Request.ts"
-import { RedemptionLimit } from "../AddressLimit.ts"
+import { RedemptionLimit } from "../Authentication.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { SignedIn } from "../sign-in/SessionApi.ts"

@@ -1,7 +1,11 @@
-import { Duration } from "effect"
+import type { SqlError } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import { Batcher } from "../../platform/kit/Batcher.ts"
+import { maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/BoundedSemaphore.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
-import type { Taken } from "../../platform/kit/RateLimitStatements.ts"
-import type { RateLimitPolicy } from "../../platform/kit/TokenBucket.ts"
+import type { RateLimitPolicy, Taken } from "../../platform/kit/RateLimitStatements.ts"
+import { orUnavailable } from "../../platform/storage/Database.ts"
 
 /** The limits on requests with a credential: its own, and one shared by all of its organization's credentials. */
 export interface CredentialPolicies {
@@ -45,3 +49,40 @@ export interface CredentialLimits {
   /** Null if no token was asked for, or the credential's own limit had already refused the request. */
   readonly organization: Taken | null
 }
+
+/**
+ * Finds out which hashes belong to credentials, in one statement for all concurrent callers. A credential that a
+ * process sees for the first time may be made up, and only the database can tell: looked up one by one, a flood of
+ * made-up ones would queue ahead of the real ones.
+ */
+
+const maxHashes = 500
+
+/**
+ * Creates a search.
+ *
+ * @param find returns the hashes that belong to credentials
+ */
+export const makeCredentialSearch = (
+  find: (hashes: ReadonlyArray<Buffer>) => Effect.Effect<ReadonlyArray<{ readonly hash: Buffer }>, SqlError.SqlError>
+): Effect.Effect<(hash: Buffer) => Effect.Effect<boolean, ServiceUnavailable>> =>
+  Effect.map(
+    Batcher.make<Buffer, boolean, ServiceUnavailable>({
+      run: (hashes) =>
+        Effect.map(orUnavailable(find(hashes)), (rows) => {
+          const found = new Set(rows.map(({ hash }) => hash.toString("base64url")))
+          return hashes.map((hash) => found.has(hash.toString("base64url")))
+        }),
+      keyOf: (hash) => hash.toString("base64url"),
+      concurrency: 1,
+      maxBatch: maxHashes,
+      interval: () => 0,
+      patience: { millis: permitTimeoutMillis, error: permitRefused },
+      maxWaiting: maxPermitWaiters,
+      isOfOne: () => false
+    }),
+    ({ submit }) =>
+      (hash) =>
+        // The statement itself may take longer than a request should wait
+        Effect.timeoutFail(submit(hash), { duration: permitTimeoutMillis, onTimeout: permitRefused })
+  )

@@ -8,16 +8,21 @@ import {
   type ServiceUnavailable,
   type WorkspaceAccessRequired
 } from "../../platform/errors/Errors.ts"
-import { monotonicMillis } from "../../platform/fibers/Monotonic.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
+import { monotonicMillis } from "../../platform/kit/Fibers.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { makeCredentialSearch } from "../CredentialSearch.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
-import { type CredentialLimits, type CredentialPolicies, type TokensToTake, takesNothing } from "./CredentialLimits.ts"
+import {
+  type CredentialLimits,
+  type CredentialPolicies,
+  makeCredentialSearch,
+  type TokensToTake,
+  takesNothing
+} from "./CredentialLimits.ts"
 import { toCredentialLimits } from "./CredentialLimitsStatement.ts"
 import { requireMayGrant } from "./GrantPolicy.ts"
 import { type KeyRecord, type KeyRow, makeKeysRepo } from "./KeysRepo.ts"

@@ -9,7 +9,7 @@ import {
   SessionInvalid
 } from "../../platform/errors/Errors.ts"
 import { described, ExpiresAt, NoQuery, strict, withStatus } from "../../platform/kit/Request.ts"
-import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
+import { RedemptionLimit, SignInLinkLimit } from "../Authentication.ts"
 import { Email, OneTimeToken } from "../Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
 

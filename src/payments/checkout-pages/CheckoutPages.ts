@@ -145,7 +145,7 @@ export class CheckoutPages extends Context.Tag("connected-payments/payments/Chec
     Layer.effect(CheckoutPages, make(options))
 }
 
-const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
+const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
   const sql = yield* SqlClient.SqlClient
   const accounts = yield* Accounts
   const sessions = yield* CheckoutSessions
@@ -154,21 +154,23 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
   const audit = yield* makeAudit
   const isOwn = isOwnImage(options)
   const imagesUrl = `${options.publicUrl}${imagesPath}/`
-
   const urlOf = (slug: string): string => `${options.publicUrl}${payPath}/${slug}`
-
   const shown = ({ imageFile, slug, ...row }: PageRow): CheckoutPage => ({
     ...row,
     slug,
     url: urlOf(slug),
     imageUrl: imageFile === null ? null : `${imagesUrl}${imageFile}`
   })
-
   const record = (principal: PrincipalShape, action: AuditAction, targetId: CheckoutPageId) =>
     audit({ ...principal, action, targetId })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such checkout page in this organization and environment." })
+  return { options, sql, accounts, sessions, repo, items, audit, isOwn, imagesUrl, urlOf, shown, record, notFound }
+})
 
-  const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
 
+const makeContent = ({ accounts, imagesUrl, isOwn, items, repo }: Parts) => {
   /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
     const file = url.slice(imagesUrl.length)
@@ -193,10 +195,14 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     return made
   })
 
-  const prepareCreate = Effect.fn("CheckoutPages.prepareCreate")(function* (
-    principal: PrincipalShape,
-    params: CreateCheckoutPage
-  ) {
+  return { imageFileOf, requireToSell, itemsOf }
+}
+
+const makePrepareCreate = (
+  { record, repo, shown, sql }: Parts,
+  { imageFileOf, itemsOf }: ReturnType<typeof makeContent>
+) =>
+  Effect.fn("CheckoutPages.prepareCreate")(function* (principal: PrincipalShape, params: CreateCheckoutPage) {
     const made = yield* itemsOf(principal, params.items)
     const imageFile = params.imageUrl === undefined ? null : yield* imageFileOf(principal, params.imageUrl)
     const content: PageContent = {
@@ -222,6 +228,7 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     }).pipe(transaction(sql), orUnavailable)
   })
 
+const makeReads = ({ notFound, repo, shown }: Parts) => {
   const list = Effect.fn("CheckoutPages.list")(function* (tenant: Tenant, query: ListCheckoutPages) {
     const { limit = defaultPageSize, starting_after: after } = query
     if (after !== undefined && Option.isNone(yield* repo.find(tenant, after))) {
@@ -236,7 +243,18 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     return shown(yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound)))
   }, orUnavailable)
 
-  const prepareUpdate = Effect.fn("CheckoutPages.prepareUpdate")(function* (
+  const find = Effect.fn("CheckoutPages.find")(function* (slug: string) {
+    return slugForm.test(slug) ? yield* repo.findBySlug(slug) : Option.none()
+  }, orUnavailable)
+
+  return { list, get, find }
+}
+
+const makePrepareUpdate = (
+  { notFound, record, repo, shown, sql }: Parts,
+  { imageFileOf, itemsOf, requireToSell }: ReturnType<typeof makeContent>
+) =>
+  Effect.fn("CheckoutPages.prepareUpdate")(function* (
     principal: PrincipalShape,
     id: CheckoutPageId,
     { collect, imageUrl, items: wanted, successText, text, ...changes }: UpdateCheckoutPage
@@ -264,7 +282,8 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     }).pipe(transaction(sql), orUnavailable)
   }, orUnavailable)
 
-  const remove = Effect.fn("CheckoutPages.delete")(function* (principal: PrincipalShape, id: CheckoutPageId) {
+const makeRemove = ({ notFound, record, repo, sql }: Parts) =>
+  Effect.fn("CheckoutPages.delete")(function* (principal: PrincipalShape, id: CheckoutPageId) {
     yield* transaction(sql)(
       Effect.gen(function* () {
         yield* Effect.filterOrFail(repo.markDeleted(principal, id), (deleted) => deleted, notFound)
@@ -273,15 +292,8 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     )
   }, orUnavailable)
 
-  const find = Effect.fn("CheckoutPages.find")(function* (slug: string) {
-    return slugForm.test(slug) ? yield* repo.findBySlug(slug) : Option.none()
-  }, orUnavailable)
-
-  const startSession = Effect.fn("CheckoutPages.startSession")(function* (
-    page: FoundPage,
-    chosen: ReadonlyArray<Chosen>,
-    attempt: string
-  ) {
+const makeStartSession = ({ sessions, urlOf }: Parts) =>
+  Effect.fn("CheckoutPages.startSession")(function* (page: FoundPage, chosen: ReadonlyArray<Chosen>, attempt: string) {
     const lines = chosen.map(({ item, quantity }) => ({ price: item.price, quantity }))
     const { environment, organizationId, slug } = page
     const session = yield* sessions.create(
@@ -308,14 +320,23 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
       : yield* new ProviderUnavailable({ cause: "A checkout session without a URL" })
   })
 
+const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
+  const parts = yield* makeParts(options)
+  const content = makeContent(parts)
+  const prepareCreate = makePrepareCreate(parts, content)
+  const reads = makeReads(parts)
+  const prepareUpdate = makePrepareUpdate(parts, content)
+  const remove = makeRemove(parts)
+  const startSession = makeStartSession(parts)
+
   return {
     prepareCreate,
-    list,
-    get,
+    list: reads.list,
+    get: reads.get,
     prepareUpdate,
     delete: remove,
-    find,
+    find: reads.find,
     startSession,
-    clean: orUnavailable(repo.removeDeleted)
+    clean: orUnavailable(parts.repo.removeDeleted)
   }
 })

@@ -4,7 +4,7 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
-import { anyRow, firstRow } from "../../platform/storage/Rows.ts"
+import { anyRow, firstRow } from "../../platform/storage/Database.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 

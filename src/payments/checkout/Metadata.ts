@@ -26,10 +26,13 @@ export const ownPairs = ({ metadata }: ProviderObject): Readonly<Record<string, 
     )
   )
 
+/** Keys that leave the reserved prefix somewhere; without lookahead, for the document's readers. */
+const ownKeys = [...reserved].map((next, at) => `${reserved.slice(0, at)}(?:[^${next}[\\]][^[\\]]*)?`)
+
 const OwnKey = text({
   min: 1,
   max: 40,
-  pattern: new RegExp(`^(?!${reserved})[^[\\]]+$`),
+  pattern: new RegExp(`^(?:${ownKeys.join("|")})$`),
   rule: `must have a key of 1 to 40 characters, without [ and ], that does not begin with ${reserved}: the service keeps those for itself`
 }).annotations({
   arbitrary: () => (fc) => fc.stringMatching(/^[^[\]]{1,40}$/).filter((key) => !key.startsWith(reserved))

@@ -62,7 +62,7 @@ const patienceOfStop = "5 seconds"
 /** The format of the provider's error codes; anything else comes from elsewhere and is not logged. */
 const errorWord = /^[a-z_]{1,64}$/
 
-export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
+const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const policy = yield* makeConnectingPolicy
@@ -73,10 +73,14 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     // Finalizers are uninterruptible by default, so the timeout would have no effect
     FiberSet.awaitEmpty(underWay).pipe(Effect.interruptible, Effect.timeoutOption(patienceOfStop))
   )
-
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
+  return { publicUrl, provider, accounts, policy, repo, platforms, underWay, urlOf }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeEnding = ({ accounts, platforms, provider, repo }: Parts) => {
   /** Whether a disconnection keeps the access: it is the platform's, so ending it would disconnect others. */
   const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
     repo.isNeeded(tenant, accountId)
@@ -114,11 +118,11 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     }
   }, orUnavailable)
 
-  const start = Effect.fn("AccountConnection.startAuthorization")(function* (
-    tenant: Tenant,
-    author: Author,
-    sessionId: string
-  ) {
+  return { isKept, end, endPending }
+}
+
+const makeStart = ({ accounts, policy, repo, urlOf }: Parts, { endPending }: ReturnType<typeof makeEnding>) =>
+  Effect.fn("AccountConnection.startAuthorization")(function* (tenant: Tenant, author: Author, sessionId: string) {
     yield* policy.requireManagerNow(tenant, author)
     const state = newToken()
     const url = urlOf(tenant.environment, state)
@@ -136,6 +140,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     return { url: url.value, expiresAt }
   }, orUnavailable)
 
+const makeRedeem = ({ accounts, policy, provider, repo }: Parts) => {
   /**
    * Ends the access to an account that was not linked, so that no unused consent remains. Access is the platform's, not
    * an organization's: if the account is in use, ending it would disconnect its users, so it stays. Failures are only
@@ -197,6 +202,10 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     )
   })
 
+  return redeem
+}
+
+const makeFinish = ({ repo, underWay }: Parts, redeem: ReturnType<typeof makeRedeem>) => {
   /** Uses up the state, which permits redeeming the code, and redeems it. */
   const complete = Effect.fnUntraced(function* (
     { organizationId }: Membership,
@@ -246,13 +255,23 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     return yield* Effect.flatMap(FiberSet.run(underWay, Effect.interruptible(finishing)), Fiber.join)
   })
 
+  return finish
+}
+
+export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
+  const parts = yield* makeParts(publicUrl)
+  const ending = makeEnding(parts)
+  const start = makeStart(parts, ending)
+  const redeem = makeRedeem(parts)
+  const finish = makeFinish(parts, redeem)
+
   return {
     /** Whether the platform is set up for authorizations in this environment. */
-    isPossible: (environment: Environment): boolean => Option.isSome(urlOf(environment, Redacted.make(""))),
+    isPossible: (environment: Environment): boolean => Option.isSome(parts.urlOf(environment, Redacted.make(""))),
     start,
     finish,
-    isKept,
-    end,
-    endPending
+    isKept: ending.isKept,
+    end: ending.end,
+    endPending: ending.endPending
   }
 })

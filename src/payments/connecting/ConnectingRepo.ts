@@ -5,7 +5,7 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
-import { anyRow, firstRow, oneRow } from "../../platform/storage/Rows.ts"
+import { anyRow, firstRow, oneRow } from "../../platform/storage/Database.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
 
 /** The creation of a tenant's account, in progress or done. */

@@ -29,8 +29,7 @@ const connectingAtOnce = () =>
     message: "Another request is connecting an account for this organization; try again shortly."
   })
 
-/** @param endPending completes a pending disconnection at the provider before another account is connected here */
-export const makeOnboarding = Effect.fnUntraced(function* (
+const makeParts = Effect.fnUntraced(function* (
   publicUrl: string,
   endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
 ) {
@@ -40,7 +39,12 @@ export const makeOnboarding = Effect.fnUntraced(function* (
   const audit = yield* makeAudit
   const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
+  return { publicUrl, endPending, sql, provider, accounts, audit, policy, repo }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeCreateFor = ({ policy, provider, repo, sql }: Parts) => {
   /** Creates the account at the provider, or finds the one that an earlier attempt created. */
   const create = Effect.fnUntraced(function* (tenant: Tenant, begun: Onboarding) {
     const { environment } = tenant
@@ -89,6 +93,10 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     return (yield* repo.remember(tenant, begun.value, accountId)) ? accountId : yield* connectingAtOnce()
   })
 
+  return createFor
+}
+
+const makeEnsureConnected = ({ accounts, policy, repo }: Parts, createFor: ReturnType<typeof makeCreateFor>) => {
   const link = (tenant: Tenant, accountId: string, author: Author) =>
     accounts.link(tenant, accountId, author, {
       linkedBy: "onboarding",
@@ -132,6 +140,13 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     return accountId
   })
 
+  return { link, ensureConnected }
+}
+
+const makeStart = (
+  { accounts, audit, endPending, policy, provider, publicUrl }: Parts,
+  { ensureConnected }: ReturnType<typeof makeEnsureConnected>
+) => {
   const pagesOf = ({ environment }: Tenant) => ({
     returnUrl: `${publicUrl}${connectingPaths.returned}?environment=${environment}`,
     refreshUrl: `${publicUrl}${connectingPaths.refresh}?environment=${environment}`
@@ -146,6 +161,19 @@ export const makeOnboarding = Effect.fnUntraced(function* (
     yield* audit({ ...tenant, author, action: "account.onboarding_started", targetId: accountId })
     return link
   }, orUnavailable)
+
+  return start
+}
+
+/** @param endPending completes a pending disconnection at the provider before another account is connected here */
+export const makeOnboarding = Effect.fnUntraced(function* (
+  publicUrl: string,
+  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
+) {
+  const parts = yield* makeParts(publicUrl, endPending)
+  const createFor = makeCreateFor(parts)
+  const ensureConnected = makeEnsureConnected(parts, createFor)
+  const start = makeStart(parts, ensureConnected)
 
   return { start }
 })

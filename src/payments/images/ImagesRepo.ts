@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
-import { anyRow } from "../../platform/storage/Rows.ts"
+import { anyRow } from "../../platform/storage/Database.ts"
 import type { ImageName } from "./ImageStore.ts"
 
 /** The SQL of images in the database, and of the uploads of images in any store. */

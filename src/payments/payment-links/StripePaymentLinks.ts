@@ -2,8 +2,13 @@ import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { SoldItems } from "../../events/stripe/Translate.ts"
 import { checkoutMarker } from "../checkout/Metadata.ts"
-import { checkoutFieldNames, type SubscriptionTerms } from "../checkout/StripeCheckout.ts"
-import { allLines, everyLine, soldItemsOf } from "../checkout/StripeLineItems.ts"
+import {
+  allLines,
+  checkoutFieldNames,
+  everyLine,
+  type SubscriptionTerms,
+  soldItemsOf
+} from "../checkout/StripeCheckout.ts"
 import type {
   ChangeObject,
   ConnectedAccount,

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto"
+import { IncomingMessage } from "node:http"
 import { performance } from "node:perf_hooks"
-import { Duration, Effect, Fiber, Option, Predicate, Redacted } from "effect"
+import { Clock, Duration, Effect, Fiber, Option, Predicate, Random, Redacted } from "effect"
 import Stripe from "stripe"
+import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
 import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "../../platform/errors/Errors.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { serverAttributes, serverOf } from "../../platform/kit/UrlServer.ts"
@@ -11,9 +13,113 @@ import { annotateOwnSpan } from "../../platform/telemetry/Spans.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
-import { repeated } from "./RepeatedCalls.ts"
-import { type CallFailure, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
-import { stripeHttpClient } from "./StripeHttpClient.ts"
+import { type CallFailure, type FailedCall, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
+
+type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
+type Answer = Awaited<ReturnType<HttpClient["makeRequest"]>>
+
+/** The maximum length of an answer, in characters; a page of a hundred objects is far below it. */
+const maxAnswer = 16 * 1024 * 1024
+
+/**
+ * Stripe's HTTP client without the package's own retries, and with bounded answers.
+ *
+ * The package retries a call whose connection was closed, whatever its settings, and recognizes that by the error's
+ * code. Only `repeated` decides about retries, so the code is hidden. The package also reads an answer for as long as
+ * data arrives, even if no caller waits any more; here, the connection is closed when the call's time is over, or when
+ * the answer exceeds `maxAnswer`. Finally, it treats every answer as a JSON object: it loses the status of an answer
+ * that is not JSON, and `true` or a string makes it throw in a promise that nobody awaits, which ends the process.
+ * Proxies and firewalls send such answers. Here, an answer that is not a JSON object is read as an empty one, so that
+ * its status decides.
+ */
+export const stripeHttpClient = (): HttpClient => {
+  const client: HttpClient = Stripe.createNodeHttpClient()
+  return {
+    getClientName: () => client.getClientName(),
+    makeRequest: async (...request) => {
+      const timeoutMillis = request[7]
+      try {
+        return bounded(await client.makeRequest(...request), timeoutMillis, keyOf(request))
+      } catch (cause) {
+        throw hasErrorCode(cause, "ECONNRESET", "EPIPE") ? new Error("The connection was closed", { cause }) : cause
+      }
+    }
+  }
+}
+
+/**
+ * The idempotency key of a request, unless the package generated it: no repeat reuses such a key. Stripe's answers echo
+ * the key, except for some failures.
+ */
+const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
+  const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
+  return typeof key === "string" && !key.startsWith("stripe-node-retry-") ? { "idempotency-key": key } : {}
+}
+
+const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<string, string>>): Answer => ({
+  getStatusCode: () => answer.getStatusCode(),
+  getHeaders: () => ({ ...answer.getHeaders(), ...key }),
+  getRawResponse: () => answer.getRawResponse(),
+  toStream: (onComplete) => answer.toStream(onComplete),
+  toJSON: () => {
+    const message = answer.getRawResponse()
+    if (!(message instanceof IncomingMessage)) throw new Error("Stripe's Node client answers with Node's own messages")
+    return new Promise((resolve, reject) => {
+      answer.toJSON().then(
+        (json) => resolve(Predicate.isRecord(json) ? json : {}),
+        (error: unknown) => (error instanceof SyntaxError ? resolve({}) : reject(error))
+      )
+      const giveUp = (reason: string) => {
+        // Reject before the closed connection is noticed, which would count as worth a retry
+        reject(new Error(reason))
+        message.destroy()
+      }
+      const timer = setTimeout(() => giveUp("The answer takes too long"), timeoutMillis)
+      let length = 0
+      message.on("data", (text: string) => {
+        length += text.length
+        if (length > maxAnswer) giveUp("The answer is too long")
+      })
+      message.once("close", () => clearTimeout(timer))
+    })
+  }
+})
+
+/** The maximum number of retries of a call. */
+export const maxRepeats = 2
+
+/**
+ * The pause before the n-th retry: 250 ms, then 500 ms, shortened by up to half so that callers spread out, but at
+ * least the provider's Retry-After.
+ */
+const pauseBefore = (repeat: number, { retryAfter }: FailedCall): Effect.Effect<number> =>
+  Effect.map(Random.nextRange(0.5, 1), (jitter) => Math.max(retryAfter ?? 0, 250 * 2 ** (repeat - 1) * jitter))
+
+/**
+ * Retries a call while its failures are transient: at most twice, with jittered pauses, within the deadline. If the
+ * next pause would exceed the deadline, the call fails at once: its failure says more than a timeout.
+ *
+ * @param attempt makes the call; the first attempt is number 0
+ * @param deadline the limit for all attempts and pauses together
+ */
+export const repeated = <A, E extends FailedCall, R>(
+  attempt: (repeat: number) => Effect.Effect<A, E, R>,
+  deadline: Duration.Duration
+): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    const end = (yield* Clock.currentTimeMillis) + Duration.toMillis(deadline)
+    const from = (repeat: number): Effect.Effect<A, E, R> =>
+      Effect.catchAll(attempt(repeat), (failure) =>
+        Effect.gen(function* () {
+          const pause = yield* pauseBefore(repeat + 1, failure)
+          const now = yield* Clock.currentTimeMillis
+          return failure.transient && repeat < maxRepeats && now + pause < end
+            ? yield* Effect.zipRight(Effect.sleep(pause), from(repeat + 1))
+            : yield* Effect.fail(failure)
+        })
+      )
+    return yield* from(0)
+  })
 
 /**
  * Limits concurrent calls per name with a semaphore, so that one busy tenant does not use up the platform's rate limit

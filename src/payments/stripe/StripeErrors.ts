@@ -13,7 +13,6 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { AccountAccessRevoked, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { objectNotFound, paymentRefused, requestRefused } from "../RefusalReasons.ts"
-import type { FailedCall } from "./RepeatedCalls.ts"
 
 /** A parameter's path as the API writes it: `line_items[0][price]` is `line_items.0.price`. */
 export const dottedPath = (param: string): string =>
@@ -43,6 +42,14 @@ const codeOf = ({ code }: Stripe.errors.StripeError, facts: ProviderAnswer): str
 const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly retryAfter?: number } => {
   const seconds = Number(headers?.["retry-after"])
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
+}
+
+/** The facts that decide whether a failed call is retried. */
+export interface FailedCall {
+  /** Whether a retry may succeed: no connection, a failure at the provider, a rate limit, or a lock. */
+  readonly transient: boolean
+  /** The provider's Retry-After, in milliseconds. */
+  readonly retryAfter: number | undefined
 }
 
 /** A failed call: the API's error, the facts for operators, and whether to retry it. */

@@ -41,6 +41,21 @@ const joined = (schema: Json, allOf: unknown): Json | undefined => {
 }
 
 /**
+ * A pattern as every engine reads it: in a class, the characters that are syntax in JavaScript's `v` mode or in Rust are
+ * escaped.
+ */
+const portable = (pattern: string): string => {
+  let inClass = false
+  return pattern.replaceAll(/\\[\s\S]|\[\^?|[\](){}/|]|-(?=\])/g, (token) => {
+    if (token.startsWith("\\")) return token
+    const opens = token.startsWith("[")
+    if (inClass && token !== "]") return `\\${token}`
+    if (opens || token === "]") inClass = opens
+    return token
+  })
+}
+
+/**
  * The published form of a JSON Schema that the library generated: without the ids, titles and descriptions ("a string")
  * that it makes up; with a record as `additionalProperties`, and a description beside a reference, which JSON Schema
  * 2020-12 allows, instead of an `allOf` around it.
@@ -52,6 +67,7 @@ export const publishedSchema = (schema: unknown, { open }: { readonly open: bool
     const own = {
       ...rest,
       ...(Predicate.isReadonlyRecord(patternProperties) ? { additionalProperties: patternProperties[""] } : {}),
+      ...(Predicate.isString(rest["pattern"]) ? { pattern: portable(rest["pattern"]) } : {}),
       ...(Predicate.isString(description) && !/^an? /.test(description) ? { description } : {})
     }
     if (own["additionalProperties"] === false && open) delete own["additionalProperties"]

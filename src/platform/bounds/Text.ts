@@ -49,6 +49,9 @@ export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
 /** Text without control characters. */
 export const withoutControls = new RegExp(`^[^${controls}]*$`)
 
+/** A pattern of text with something to see and none of these characters; without lookahead, for the document's readers. */
+const notBlank = (excluded: string): string => `^[^\\S${excluded}]*[^\\s${excluded}][^${excluded}]*$`
+
 /**
  * Text that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do not
  * accept. It is trimmed before it is checked.
@@ -58,7 +61,7 @@ export const PrintableText = (max: number) => {
   return Schema.transform(
     Schema.String.annotations({
       ...rule(words),
-      jsonSchema: { type: "string", minLength: 1, maxLength: max, pattern: `^(?!\\s*$)[^${controls}]*$` }
+      jsonSchema: { type: "string", minLength: 1, maxLength: max, pattern: notBlank(controls) }
     }),
     text({ min: 1, max, pattern: withoutControls, rule: words }),
     { strict: true, decode: (written) => written.trim(), encode: (trimmed) => trimmed }
@@ -68,7 +71,7 @@ export const PrintableText = (max: number) => {
 /** The same controls, except tab, line feed and carriage return. */
 const controlsInLines = "\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f"
 
-const paragraphs = new RegExp(`^(?=[\\s\\S]*\\S)[^${controlsInLines}]*$`)
+const paragraphs = new RegExp(notBlank(controlsInLines))
 
 /** Text that people read, of 1 to `max` characters, which may have several lines; kept as it was written. */
 export const ParagraphText = (max: number) =>

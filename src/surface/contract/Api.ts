@@ -37,7 +37,7 @@ const introduction = `Payments on top of one connected provider account per orga
 
 **First payment.** Create a product, a price for it, and a checkout session with that price; send the payer to the session's \`url\`. The examples below work unchanged in the sandbox, with your organization's id and the ids that the previous calls returned.
 
-**Confirmation.** Neither opening the page nor returning from it confirms a payment. The signed event \`payment.succeeded\` does: register an endpoint, verify each delivery's signature, and deduplicate by the event's \`id\`. All events and their headers are under **events**; their JSON Schemas are at \`/schemas/events.json\`.
+**Confirmation.** Neither opening the page nor returning from it confirms a payment. The signed event \`payment.succeeded\` does: register an endpoint, verify each delivery's signature, and deduplicate by the event's \`id\`. All events and their headers are under **Webhooks**; their JSON Schemas are at \`/schemas/events.json\`.
 
 **Repeats.** Operations that move money or create something need an \`Idempotency-Key\`: a new one per intended effect, the same one when you repeat after a lost answer.
 

@@ -1,15 +1,7 @@
-/**
- * Completes the OpenAPI document that the library generates from the declarations. What a field means, what a schema is
- * called and what an operation needs is said where it is declared. The library can't carry the rest: headers of answers,
- * the credentials of middleware of our own, a description beside a reference, schemas that are open for answers, and
- * answers that are documented in more detail than they are checked (the provider's objects). It also adds names of its
- * own for primitives, such as `Int`, and a decode error that the edge never returns. No rule here knows an operation or
- * a field by its name. Pure.
- */
 import { Predicate, Record } from "effect"
 import { type Credential, sessionCookie, workspaceHeader } from "../../identity/Authentication.ts"
 import { type Json, mapSchema, publishedSchema } from "../../platform/bounds/PublishedSchema.ts"
-import { isApiPath } from "../../platform/kit/ApiPaths.ts"
+import { isApiPath } from "../../platform/kit/RequestPath.ts"
 import type { Operation } from "./Operations.ts"
 import { definitions, resourceOf } from "./ProviderResources.ts"
 
@@ -119,7 +111,8 @@ const codesOf = (response: unknown, schemas: unknown): string => {
 
 /** Adds what an operation needs, and the headers of its answers and the codes of its errors, in place. */
 const describeOperation = (operation: Operation, described: MutableJson, schemas: unknown): void => {
-  const { credentials, method, path, permission } = operation
+  const { credentials, group, method, path, permission } = operation
+  described["tags"] = [tagOf(group)]
   described["security"] = credentials.map((credential) => ({ [credential]: [] }))
   if (permission !== undefined) described["x-required-permission"] = permission
   if (permission !== undefined || described["description"] === undefined) {
@@ -170,6 +163,18 @@ const describedBy = (field: Json, schema: unknown, schemas: Json): Json => {
   return description === undefined ? field : { ...field, description }
 }
 
+/** A whole number that may be greater than 32 bits hold, such as an amount or a time, says so to generators. */
+const sized = (part: Json): Json =>
+  [part["type"]].flat().includes("integer") && !(Number(part["maximum"] ?? Number.NaN) < 2 ** 31)
+    ? { ...part, format: "int64" }
+    : part
+
+/** A group's name as people write it, for the tag: `checkoutSessions` is "Checkout sessions". */
+const tagOf = (group: unknown): string => {
+  const words = String(group).replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`.replace(/^Api\b/, "API").replace(/\burls$/, "URLs")
+}
+
 /**
  * Puts primitives in the places that refer to them, describes every field, and makes an `enum` of one value a `const`, of
  * which generators make no enumeration.
@@ -179,7 +184,7 @@ const resolved = (schema: unknown, schemas: Json): unknown =>
     const value = Array.isArray(values) && values.length === 1 ? { const: values[0] } : { enum: values }
     const rest = values === undefined ? others : { ...others, ...value }
     const target = Predicate.isString($ref) ? recordIn(schemas, $ref.slice(prefix.length)) : {}
-    const part = $ref === undefined ? rest : isPrimitive(target) ? { ...target, ...rest } : { $ref, ...rest }
+    const part = sized($ref === undefined ? rest : isPrimitive(target) ? { ...target, ...rest } : { $ref, ...rest })
     const { properties } = others
     return Predicate.isReadonlyRecord(properties)
       ? { ...part, properties: Record.map(properties, (field) => describedBy(recordIn(field), field, schemas)) }
@@ -230,6 +235,8 @@ export const completed = (operations: ReadonlyArray<Operation>, spec: Json): Mut
     document,
     operations.map((operation) => describedIn(document, operation))
   )
+  const { tags } = document
+  for (const tag of Array.isArray(tags) ? tags : []) recordIn(tag)["name"] = tagOf(recordIn(tag)["name"])
   recordIn(document, "components")["securitySchemes"] = securitySchemes
   const info = recordIn(document, "info")
   info["license"] = { name: "MIT", identifier: "MIT" }

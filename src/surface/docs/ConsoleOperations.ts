@@ -1,8 +1,9 @@
 import { Option } from "effect"
+import { EventType, eventData, eventSubjects } from "../../events/Catalog.ts"
 import { operations } from "../contract/Api.ts"
 
 /**
- * The operations that the console can call, as its own module: the contract's declarations with their schemas would be
+ * The operations that the console can call, and the event types that it shows, as its own module: the contract's declarations with their schemas would be
  * several times as large as the console itself.
  */
 
@@ -27,11 +28,20 @@ export const consoleOperations = (): string => {
       const takesKey = Option.isSome(endpoint.headersSchema)
       return `  "${group}.${name}": ["${method}", "${path}", ${takesKey}]`
     })
+  const types = EventType.literals.map((type) => {
+    const { items, metadata } = eventSubjects[type]
+    return `  "${type}": { money: ${"currency" in eventData[type].fields}, items: ${items}, metadata: ${metadata} }`
+  })
   return `/** Generated from the contract by \`npm run docs\`: the method and path of each operation, and whether it takes an idempotency key. */
 export const operations = {
 ${lines.join(",\n")}
 } as const satisfies Readonly<Record<string, readonly [method: string, path: string, takesKey: boolean]>>
 
 export type OperationKey = keyof typeof operations
+
+/** The event types, with what filters can read of each one's events: currency and amount, products and prices, metadata. */
+export const eventFilters = {
+${types.join(",\n")}
+} as const
 `
 }

@@ -11,8 +11,7 @@ import {
 import { errorAttributes } from "../../platform/errors/ProviderAnswer.ts"
 import { errorLink } from "../../platform/kit/ErrorLink.ts"
 import { annotateSpan } from "../../platform/telemetry/Spans.ts"
-import { isIncompleteBody } from "../../server/Body.ts"
-import { BodyDropped } from "../../server/BodyBudget.ts"
+import { BodyDropped, isIncompleteBody } from "../../server/Body.ts"
 import { challengeOf, isToolServer, rpcError } from "../../server/RpcError.ts"
 
 /** The one place where a failure becomes a response (contract 12.1). */

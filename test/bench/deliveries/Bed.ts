@@ -4,7 +4,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Redacted } from "effect"
-import { secretContext } from "../../../src/engine/attempts/Secrets.ts"
+import { secretContext } from "../../../src/engine/attempts/Signing.ts"
 import { Cipher } from "../../../src/platform/kit/Cipher.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -31,7 +31,8 @@ const processFields = (pid: number): ReadonlyArray<string> => {
 const ticks = (fields: ReadonlyArray<string>, ...at: ReadonlyArray<number>): number =>
   at.reduce((sum, index) => sum + Number(fields[index] ?? Number.NaN) * 10_000, 0)
 
-const parentOf = (pid: number): number => Number(processFields(pid)[1])
+/** The process that started one. */
+export const parentOf = (pid: number): number => Number(processFields(pid)[1])
 
 /** Processor time of a server and all that it started so far, those that have ended included, in microseconds. */
 const serverProcessorTime = (postmaster: number): number => {
@@ -101,7 +102,7 @@ export const transactions = ({ query }: Pick<Database, "query">) =>
   )
 
 /** A connection that a bench queries on. */
-const connectTo = (url: string) =>
+export const connectTo = (url: string) =>
   Effect.map(
     connectionTo(url),
     (client) =>

@@ -1,6 +1,10 @@
 import { Effect } from "effect"
-import { publicAddressesOnly } from "../../../src/engine/transport/AddressPolicy.ts"
-import { DnsResolver, parseDestination, resolveDestination } from "../../../src/engine/transport/DestinationUrl.ts"
+import {
+  DnsResolver,
+  parseDestination,
+  publicAddressesOnly,
+  resolveDestination
+} from "../../../src/engine/transport/DestinationUrl.ts"
 import { httpConsumer, post, transport } from "../../engine/TransportServers.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { nameServer } from "./DestinationNameServer.ts"

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type OutboundEvent, OutboundEvents } from "../../../src/destinations/publishing/OutboundEvents.ts"
-import { LocalHandOff } from "../../../src/engine/queue/LocalHandOff.ts"
+import { LocalHandOff } from "../../../src/engine/queue/Enqueue.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { EventCatalog } from "../../../src/events/EventCatalog.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"

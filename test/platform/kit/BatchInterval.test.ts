@@ -1,5 +1,5 @@
 import { FastCheck } from "effect"
-import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/BatchInterval.ts"
+import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/Batcher.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Either, FastCheck } from "effect"
 import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
-import type { RateLimitPolicy } from "../../../src/platform/kit/TokenBucket.ts"
+import type { RateLimitPolicy } from "../../../src/platform/kit/RateLimitStatements.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 
 /** So slow that the time a test takes gives nothing back. */

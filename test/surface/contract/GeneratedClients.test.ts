@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
@@ -113,6 +113,70 @@ assert isinstance(paid, CheckoutSession), paid
 print(paid.payment_status, paid.amount_total)
 `
 
+const goModule = `module payments
+
+go 1.24
+
+require (
+	github.com/google/uuid v1.6.0
+	github.com/oapi-codegen/oapi-codegen/v2 v2.8.2
+	github.com/oapi-codegen/runtime v1.9.0
+)
+`
+
+/** Its pruning overlooks what only the document's webhooks refer to. */
+const goConfig = `package: main
+output: client.go
+generate: { models: true, client: true }
+output-options: { skip-prune: true }
+`
+
+const payInGo = `package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/google/uuid"
+)
+
+func sent[T any](answer T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return answer
+}
+
+func main() {
+	ctx := context.Background()
+	organization := uuid.MustParse(os.Getenv("ORGANIZATION_ID"))
+	authorized := WithRequestEditorFn(func(_ context.Context, request *http.Request) error {
+		request.Header.Set("x-api-key", os.Getenv("API_KEY"))
+		return nil
+	})
+	client := sent(NewClientWithResponses(os.Getenv("BASE_URL"), authorized))
+	amount := int64(2500000000)
+	price := sent(client.PricesCreateWithResponse(ctx, organization, &PricesCreateParams{IdempotencyKey: "go-price"},
+		CreatePrice{Currency: "idr", UnitAmount: &amount, ProductData: &CreatePriceProductData{Name: "Coffee"}})).JSON200
+	session := sent(client.CheckoutSessionsCreateWithResponse(ctx, organization,
+		&CheckoutSessionsCreateParams{IdempotencyKey: "go-session"},
+		CreateCheckoutSession{Mode: "payment", LineItems: []CreateCheckoutSessionLineItemsItem{{Price: price.Id, Quantity: 2}}})).JSON200
+	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	sent(browser.PostForm(*session.Url, url.Values{"action": {"pay"}}))
+	paid := sent(client.CheckoutSessionsGetWithResponse(ctx, organization, session.Id, nil)).JSON200
+	fmt.Println(*paid.PaymentStatus, *paid.AmountTotal)
+}
+`
+
+/** From the machine's own cache: a test downloads nothing. */
+const goOffline = { GOFLAGS: "-mod=mod", GOPROXY: "off", GOSUMDB: "off" }
+const goGenerator = "github.com/oapi-codegen/oapi-codegen/v2"
+const goCache = String(spawnSync("go", ["env", "GOMODCACHE"]).stdout ?? "").trim()
+const hasGoGenerator = goCache !== "" && existsSync(join(goCache, `${goGenerator}@v2.8.2`))
+
 const hasPythonGenerator = spawnSync("python3", ["-c", "import openapi_python_client"]).status === 0
 
 /** In milliseconds: a generator, a compiler and a client start one after the other. */
@@ -173,6 +237,26 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
       const printed = yield* run("python3", ["pay.py"], folder, yield* access)
       expect(printed.trim()).toBe("paid 3000")
     },
+    limit
+  )
+
+  it.scoped.skipIf(!hasGoGenerator)(
+    "in Go compiles and does a payment of more than 32 bits (skipped unless go has oapi-codegen in its cache)",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* workFolder
+        writeFileSync(join(folder, "go.mod"), goModule)
+        writeFileSync(join(folder, "pay.go"), payInGo)
+        writeFileSync(join(folder, "config.yaml"), goConfig)
+        yield* run(
+          "go",
+          ["run", `${goGenerator}/cmd/oapi-codegen`, "-config", "config.yaml", "openapi.json"],
+          folder,
+          goOffline
+        )
+        const printed = yield* run("go", ["run", "."], folder, { ...goOffline, ...(yield* access) })
+        expect(printed.trim()).toBe("paid 5000000000")
+      }),
     limit
   )
 })

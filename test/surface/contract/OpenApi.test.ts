@@ -287,7 +287,7 @@ onSharedService("the documents", (it) => {
       )
       expect(post.responses["4XX"]?.headers?.["Service-Refused"]?.schema["enum"]).toEqual([...refusedReasons])
     }
-    expect(json.tags.map(({ name }) => name)).toContain("webhooks")
+    expect(json.tags.map(({ name }) => name)).toContain("Webhooks")
   })
 
   it.effect("say of each event a body that its envelope fits, and no other type's", function* () {
@@ -388,7 +388,7 @@ onSharedService("the documents", (it) => {
     expect(sent.length).toBeGreaterThan(100)
     expect(sent.filter((object) => object["additionalProperties"] === false)).toEqual([])
     const taken = all
-      .filter(({ tags }) => !tags.includes("inbound"))
+      .filter(({ tags }) => !tags.includes("Inbound"))
       .flatMap(({ requestBody }) => objectsOf(requestBody))
     expect(taken.length).toBeGreaterThan(20)
     expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])

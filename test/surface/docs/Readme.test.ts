@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
-import { commands } from "../../../src/app/cli/Cli.ts"
+import { cli } from "../../../src/app/cli/Cli.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
 import { guideFile, guideNames } from "../../../src/surface/docs/Guides.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
@@ -75,7 +75,7 @@ describe.each(documents)("%s", (file) => {
       const words = (args.replace(/ +[#|].*$/, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) =>
         word.replaceAll(/^['"]|['"]$/g, "")
       )
-      expect(understand(commands, words), line).toMatchObject({ right: { _tag: "Command" } })
+      expect(understand(cli.commands, words), line).toMatchObject({ right: { _tag: "Command" } })
     }
   })
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { bodyLimits } from "../../../src/server/BodyBudget.ts"
+import { bodyLimits } from "../../../src/server/Body.ts"
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../../harness/TestService.ts"

@@ -166,7 +166,8 @@ const boundsIn = (schema: unknown): unknown => {
       // The document says a choice of one by its value
       if (keyword === "const") return [["enum", [value]]]
       if (structuralKeywords.has(keyword)) return [[keyword, boundsIn(value)]]
-      return boundKeywords.has(keyword) ? [[keyword, value]] : []
+      // Only the document says how wide a whole number may be
+      return boundKeywords.has(keyword) && value !== "int64" ? [[keyword, value]] : []
     })
   )
 }

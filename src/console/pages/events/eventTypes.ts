@@ -1,57 +1,21 @@
-import type { RequestOf } from "../../api/Types.ts"
+import { eventFilters } from "../../api/operations.ts"
 
 /** The catalog's event types: their families, and which filters each can pass. Pure. */
 
-export type EventType = RequestOf<"endpoints", "create">["payload"]["events"][number]
+export type EventType = keyof typeof eventFilters
 
 /** A destination's filters, by their API names. */
 export const filterNames = ["currencies", "amountMin", "amountMax", "products", "prices", "metadata"] as const
 export type FilterName = (typeof filterNames)[number]
 
-/** Which data events of a type offer to filters (contract 7.3, 7.6). */
-interface Filterable {
-  /** A currency and a principal amount. */
-  readonly money: boolean
-  /** Products and prices. */
-  readonly items: boolean
-  /** The metadata of the provider's object. */
-  readonly metadata: boolean
-}
-
-const ofMoney: Filterable = { money: true, items: false, metadata: true }
-const ofSales: Filterable = { money: true, items: true, metadata: true }
-const ofItems: Filterable = { money: false, items: true, metadata: true }
-
-const filterable: Readonly<Record<EventType, Filterable>> = {
-  "payment.succeeded": ofMoney,
-  "payment.failed": ofMoney,
-  "payment.refunded": ofMoney,
-  "dispute.created": ofMoney,
-  "dispute.closed": ofMoney,
-  "checkout.completed": ofSales,
-  "checkout.payment_succeeded": ofSales,
-  "checkout.payment_failed": ofSales,
-  "subscription.created": ofItems,
-  "subscription.renewed": ofSales,
-  "subscription.canceled": ofItems,
-  "subscription.payment_failed": ofSales,
-  "payout.paid": ofMoney,
-  "payout.failed": ofMoney,
-  "payout.created": ofMoney,
-  "payout.updated": ofMoney,
-  "payout.canceled": ofMoney,
-  "milestone.first_payment": ofMoney,
-  "account.updated": { money: false, items: false, metadata: false }
-}
-
 /** Whether a type is in the contract; requests may name only these. */
-export const isEventType = (type: string): type is EventType => Object.hasOwn(filterable, type)
+export const isEventType = (type: string): type is EventType => Object.hasOwn(eventFilters, type)
 
 /** Every type, in catalog order. */
-export const eventTypes: ReadonlyArray<EventType> = Object.keys(filterable).filter(isEventType)
+export const eventTypes: ReadonlyArray<EventType> = Object.keys(eventFilters).filter(isEventType)
 
 const letsThrough = (type: EventType, filter: FilterName): boolean => {
-  const { items, metadata, money } = filterable[type]
+  const { items, metadata, money } = eventFilters[type]
   if (filter === "metadata") return metadata
   return filter === "products" || filter === "prices" ? items : money
 }

@@ -16,7 +16,7 @@ export const endpoints = Effect.gen(function* () {
       name text NOT NULL CHECK (length(name) BETWEEN 1 AND 100),
       url text NOT NULL,
       -- Null on endpoints from before subscriptions existed: they count as subscribed to payment.succeeded
-      events text[] CHECK (cardinality(events) BETWEEN 1 AND 19),
+      events text[] CHECK (cardinality(events) BETWEEN 1 AND 100),
       filters jsonb NOT NULL DEFAULT '{}',
       active boolean NOT NULL DEFAULT true,
       created_at timestamptz NOT NULL DEFAULT now(),
