@@ -84,12 +84,12 @@ describe("the units for systemd", () => {
 
   it("start what the build makes, as the image does", () => {
     const image = text("Dockerfile")
-    const [, worker = "", api = ""] =
-      /\$ROLES\\" = worker \] && echo (.*?) \|\| echo (.*?)\) dist\/app\/main\.js/.exec(image) ?? []
-    expect([worker, api]).toEqual([expect.stringContaining("--max"), expect.stringContaining("--max")])
-    expect(valuesOf("connected-payments-api.service", "ExecStart")).toEqual([`/usr/bin/node ${api} dist/app/main.js`])
+    const [, every = "", worker = ""] =
+      /exec node (\S+) \$\(\[ \\"\$ROLES\\" = worker \] && echo (\S+)\) dist\/app\/main\.js/.exec(image) ?? []
+    expect([every, worker]).toEqual([expect.stringContaining("--max"), expect.stringContaining("--max")])
+    expect(valuesOf("connected-payments-api.service", "ExecStart")).toEqual([`/usr/bin/node ${every} dist/app/main.js`])
     expect(valuesOf("connected-payments-worker@.service", "ExecStart")).toEqual([
-      `/usr/bin/node ${worker} dist/app/main.js`
+      `/usr/bin/node ${every} ${worker} dist/app/main.js`
     ])
     const [migrate = ""] = valuesOf("connected-payments-migrate.service", "ExecStart")
     const [, file = "", command = ""] = /^\/usr\/bin\/node (\S+) (\w+)$/.exec(migrate) ?? []

@@ -1,13 +1,13 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { vi } from "vitest"
+import pg from "pg"
+import { afterAll, beforeAll, vi } from "vitest"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { allDelivered, expectNothingLost } from "../../faults/History.ts"
 import { makeProvider } from "../../faults/Provider.ts"
 import { Randomness } from "../../faults/Randomness.ts"
 import { makeReceiver } from "../../faults/Receiver.ts"
-import "../../faults/preload/Patience.ts"
 import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
 import { cuttableLine } from "../../harness/CuttableLine.ts"
 import { eventually, eventuallyDone, eventuallyTrue } from "../../harness/Eventually.ts"
@@ -16,6 +16,13 @@ import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { serviceOn } from "./ReplicatedBed.ts"
+
+// For this file alone: other files run in the same process
+const { Client, Pool } = pg
+beforeAll(() => import("../../faults/preload/Patience.ts"))
+afterAll(() => {
+  Object.assign(pg, { Client, Pool })
+})
 
 const isServed = (list: Effect.Effect<{ readonly status: number }>) => Effect.map(list, ({ status }) => status === 200)
 
