@@ -97,20 +97,25 @@ const sharing = (name: string, known: ReadonlyArray<string>): string | undefined
     .toSorted((a, b) => b.shared - a.shared || a.words.length - b.words.length)[0]?.other
 }
 
-/** The known name that a similar one was meant to be. */
-export const nearest = (name: string, known: ReadonlyArray<string>): string | undefined => {
+/** The known name that another is a misspelling of. */
+export const misspelt = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length < 3 || name.length > longestSuggested) return undefined
   const mine = folded(name)
-  const similar = known
-    .map((other) => ({ other, away: distance(mine, folded(other)) }))
-    .filter(({ away }) => away <= Math.min(maxDistance, mine.length / 3))
-    .toSorted((a, b) => a.away - b.away)[0]
-  return similar?.other ?? sharing(name, known)
+  return (
+    known
+      .map((other) => ({ other, theirs: folded(other) }))
+      // The distance is no less than the difference of the lengths
+      .filter(({ theirs }) => Math.abs(theirs.length - mine.length) <= maxDistance)
+      .map(({ other, theirs }) => ({ other, away: distance(mine, theirs) }))
+      .filter(({ away }) => away <= Math.min(maxDistance, mine.length / 3))
+      .toSorted((a, b) => a.away - b.away)[0]?.other
+  )
 }
 
 /** The suffix for a name similar to a known one: "; did you mean amountMin?"; otherwise empty. */
 export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
-  const other = typeof name === "string" ? nearest(name, known) : undefined
+  if (typeof name !== "string" || name.length < 3 || name.length > longestSuggested) return ""
+  const other = misspelt(name, known) ?? sharing(name, known)
   return other === undefined ? "" : `; did you mean ${other}?`
 }
 

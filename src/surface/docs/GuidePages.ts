@@ -8,7 +8,7 @@ import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../../pla
 import { documentPaths } from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"
 import { withGenerated } from "./Generated.ts"
-import { indexOf, maxQueryLength, type Searchable, type SearchIndex, search } from "./GuideSearch.ts"
+import { addSections, emptyIndex, maxQueryLength, type Searchable, type SearchIndex, search } from "./GuideSearch.ts"
 import { guideStyle } from "./GuideStyle.ts"
 import { contents, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
 import { renderSections, type Section } from "./Markdown.ts"
@@ -138,8 +138,8 @@ const searchable = (guide: Rendered): ReadonlyArray<Searchable> => {
     : ofGuide
 }
 
-const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchIndex>, query: string): string => {
-  const found = search(indexes, query)
+const searchPage = (guides: ReadonlyArray<Guide>, index: SearchIndex, query: string): string => {
+  const found = search(index, query)
   const items = found.map(
     ({ excerpt, heading, href, title }) =>
       `<li><a href="${escaped(href)}">${escaped(heading === title ? title : `${title}: ${heading}`)}</a>\n<p>${escaped(excerpt)}</p></li>`
@@ -190,17 +190,18 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
           : Effect.flatten(yield* cachedForever(Effect.map(rendering, pageOfGuide)))
       yield* router.get(guidePath(name), handler)
     }
-    const indexes = yield* cachedForever(
-      Effect.forEach(
-        renderings,
-        Effect.map((shown) => indexOf(searchable(shown)))
-      )
+    const index = yield* cachedForever(
+      Effect.suspend(() => {
+        const made = emptyIndex()
+        const add = Effect.map((shown: Rendered) => addSections(made, searchable(shown)))
+        return Effect.as(Effect.forEach(renderings, add, { discard: true }), made)
+      })
     )
     yield* router.get(
       searchPath,
       Effect.gen(function* () {
         const { url } = yield* HttpServerRequest.HttpServerRequest
-        return HttpServerResponse.raw(searchPage(guides, yield* indexes, queryOf(url)), {
+        return HttpServerResponse.raw(searchPage(guides, yield* index, queryOf(url)), {
           headers: {
             ...privateHeaders,
             ...headers,

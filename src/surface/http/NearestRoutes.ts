@@ -1,5 +1,5 @@
 import { Array as Arr } from "effect"
-import { nearest, wordsOf } from "../../platform/bounds/Reasons.ts"
+import { misspelt, wordsOf } from "../../platform/bounds/Reasons.ts"
 import { operations } from "../contract/Api.ts"
 
 /** The routes that a caller of an unknown one may have meant: those whose paths have the most words in common with it. */
@@ -37,6 +37,9 @@ const routes = Object.entries(
 
 const known = [...new Set(routes.flatMap(({ words }) => words))]
 
+/** How many of a path's words are looked up: no route has as many. */
+const mostWords = 5
+
 /** At most so many routes are named. */
 const mostNamed = 3
 
@@ -44,7 +47,9 @@ const mostNamed = 3
 export const unknownRoute = (path: string): string => {
   const asked = read(path)
   const words = new Set(
-    asked.words.slice(0, 8).map((word) => otherWords.get(word) ?? (known.includes(word) ? word : nearest(word, known)))
+    asked.words
+      .slice(0, mostWords)
+      .map((word) => otherWords.get(word) ?? (known.includes(word) ? word : misspelt(word, known)))
   )
   const near = routes
     .map((route) => {

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
-import { indexOf, search } from "../../../src/surface/docs/GuideSearch.ts"
+import { addSections, emptyIndex, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
 import { onService, onSharedService, TestService } from "../../harness/TestService.ts"
@@ -54,11 +54,13 @@ describe("the search", () => {
     path: "/docs/one",
     title: "One"
   })
-  const indexes = [
-    indexOf([section("Secrets", "how to rotate"), section("Other", "a secret that you rotate; `validation_failed`")]),
-    indexOf([section("Third", "nothing")])
-  ]
-  const found = (query: string) => search(indexes, query).map(({ heading }) => heading)
+  const index = emptyIndex()
+  addSections(index, [
+    section("Secrets", "how to rotate"),
+    section("Other", "a secret that you rotate; `validation_failed`")
+  ])
+  addSections(index, [section("Third", "nothing")])
+  const found = (query: string) => search(index, query).map(({ heading }) => heading)
 
   it("finds sections that have every word or begin of a word, headings first", () => {
     expect(found("secret rot")).toEqual(["Secrets", "Other"])
@@ -67,7 +69,7 @@ describe("the search", () => {
     expect(found("secret nothing")).toEqual([])
     expect(found("a")).toEqual([])
     expect(found("")).toEqual([])
-    expect(search(indexes, "rotate")[1]).toEqual({
+    expect(search(index, "rotate")[1]).toEqual({
       href: "/docs/one#other",
       title: "One",
       heading: "Other",
