@@ -44,16 +44,34 @@ const serverProcessorTime = (postmaster: number): number => {
     .reduce((sum, fields) => sum + ticks(fields, 11, 12), own)
 }
 
-/** Processor time of processes and of PostgreSQL so far, in microseconds; NaN where the system does not tell it. */
-const processorTimes = (
-  services: ReadonlyArray<{ readonly pid: number }>,
-  { postmaster }: Pick<Database, "postmaster">
-) => {
+/** How often the threads of processes have gone to sleep so far: each time, something had to wake them. */
+const sleeps = (pids: ReadonlyArray<number>): number =>
+  pids
+    .flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/status`))
+    .reduce((sum, file) => {
+      const [, count] = /^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(file, "utf8")) ?? []
+      return sum + Number(count)
+    }, 0)
+
+/**
+ * Processor time of processes and of PostgreSQL so far, in microseconds, and how often they have slept; NaN where the system
+ * does not tell it.
+ */
+const usedSoFar = (services: ReadonlyArray<{ readonly pid: number }>, { postmaster }: Pick<Database, "postmaster">) => {
   try {
     const service = services.reduce((sum, { pid }) => sum + processorTime(pid), 0)
-    return { service, postgres: serverProcessorTime(postmaster) }
+    const backends = readdirSync("/proc")
+      .map(Number)
+      .filter((pid) => pid > 0 && parentOf(pid) === postmaster)
+    return {
+      service,
+      postgres: serverProcessorTime(postmaster),
+      serviceSleeps: sleeps(services.map(({ pid }) => pid)),
+      postgresSleeps: sleeps(backends)
+    }
   } catch {
-    return { service: Number.NaN, postgres: Number.NaN }
+    const unknown = Number.NaN
+    return { service: unknown, postgres: unknown, serviceSleeps: unknown, postgresSleeps: unknown }
   }
 }
 
@@ -64,6 +82,9 @@ export interface Cost {
   /** Of the service's processes. */
   readonly processor: number
   readonly postgres: number
+  /** How often a thread of theirs was woken. */
+  readonly wakeUps: number
+  readonly postgresWakeUps: number
 }
 
 /** Measures while `work` runs, which answers how much was done, and whatever else it found: a rate of its own takes the place of this one. */
@@ -73,14 +94,16 @@ export const costOf = <Done extends { readonly count: number }, E, R>(
   work: Effect.Effect<Done, E, R>
 ) =>
   Effect.gen(function* () {
-    const [before, startedAt] = [processorTimes(services, database), performance.now()]
+    const [before, startedAt] = [usedSoFar(services, database), performance.now()]
     const done = yield* work
-    const [after, endedAt] = [processorTimes(services, database), performance.now()]
+    const [after, endedAt] = [usedSoFar(services, database), performance.now()]
     const { count } = done
     return {
       rate: (count / (endedAt - startedAt)) * 1000,
       processor: (after.service - before.service) / count,
       postgres: (after.postgres - before.postgres) / count,
+      wakeUps: (after.serviceSleeps - before.serviceSleeps) / count,
+      postgresWakeUps: (after.postgresSleeps - before.postgresSleeps) / count,
       ...done
     } satisfies Cost
   })

@@ -42,7 +42,7 @@ export const latencyBench: Bench = {
         const statements = ((yield* transactions(database)) - before) / count
         const at = (share: number) => percentile(cost.afterAnswer, share)
         yield* Console.error(
-          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`
+          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements, ${(cost.wakeUps + cost.postgresWakeUps).toFixed(1)} wake-ups and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`
         )
         return { ...cost, statements }
       })
@@ -72,7 +72,9 @@ export const latencyBench: Bench = {
         ),
         ["statements_per_event", "", ({ statements }) => statements],
         ["processor_time", "µs each", ({ processor }) => processor],
-        ["postgres_processor_time", "µs each", ({ postgres }) => postgres]
+        ["postgres_processor_time", "µs each", ({ postgres }) => postgres],
+        ["wake_ups", "each", ({ wakeUps }) => wakeUps],
+        ["postgres_wake_ups", "each", ({ postgresWakeUps }) => postgresWakeUps]
       ]
     )
   })

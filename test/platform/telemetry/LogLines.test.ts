@@ -2,6 +2,7 @@ import { mkdtemp, open, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel, Tracer } from "effect"
+import { vi } from "vitest"
 import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
 import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
@@ -156,6 +157,20 @@ describe("the log's writer", () => {
     expect(written.trimEnd().split("\n")).toEqual(Array.from({ length: 2000 }, (_, n) => `${n}`))
   })
 
+  it.scopedLive("gathers what comes within 50 milliseconds into one write", function* () {
+    const { handle } = yield* temporaryFile
+    const writer = yield* makeLogWriter(handle.fd, () => "dropped")
+    vi.useFakeTimers({ toFake: ["setTimeout"] })
+    // Before the writer's end, which waits by real time
+    yield* Effect.addFinalizer(() => Effect.sync(() => vi.useRealTimers()))
+    writer.write("a line")
+    vi.advanceTimersByTime(45)
+    writer.write("another")
+    expect(vi.getTimerCount()).toBe(1)
+    vi.advanceTimersByTime(5)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it.scopedLive("holds no more than 8 MiB for a slow reader: it drops lines and says how many", function* () {
     const { file, handle } = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -172,7 +187,7 @@ describe("the log's writer", () => {
     const { handle } = yield* temporaryFile
     const writer = yield* makeLogWriter(handle.fd + 500, () => "dropped")
     writer.write("a line")
-    yield* Effect.sleep("30 millis")
+    yield* Effect.sleep("100 millis")
     writer.write("another")
   })
 })
