@@ -25,8 +25,8 @@ import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife
 const restart = { everyMillis: 1000, costFactor: 200, mostMillis: 30_000 }
 
 /**
- * While more is due than was claimed, the next claim waits until half of what is held here has been sent, for at most
- * this many milliseconds: its fixed cost is then shared by more.
+ * While more is due than was claimed, the next claim waits until half of the places are free, or half of what waits here
+ * for endpoints at their caps has been sent, for at most this many milliseconds: its fixed cost is then shared by more.
  */
 const gatherMillis = 15
 
@@ -260,12 +260,13 @@ export class Worker implements Recipient {
     capped: ReadonlyArray<Endpoint>,
     hides: boolean
   ): Claimed {
-    const { attempts, endpoints, options } = this.#parts
+    const { endpoints, options } = this.#parts
     const found = deliveries.length
     const full = found >= limit || more
     this.#behind = full
     this.#leftSome = full || hides || capped.length > 0
-    this.#toEnd = this.#leftSome ? Math.ceil((attempts.size - attempts.aside) / 2) : 0
+    const ahead = capped.reduce((sum, endpoint) => sum + Math.max(0, endpoint.held - endpoints.capOf(endpoint)), 0)
+    this.#toEnd = Math.max(0, full ? Math.min(maxClaim, options.concurrency) / 2 - this.room : Math.floor(ahead / 2))
     this.#enough.reset()
     if (capped.some((endpoint) => endpoint.held < endpoints.capOf(endpoint))) this.#news.raise()
     if (endpoints.hasApart) this.#newsByEndpoint.raise()
@@ -302,21 +303,17 @@ export class Worker implements Recipient {
           if (withSlow) this.#slowNotBefore = performance.now() + momentMillis
           endpoints.noteAsked(askedFor, claim.askedFor)
           if (claim.deliveries.length > 0) this.#newsByEndpoint.raise()
-          return this.#begin(claim.deliveries, claimedAt, fewAtOnce)
+          return this.#begin(claim.deliveries, claimedAt)
         })
       )
   }).pipe(Effect.uninterruptible, orRest)
 
   /**
-   * Begins the deliveries claimed at `claimedAt` (by `performance.now()`), `atOnce` before the event loop gets to other
-   * work. Releases those that this process has already sent but not yet recorded, and all if their destinations can't be
-   * read.
+   * Begins the deliveries claimed at `claimedAt` (by `performance.now()`); those of slow endpoints a few at a time, so that
+   * the event loop gets to other work. Releases those that this process has already sent but not yet recorded, and all if
+   * their destinations can't be read.
    */
-  #begin(
-    claimed: ReadonlyArray<ClaimedDelivery>,
-    claimedAt: number,
-    atOnce = Number.POSITIVE_INFINITY
-  ): Effect.Effect<void> {
+  #begin(claimed: ReadonlyArray<ClaimedDelivery>, claimedAt: number): Effect.Effect<void> {
     const { attempts, destinations, endpoints, options } = this.#parts
     this.#hold(claimed.length)
     const sent = this.recording.unrecorded(claimed)
@@ -331,22 +328,24 @@ export class Worker implements Recipient {
     )
     const startBefore = claimedAt + Duration.toMillis(options.startWithin)
     const start = (some: ReadonlyArray<ClaimedDelivery>) => {
-      // Those whose endpoint has nothing in flight don't wait for the others' turn
-      const [others, first] = Array.partition(some, (delivery) => endpoints.of(delivery).inFlight === 0)
-      for (const delivery of [...first, ...others]) attempts.start(delivery, startBefore)
+      for (const delivery of some) attempts.start(delivery, startBefore)
     }
-    const startAll =
-      deliveries.length <= atOnce
-        ? Effect.sync(() => start(deliveries))
-        : Effect.forEach(
-            Array.chunksOf(deliveries, atOnce),
-            (some) =>
-              Effect.zipRight(
-                Effect.sync(() => start(some)),
-                turnOfEventLoop
-              ),
-            { discard: true }
-          )
+    const startAll = Effect.suspend(() => {
+      const [quick, slow] = Array.partition(deliveries, (delivery) => endpoints.of(delivery).slow !== null)
+      // Those whose endpoint has nothing in flight don't wait for the others' turn
+      const [others, first] = Array.partition(quick, (delivery) => endpoints.of(delivery).inFlight === 0)
+      start(first)
+      start(others)
+      return Effect.forEach(
+        slow.length === 0 ? [] : Array.chunksOf(slow, fewAtOnce),
+        (some) =>
+          Effect.zipRight(
+            Effect.sync(() => start(some)),
+            turnOfEventLoop
+          ),
+        { discard: true }
+      )
+    })
     const begin = Effect.matchEffect(destinations.load(deliveries), {
       onSuccess: () => startAll,
       onFailure: (error) =>
@@ -384,7 +383,7 @@ export class Worker implements Recipient {
   #onEnd(delivery: ClaimedDelivery, endpoint: Endpoint, exit: Exit.Exit<AttemptEnd>): void {
     if (endpoint.from !== null) this.#newsByEndpoint.raise()
     this.#toEnd -= 1
-    if (this.#toEnd === 0) this.#enough.raise()
+    if (this.#toEnd <= 0) this.#enough.raise()
     const { destinations, runFork } = this.#parts
     const annotated = Effect.annotateLogs({ deliveryId: delivery.id, endpointId: delivery.endpointId })
     if (Exit.isFailure(exit)) {
