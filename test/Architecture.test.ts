@@ -219,6 +219,28 @@ describe("the service's modules", () => {
   })
 })
 
+/** The longest declaration of a function at the top of a module, from its name to the brace that ends it. */
+const longFunctions = (path: string): ReadonlyArray<string> =>
+  [
+    ...readFileSync(join(root, path), "utf8").matchAll(
+      /^(?:export )?const (\w+)[^\n]*(?:=>|function\*? ?\([^\n]*\)?|Effect\.fn\w*\([^\n]*)\s[({[]?\n(?:(?! {0}\S)[^\n]*\n)*[)}\]]+/gm
+    )
+  ]
+    .map(([text, name]) => ({ name, lines: text.split("\n").length }))
+    .filter(({ lines }) => lines > 100)
+    .map(({ lines, name }) => `${path}: ${name} has ${lines} lines`)
+
+describe("functions", () => {
+  it("have at most 100 lines: a maker wires, and its methods have names", () => {
+    // The claim is one statement; the schema is a list of statements
+    const exempt = /^(engine\/queue\/ClaimStatement\.ts|platform\/storage\/schema\/\w+\.ts)$/
+    const checked = modules.filter(({ path }) => path.endsWith(".ts") && !exempt.test(path))
+    expect(checked.flatMap(({ path }) => longFunctions(path))).toEqual([])
+    // The search finds such a function
+    expect(longFunctions("platform/storage/schema/Accounts.ts").join()).toContain("accounts has")
+  })
+})
+
 describe("files that modules, tests and benches name by a relative address", () => {
   it("exist", () => {
     const missing = (["src", "test"] as const).flatMap((folder) =>

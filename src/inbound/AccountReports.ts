@@ -64,12 +64,7 @@ const patience = "5 seconds"
 
 const tooMany = () => new ServiceUnavailable({ cause: "Too many readings of accounts wait to be stored" })
 
-/**
- * Handles notifications about an account's status, snapshot or thin (contract 11.5). Whatever they say, the account is
- * read again, since their order is not guaranteed, and `account.updated` is created only if the status differs from the
- * last reported one.
- */
-export const makeAccountReports = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
@@ -82,7 +77,6 @@ export const makeAccountReports = Effect.gen(function* () {
     onShareTaken: tooMany,
     onAllTaken: tooMany
   })
-
   const insert =
     (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
     (decision) =>
@@ -92,9 +86,18 @@ export const makeAccountReports = Effect.gen(function* () {
         waits,
         unreadable: decision.unreadable
       }))
+  const contextOf = (environment: Environment, { account, id }: Notification) =>
+    account === null
+      ? Effect.succeed(undefined)
+      : receipts.findContext({ environment, providerEventId: id, accountId: account, sold: null })
+  return { sql, provider, accounts, receipts, statuses, takePermit, insert, contextOf }
+})
 
-  /** Runs in a transaction, under the account's lock. A copy of a stored notification changes nothing. */
-  const storeReading = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+/** Runs in a transaction, under the account's lock. A copy of a stored notification changes nothing. */
+const makeStoreReading = ({ contextOf, statuses }: Parts) =>
+  Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
     { insert, notification, reading, tenant }: Reading<A, E>,
     status: AccountStatus
   ) {
@@ -119,15 +122,8 @@ export const makeAccountReports = Effect.gen(function* () {
     return report
   })
 
-  const contextOf = (environment: Environment, { account, id }: Notification) =>
-    account === null
-      ? Effect.succeed(undefined)
-      : receipts.findContext({ environment, providerEventId: id, accountId: account, sold: null })
-
-  const read = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
-    of: Reading<A, E>,
-    context: InboundContext
-  ) {
+const makeRead = ({ accounts, provider, sql, takePermit }: Parts, storeReading: ReturnType<typeof makeStoreReading>) =>
+  Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(of: Reading<A, E>, context: InboundContext) {
     const { insert, notification, tenant } = of
     const account = yield* accounts.use(tenant, provider.retrieveAccount)
     const status = accountStatus(tenant.environment, account)
@@ -142,6 +138,16 @@ export const makeAccountReports = Effect.gen(function* () {
       : yield* insert(nothing("unlinked"))
   })
 
+/**
+ * Handles notifications about an account's status, snapshot or thin (contract 11.5). Whatever they say, the account is
+ * read again, since their order is not guaranteed, and `account.updated` is created only if the status differs from the
+ * last reported one.
+ */
+export const makeAccountReports = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const storeReading = makeStoreReading(parts)
+  const read = makeRead(parts, storeReading)
+
   return {
     /**
      * Reads the account of a notification and stores the resulting decision with its receipt. The account is connected,
@@ -154,10 +160,10 @@ export const makeAccountReports = Effect.gen(function* () {
     ): Effect.fn.Return<StoredReport, EnrichmentFailure | SqlError.SqlError> {
       const { environment } = base
       const tenant = { organizationId: context.organizationId, environment }
-      const { known, reading } = yield* statuses.begin(environment, notification.id)
+      const { known, reading } = yield* parts.statuses.begin(environment, notification.id)
       return known
-        ? yield* insert(base)(nothing("ignored", context))
-        : yield* read({ insert: insert(base), notification, tenant, reading }, context)
+        ? yield* parts.insert(base)(nothing("ignored", context))
+        : yield* read({ insert: parts.insert(base), notification, tenant, reading }, context)
     }),
 
     /** Like `receive`, for a notification that already has a receipt but led to nothing then. */
@@ -167,7 +173,7 @@ export const makeAccountReports = Effect.gen(function* () {
       tenant: Tenant,
       context: InboundContext
     ): Effect.fn.Return<A, E | EnrichmentFailure | SqlError.SqlError> {
-      const { reading } = yield* statuses.begin(tenant.environment, notification.id)
+      const { reading } = yield* parts.statuses.begin(tenant.environment, notification.id)
       return yield* read({ insert, notification, tenant, reading }, context)
     })
   }

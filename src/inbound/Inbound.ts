@@ -102,7 +102,7 @@ type Receive = (
   signatureHeader: string | undefined
 ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const wakeUp = yield* WakeUp
@@ -113,7 +113,12 @@ const make = Effect.gen(function* () {
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
+  return { sql, provider, wakeUp, metrics, count, reportUnreadable, receipts, decide, accountReports, takeRefundNews }
+})
 
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
   const contextOf = (
     environment: Environment,
     { account, id }: Notification,
@@ -156,6 +161,10 @@ const make = Effect.gen(function* () {
       return Effect.zipRight(reportUnreadable(reported), announced)
     })
 
+  return { contextOf, store, finish }
+}
+
+const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<typeof makeStoring>) => {
   /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
   const take = (
     environment: Environment,
@@ -203,6 +212,10 @@ const make = Effect.gen(function* () {
       })
     )
 
+  return take
+}
+
+const makeTakeSnapshot = ({ decide, receipts, sql }: Parts, { contextOf, store }: ReturnType<typeof makeStoring>) => {
   /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
   const decideAgain = (base: ReceiptBase, event: ProviderEvent, { organizationId }: InboundContext, fetched: Fetched) =>
     receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
@@ -228,6 +241,10 @@ const make = Effect.gen(function* () {
         )
   }
 
+  return takeSnapshot
+}
+
+const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeof makeTake>) => {
   /** Refuses a signed body that can't be read, so that the provider sends it again, and reports it to operators. */
   const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
     Effect.zipRight(
@@ -274,13 +291,23 @@ const make = Effect.gen(function* () {
       })
     )
 
+  return entryFor
+}
+
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const storing = makeStoring(parts)
+  const take = makeTake(parts, storing)
+  const takeSnapshot = makeTakeSnapshot(parts, storing)
+  const entryFor = makeEntryFor(parts, take)
+
   return {
     examine: (signatureHeader: string | undefined) =>
-      Effect.tapError(provider.checkSignatureHeader(signatureHeader), (error) =>
-        Effect.sync(() => count(outcomeOf(error)))
+      Effect.tapError(parts.provider.checkSignatureHeader(signatureHeader), (error) =>
+        Effect.sync(() => parts.count(outcomeOf(error)))
       ),
     receive: entryFor("Inbound.receive", {
-      verify: provider.verifyNotification,
+      verify: parts.provider.verifyNotification,
       parse: parseProviderEvent,
       handlingOf: (event, input) => ({
         apiVersion: apiVersionOf(input),
@@ -290,17 +317,17 @@ const make = Effect.gen(function* () {
         mayUseCache: !event.type.startsWith("account.") && !isRefundNews(event),
         handle: (base, context) =>
           event.type === "account.updated"
-            ? accountReports.receive(base, event, context)
+            ? parts.accountReports.receive(base, event, context)
             : isRefundNews(event)
               ? // Recorded before the receipt is stored: if that fails, the provider sends it again
-                Effect.flatMap(takeRefundNews(base.environment, event, context), (decision) =>
-                  store(base, decision, context.version)
+                Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
+                  storing.store(base, decision, context.version)
                 )
               : takeSnapshot(base, event, context)
       })
     }),
     receiveThin: entryFor("Inbound.receiveThin", {
-      verify: provider.verifyThinNotification,
+      verify: parts.provider.verifyThinNotification,
       parse: parseThinNotification,
       handlingOf: (thin) => ({
         apiVersion: null,
@@ -310,8 +337,8 @@ const make = Effect.gen(function* () {
         mayUseCache: false,
         handle: (base, context) =>
           isAccountNews(thin.type)
-            ? accountReports.receive(base, thin, context)
-            : store(base, nothing("ignored", context), null)
+            ? parts.accountReports.receive(base, thin, context)
+            : storing.store(base, nothing("ignored", context), null)
       })
     })
   }

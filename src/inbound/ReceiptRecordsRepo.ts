@@ -64,33 +64,30 @@ export interface StoredReplay {
   readonly outcome: ReceiptOutcome
 }
 
+type Sql = SqlClient.SqlClient
+
 /** Outcomes that led to nothing: the notification could not be read, or its account was not linked. */
 const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
 
-/** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
-export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const columns = sql.literal(`
-    r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
-    r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates,
-    r.provider_created_at AS "providerCreatedAt", r.received_at AS "receivedAt"`)
+const makeColumns = (sql: Sql) =>
+  sql.literal(`
+  r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
+  r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates,
+  r.provider_created_at AS "providerCreatedAt", r.received_at AS "receivedAt"`)
 
-  const find = ({ environment, providerEventId }: ReceiptKey) =>
+const makeFind =
+  (sql: Sql, columns: ReturnType<typeof makeColumns>) =>
+  ({ environment, providerEventId }: ReceiptKey) =>
     Effect.map(
       sql<Receipt>`
-        SELECT ${columns} FROM payments.receipts r
-        WHERE r.environment = ${environment} AND r.provider_event_id = ${providerEventId}`,
+      SELECT ${columns} FROM payments.receipts r
+      WHERE r.environment = ${environment} AND r.provider_event_id = ${providerEventId}`,
       ([row]) => row
     )
 
-  const list = ({
-    before,
-    environment,
-    limit = defaultPageSize,
-    organizationId,
-    outcome,
-    since,
-    type
-  }: ListReceipts) => {
+const makeList =
+  (sql: Sql, columns: ReturnType<typeof makeColumns>) =>
+  ({ before, environment, limit = defaultPageSize, organizationId, outcome, since, type }: ListReceipts) => {
     const conditions = [
       sql`r.environment = ${environment}`,
       ...(organizationId === undefined ? [] : [sql`r.organization_id = ${organizationId}`]),
@@ -99,8 +96,8 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ? []
         : [
             sql`(r.received_at, r.provider_event_id) < (
-              SELECT b.received_at, b.provider_event_id FROM payments.receipts b
-              WHERE b.environment = ${environment} AND b.provider_event_id = ${before})`
+            SELECT b.received_at, b.provider_event_id FROM payments.receipts b
+            WHERE b.environment = ${environment} AND b.provider_event_id = ${before})`
           ])
     ]
     const isRare = rareOutcomes.some((rare) => rare === outcome)
@@ -115,16 +112,16 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     const most = wanted.length === 0 ? limit + 1 : mostRead
     return Effect.map(
       sql<ListedRow>`
-        WITH looked AS MATERIALIZED (
-          SELECT r.* FROM payments.receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
-        )
-        SELECT ${columns}, l.looked, l.last FROM (
-          SELECT count(*)::int AS looked, (array_agg(o.provider_event_id ORDER BY o.received_at, o.provider_event_id))[1] AS last
-          FROM looked o
-        ) l LEFT JOIN LATERAL (
-          SELECT r.* FROM looked r ${wanted.length === 0 ? sql`` : sql`WHERE ${sql.and(wanted)}`} ${newest} LIMIT ${limit + 1}
-        ) r ON true
-        ${newest}`.pipe(boundedRead(sql)),
+      WITH looked AS MATERIALIZED (
+        SELECT r.* FROM payments.receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
+      )
+      SELECT ${columns}, l.looked, l.last FROM (
+        SELECT count(*)::int AS looked, (array_agg(o.provider_event_id ORDER BY o.received_at, o.provider_event_id))[1] AS last
+        FROM looked o
+      ) l LEFT JOIN LATERAL (
+        SELECT r.* FROM looked r ${wanted.length === 0 ? sql`` : sql`WHERE ${sql.and(wanted)}`} ${newest} LIMIT ${limit + 1}
+      ) r ON true
+      ${newest}`.pipe(boundedRead(sql)),
       (rows): ReceiptPage => {
         const { looked = 0, last = null } = rows[0] ?? {}
         const found = rows.flatMap(({ last: _last, looked: _looked, ...row }) => (isListed(row) ? [row] : []))
@@ -136,22 +133,25 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     )
   }
 
-  /** The events that a notification became, found by their ids: no index leads from a notification to them. */
-  const storedEvents = (
+/** The events that a notification became, found by their ids: no index leads from a notification to them. */
+const makeStoredEvents =
+  (sql: Sql) =>
+  (
     { organizationId }: { readonly organizationId: OrganizationId },
     key: ReceiptKey & Pick<Receipt, "receivedAt">
   ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
     sql<StoredEvent>`
-      SELECT e.public_id AS id, e.id AS key, e.type, e.payload, (
-        SELECT count(*)::int FROM payments.skipped_events s
-        WHERE s.organization_id = e.organization_id AND s.environment = e.environment
-          AND s.event_id = e.public_id
-      ) AS skipped
-      FROM payments.events e
-      WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-        AND e.id = ANY(${possibleEventKeys(key)}::text[])
-      ORDER BY e.type DESC`
+    SELECT e.public_id AS id, e.id AS key, e.type, e.payload, (
+      SELECT count(*)::int FROM payments.skipped_events s
+      WHERE s.organization_id = e.organization_id AND s.environment = e.environment
+        AND s.event_id = e.public_id
+    ) AS skipped
+    FROM payments.events e
+    WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
+      AND e.id = ANY(${possibleEventKeys(key)}::text[])
+    ORDER BY e.type DESC`
 
+const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
   /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it arrived. */
   const possibleDeliveryIds = (tenant: Tenant, events: ReadonlyArray<StoredEvent>, receivedAt: Date) =>
     Effect.map(
@@ -186,6 +186,10 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     })
   })
 
+  return eventsOf
+}
+
+const makeMissing = (sql: Sql) => {
   /** The accounts whose events may be missing, and whether each is still connected. */
   const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
     sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
@@ -212,13 +216,18 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       (rows) => new Set(rows.flat().map(({ id }) => id))
     )
 
-  /**
-   * Creates the missing deliveries of a notification's events, and the events themselves if they are gone, in one
-   * statement. Existing rows are unchanged. If it creates a delivery, the receipt becomes `delivered`. A receipt that
-   * was `malformed` or `unlinked` gets its new outcome, and skipped events are recorded for paused endpoints, since
-   * none were before.
-   */
-  const insertMissing = (
+  return { accountsOf, withoutReceipt }
+}
+
+/**
+ * Creates the missing deliveries of a notification's events, and the events themselves if they are gone, in one
+ * statement. Existing rows are unchanged. If it creates a delivery, the receipt becomes `delivered`. A receipt that
+ * was `malformed` or `unlinked` gets its new outcome, and skipped events are recorded for paused endpoints, since
+ * none were before.
+ */
+const makeInsertMissing =
+  (sql: Sql) =>
+  (
     tenant: Tenant,
     receipt: Receipt,
     { events, outcome, unreadable }: Decision
@@ -234,33 +243,34 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       { skippedIf: sql`${wasNothing}`, admits: unlessMilestoneIsTaken(sql) }
     )
     const newReceipt = sql`
-        new_receipt AS (
-          UPDATE payments.receipts
-          SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
-            outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
-              WHEN NOT (${becomesMore}) THEN outcome
-              WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
-          WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
-            AND (EXISTS (SELECT 1 FROM delivery) OR ${becomesMore})
-          RETURNING outcome
-        )`
+      new_receipt AS (
+        UPDATE payments.receipts
+        SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
+          outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
+            WHEN NOT (${becomesMore}) THEN outcome
+            WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
+        WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
+          AND (EXISTS (SELECT 1 FROM delivery) OR ${becomesMore})
+        RETURNING outcome
+      )`
     const insert = sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
-        WITH milestone AS (
-          UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
-          WHERE ${claimsMilestone(events)}
-            AND ${ofTenant(sql, tenant)} AND NOT had_payments_before
-            AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
-          RETURNING 1
-        ), ${parts},
-        ${newReceipt}
-        SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
-          (SELECT outcome FROM new_receipt) AS outcome`
+      WITH milestone AS (
+        UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
+        WHERE ${claimsMilestone(events)}
+          AND ${ofTenant(sql, tenant)} AND NOT had_payments_before
+          AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
+        RETURNING 1
+      ), ${parts},
+      ${newReceipt}
+      SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
+        (SELECT outcome FROM new_receipt) AS outcome`
     return Effect.map(Effect.zipRight(addDayOf(sql, receivedAt), insert), ([row]) => ({
       made: row?.made ?? [],
       outcome: row?.outcome ?? receipt.outcome
     }))
   }
 
+const makeClean = (sql: Sql) => {
   /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
@@ -284,5 +294,28 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       cleanUndated(retention)
     ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))
 
-  return { find, list, storedEvents, eventsOf, accountsOf, withoutReceipt, insertMissing, clean }
+  return clean
+}
+
+/** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
+export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = makeColumns(sql)
+  const find = makeFind(sql, columns)
+  const list = makeList(sql, columns)
+  const storedEvents = makeStoredEvents(sql)
+  const eventsOf = makeEventsOf(sql, storedEvents)
+  const missing = makeMissing(sql)
+  const insertMissing = makeInsertMissing(sql)
+  const clean = makeClean(sql)
+
+  return {
+    find,
+    list,
+    storedEvents,
+    eventsOf,
+    accountsOf: missing.accountsOf,
+    withoutReceipt: missing.withoutReceipt,
+    insertMissing,
+    clean
+  }
 })

@@ -44,24 +44,35 @@ const gathering = {
   isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
 } as const
 
-/**
- * The SQL of the slice; nothing outside it imports this.
- *
- * @param handOff takes over new deliveries as they are stored; null if they always wait for a claim
- */
-export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
+const makeParts = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
   const partitionsOf = yield* makeReceiptPartitions
   const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
   const storeAlone = prepare<ReceiptsRow>(accountSql(sql))
-
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
-
   // One statement per month and set of other tables to check
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
+  const remembered = new RememberedContexts()
+  return {
+    handOff,
+    sql,
+    prepare,
+    context,
+    partitionsOf,
+    insertSearching,
+    storeAlone,
+    findContexts,
+    monthly,
+    remembered
+  }
+})
+
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepare, sql, storeAlone }: Parts) => {
   const insertInto = (partition: MonthPartition): PreparedStatement<ReceiptsRow> => {
     const key = `${partition.month} ${partition.others.join(" ")}`
     const known = monthly.get(key)
@@ -100,34 +111,42 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     return receipts.map((receipt) => stored.get(receiptKey(receipt)))
   })
 
+  return { insertAlone, insertAll }
+}
+
+/**
+ * The SQL of the slice; nothing outside it imports this.
+ *
+ * @param handOff takes over new deliveries as they are stored; null if they always wait for a claim
+ */
+export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
+  const parts = yield* makeParts(handOff)
+  const insertAll = makeInsertAll(parts)
   const contexts = yield* Batcher.make({
     ...gathering,
     keyOf: (query: ContextQuery) => receiptKey(query),
-    run: findContexts
+    run: parts.findContexts
   })
   const insertions = yield* Batcher.make({
     ...gathering,
     keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
-    run: insertAll
+    run: insertAll.insertAll
   })
-
-  const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) => {
       const alone = isInTransaction(fiber)
-      const find = alone ? Effect.map(findContexts([query]), ([found]) => found) : contexts.submit(query)
+      const find = alone ? Effect.map(parts.findContexts([query]), ([found]) => found) : contexts.submit(query)
       return Effect.map(find, (found) => {
         if (found === undefined) return undefined
         // A transaction's reads must not be cached: others can't see them yet
-        if (!alone) remembered.put(accountKey(query), found)
+        if (!alone) parts.remembered.put(accountKey(query), found)
         return { ...found, version: null }
       })
     })
-
   const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) =>
       receipt.deauthorizes || claimsMilestone(receipt.events) || isInTransaction(fiber)
-        ? Effect.map(insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
+        ? Effect.map(insertAll.insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
         : insertions.submit(receipt)
     )
 
@@ -140,7 +159,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
      * is returned synchronously.
      */
     cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
-      const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
+      const known = query.sold === null ? parts.remembered.get(accountKey(query)) : undefined
       return known === undefined ? lookUp(query) : Effect.succeed(known)
     },
 
@@ -162,13 +181,13 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     ): Effect.Effect<StoredReceipt, SqlError.SqlError | TenantChanged> =>
       Effect.flatMap(insert({ ...receipt, tenantVersion }), (stored) => {
         if (stored !== undefined) return Effect.succeed(stored)
-        remembered.forget(accountKey(receipt))
+        parts.remembered.forget(accountKey(receipt))
         return new TenantChanged()
       }),
 
     /** In a transaction: locks the tenant's account, so that it is not linked, unlinked or disconnected meanwhile. */
     lockAccount: (tenant: Tenant): Effect.Effect<void, SqlError.SqlError> =>
-      Effect.asVoid(sql`SELECT 1 FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} FOR UPDATE`)
+      Effect.asVoid(parts.sql`SELECT 1 FROM payments.provider_accounts WHERE ${ofTenant(parts.sql, tenant)} FOR UPDATE`)
   }
 })
 

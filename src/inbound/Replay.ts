@@ -68,8 +68,7 @@ type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId"
 /** Stores a decision in the caller's transaction. */
 type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>
 
-/** Replays receipts, and stores events that left none; see `Receipts.replay`. */
-export const makeReplay = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
@@ -79,9 +78,16 @@ export const makeReplay = Effect.gen(function* () {
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
+  const record = (tenant: Tenant, author: Author, providerEventId: string) =>
+    audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: providerEventId })
+  return { sql, provider, accounts, audit, receipts, records, decide, accountReports, takeRefundNews, record }
+})
 
-  /** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
-  const fetchEvent = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+/** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
+const makeFetchEvent = ({ accounts, provider }: Parts) =>
+  Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
     const fetched = yield* accounts
       .use(tenant, (account) =>
         // Fetched on the account's behalf, the event may not name the account
@@ -94,7 +100,8 @@ export const makeReplay = Effect.gen(function* () {
     return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
   })
 
-  const contextOf = Effect.fnUntraced(function* (
+const makeContextOf = ({ receipts }: Parts) =>
+  Effect.fnUntraced(function* (
     { accountId, environment, organizationId, providerEventId }: Source,
     sold: SoldItemsReference | null
   ) {
@@ -108,9 +115,7 @@ export const makeReplay = Effect.gen(function* () {
       : context
   })
 
-  const record = (tenant: Tenant, author: Author, providerEventId: string) =>
-    audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: providerEventId })
-
+const makeStores = ({ receipts, record, records }: Parts) => {
   /** Creates the missing deliveries of a receipt's events. */
   const storeMissing =
     (receipt: Receipt, author: Author): Store =>
@@ -165,6 +170,13 @@ export const makeReplay = Effect.gen(function* () {
         return { changed: first, outcome, deliveriesMade, events }
       })
 
+  return { storeMissing, storeLost }
+}
+
+const makeReplaySnapshot = (
+  { decide, receipts, sql, takeRefundNews }: Parts,
+  contextOf: ReturnType<typeof makeContextOf>
+) => {
   /** In a transaction: decides again, since the context may have changed during the call to the provider. */
   const decideAndStore = Effect.fnUntraced(function* (
     source: Source,
@@ -181,17 +193,6 @@ export const makeReplay = Effect.gen(function* () {
     return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
   })
 
-  /**
-   * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
-   * nothing tells which endpoints got them.
-   */
-  const requireDeliveries = (receipt: Receipt, tenant: Tenant) =>
-    receipt.outcome !== "delivered"
-      ? Effect.void
-      : Effect.flatMap(records.storedEvents(tenant, receipt), (events) =>
-          events.length === 0 ? refuse("deliveries_expired") : Effect.void
-        )
-
   /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
     source: Source,
@@ -205,20 +206,34 @@ export const makeReplay = Effect.gen(function* () {
     return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(source, event, store, fetched)))
   })
 
-  /** Replays the events as they were stored. */
-  const replayStored = Effect.fnUntraced(function* (
-    receipt: Receipt,
-    tenant: Tenant,
-    context: InboundContext,
-    store: Store
-  ) {
+  return replaySnapshot
+}
+
+/**
+ * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
+ * nothing tells which endpoints got them.
+ */
+const makeRequireDeliveries =
+  ({ records }: Parts) =>
+  (receipt: Receipt, tenant: Tenant) =>
+    receipt.outcome !== "delivered"
+      ? Effect.void
+      : Effect.flatMap(records.storedEvents(tenant, receipt), (events) =>
+          events.length === 0 ? refuse("deliveries_expired") : Effect.void
+        )
+
+/** Replays the events as they were stored. */
+const makeReplayStored = ({ records, sql }: Parts) =>
+  Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, context: InboundContext, store: Store) {
     const stored = yield* records.storedEvents(tenant, receipt)
     const events = stored.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, context.endpoints))
     return yield* transaction(sql)(store(tenant, { ...nothing(receipt.outcome, context), events }))
   })
 
-  /** Reads the account again, as for a notification: what the event says may be outdated. */
-  const replayReading = (notification: Notification, tenant: Tenant, context: InboundContext, store: Store) =>
+/** Reads the account again, as for a notification: what the event says may be outdated. */
+const makeReplayReading =
+  ({ accountReports, sql }: Parts) =>
+  (notification: Notification, tenant: Tenant, context: InboundContext, store: Store) =>
     Effect.map(
       accountReports.repeat(
         (decision) =>
@@ -233,6 +248,17 @@ export const makeReplay = Effect.gen(function* () {
       ({ replay }) => replay
     )
 
+/** Replays receipts, and stores events that left none; see `Receipts.replay`. */
+export const makeReplay = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const fetchEvent = makeFetchEvent(parts)
+  const contextOf = makeContextOf(parts)
+  const stores = makeStores(parts)
+  const replaySnapshot = makeReplaySnapshot(parts, contextOf)
+  const requireDeliveries = makeRequireDeliveries(parts)
+  const replayStored = makeReplayStored(parts)
+  const replayReading = makeReplayReading(parts)
+
   return {
     replay: Effect.fnUntraced(function* (receipt: Receipt, author: Author) {
       if (receipt.outcome === "wrong_mode") {
@@ -240,7 +266,7 @@ export const makeReplay = Effect.gen(function* () {
       }
       const context = yield* contextOf(receipt, null)
       const tenant = { organizationId: context.organizationId, environment: receipt.environment }
-      const store = storeMissing(receipt, author)
+      const store = stores.storeMissing(receipt, author)
       if (!isOfAMoment(receipt)) {
         yield* requireDeliveries(receipt, tenant)
         return yield* replaySnapshot(receipt, yield* fetchEvent(tenant, receipt.providerEventId), context, store)
@@ -259,7 +285,7 @@ export const makeReplay = Effect.gen(function* () {
       }
       const source = { ...tenant, providerEventId: event.id, accountId: event.account }
       const context = yield* contextOf(source, null)
-      const store = storeLost(event, author)
+      const store = stores.storeLost(event, author)
       return event.type === "account.updated"
         ? yield* replayReading(event, tenant, context, store)
         : yield* replaySnapshot(source, event, context, store)

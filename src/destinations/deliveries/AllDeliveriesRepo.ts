@@ -18,16 +18,17 @@ import { makeEventDeliveries } from "./EventDeliveries.ts"
 /** Up to this many failures are sorted in memory; beyond it, scanning in order finds them quickly. */
 const fewFailures = 5000
 
-/**
- * The SQL of all endpoints' deliveries, private to this slice. Deliveries that ended longer ago than `keepFor` are not
- * found.
- */
-export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+const makeParts = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const deliveriesOf = yield* makeEventDeliveries(keepFor)
   const readable = sql.literal(isReadable(keepFor))
   const bounded = boundedRead(sql)
+  return { keepFor, sql, deliveriesOf, readable, bounded }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeConditions = ({ sql }: Parts) => {
   /**
    * The lower bound of the ids of deliveries created at a time (Unix seconds) or later. Ids hold the creation time, by
    * processes' clocks; only those of a replay's deliveries hold the time of the replay, which may have run for long.
@@ -51,6 +52,10 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
     ...(firstId === undefined ? [] : [sql`d.id >= ${firstId}::uuid`])
   ]
 
+  return { firstIdSince, conditionsOf }
+}
+
+const makePages = ({ readable, sql }: Parts) => {
   /** Not a join: without statistics of the newest days, the planner would read all rows that could be joined. */
   const ofType = (query: ListAllDeliveries) =>
     query.type === undefined
@@ -108,23 +113,35 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
         : pages.among(ids, query, conditions, limit)
     })
 
+  return { pages, failed }
+}
+
+/**
+ * The SQL of all endpoints' deliveries, private to this slice. Deliveries that ended longer ago than `keepFor` are not
+ * found.
+ */
+export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const parts = yield* makeParts(keepFor)
+  const conditions = makeConditions(parts)
+  const pages = makePages(parts)
   /**
    * A separate statement: otherwise the planner would overestimate the page, and read all rows that it could be joined
    * with.
    */
   const shown = (tenant: Tenant, ids: ReadonlyArray<DeliveryId>) =>
     Effect.map(
-      sql<Delivery>`
-        SELECT ${sql.literal(deliveryColumns)} FROM ${sql.literal(deliveryTables)}
-        WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ANY (${ids}::uuid[])`,
+      parts.sql<Delivery>`
+        SELECT ${parts.sql.literal(deliveryColumns)} FROM ${parts.sql.literal(deliveryTables)}
+        WHERE ${ofTenant(parts.sql, tenant, "d")} AND d.id = ANY (${ids}::uuid[])`,
       (rows) => rows.toSorted((a, b) => (a.id < b.id ? 1 : -1))
     )
-
   const search = (tenant: Tenant, query: ListAllDeliveries, limit: number) =>
     Effect.gen(function* () {
-      const firstId = query.created_gte === undefined ? undefined : yield* firstIdSince(tenant, query.created_gte)
-      const find = query.state === "queued" ? pages.waiting : query.state === "failed" ? failed : pages.walked
-      const page = yield* find(query, conditionsOf(tenant, query, firstId), limit)
+      const firstId =
+        query.created_gte === undefined ? undefined : yield* conditions.firstIdSince(tenant, query.created_gte)
+      const find =
+        query.state === "queued" ? pages.pages.waiting : query.state === "failed" ? pages.failed : pages.pages.walked
+      const page = yield* find(query, conditions.conditionsOf(tenant, query, firstId), limit)
       return yield* shown(
         tenant,
         page.map(({ id }) => id)
@@ -133,25 +150,25 @@ export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Durat
 
   return {
     /** The statements that find a page, for tests of their plans. */
-    pages,
-    conditionsOf,
+    pages: pages.pages,
+    conditionsOf: conditions.conditionsOf,
 
     hasDelivery: (tenant: Tenant, id: string) =>
       Effect.map(
-        sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
+        parts.sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(parts.sql, tenant, "d")} AND d.id = ${id}`,
         (rows) => rows.length > 0
       ),
 
     /** Newest first. Takes at most 3 seconds. */
-    list: (tenant: Tenant, query: ListAllDeliveries, limit: number) => bounded(search(tenant, query, limit)),
+    list: (tenant: Tenant, query: ListAllDeliveries, limit: number) => parts.bounded(search(tenant, query, limit)),
 
     /** One event's deliveries, newest first. Takes at most 3 seconds. */
     listOfEvent: (tenant: Tenant, row: EventRow, query: ListAllDeliveries, limit: number) =>
-      bounded(
-        deliveriesOf(tenant, row, {
+      parts.bounded(
+        parts.deliveriesOf(tenant, row, {
           limit,
           after: query.starting_after,
-          conditions: [...conditionsOf(tenant, query, undefined), ...ofStateAndType(sql, query)]
+          conditions: [...conditions.conditionsOf(tenant, query, undefined), ...ofStateAndType(parts.sql, query)]
         })
       )
   }

@@ -143,19 +143,13 @@ export const ofStateAndType = (
   ...(type === undefined ? [] : [sql`e.type = ${type}`])
 ]
 
-/**
- * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
- * `keepFor` are not found.
- */
-export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+const makeParts = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
-
   const columns = sql.literal(deliveryColumns)
   const joined = sql.literal(deliveryTables)
   const readable = sql.literal(isReadable(keepFor))
-
   const detail = prepare<StoredDetail>(sql`
     SELECT ${columns}, e.payload, COALESCE((
       SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
@@ -165,26 +159,21 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     FROM ${joined}
     WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}
       AND ${readable}`)
-
   const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
     FROM payments.deliveries d JOIN payments.endpoints p
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
     WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} AND ${readable}`
-
   /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
   const lockForResend = (tenant: Tenant, id: DeliveryId) =>
     sql`SELECT 1 ${ofResend(tenant, id)} FOR UPDATE OF d FOR SHARE OF p`
-
   const readForResend = (tenant: Tenant, id: DeliveryId) => sql<ResendCandidate>`
     SELECT d.state, d.attempt_count AS "attemptCount", p.deleted_at IS NOT NULL AS "endpointDeleted",
       (EXTRACT(EPOCH FROM now() - d.created_at) * 1000)::float8 AS "ageMillis" ${ofResend(tenant, id)}`
-
   const requeue = (tenant: Tenant, id: DeliveryId) => sql`
     WITH requeued AS (
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} RETURNING d.*
     ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
-
   const removeRecords = (table: string, ...key: ReadonlyArray<string>) =>
     removeOld(sql, {
       table,
@@ -194,78 +183,101 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
     })
 
   return {
-    hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
-      Effect.map(
-        sql`
+    keepFor,
+    sql,
+    prepare,
+    resendSql,
+    columns,
+    joined,
+    readable,
+    detail,
+    ofResend,
+    lockForResend,
+    readForResend,
+    requeue,
+    removeRecords
+  }
+})
+
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
+  hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+    Effect.map(
+      sql`
         SELECT 1 FROM payments.deliveries d
         WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`,
-        (rows) => rows.length > 0
-      ),
+      (rows) => rows.length > 0
+    ),
 
-    /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
-    list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
-      const conditions = [
-        ...searchConditions(sql, tenant, query),
-        sql`d.endpoint_id = ${endpointId}`,
-        readable,
-        ...ofStateAndType(sql, query)
-      ]
-      return timedRead(sql)(sql<Delivery>`
+  /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
+  list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
+    const conditions = [
+      ...searchConditions(sql, tenant, query),
+      sql`d.endpoint_id = ${endpointId}`,
+      readable,
+      ...ofStateAndType(sql, query)
+    ]
+    return timedRead(sql)(sql<Delivery>`
         SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
-    },
+  },
 
-    find: (tenant: Tenant, id: DeliveryId) =>
-      Effect.map(
-        sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+  find: (tenant: Tenant, id: DeliveryId) =>
+    Effect.map(
+      sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
+      ([row]) => Option.fromNullable(row)
+    ),
 
-    /**
-     * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
-     * the given ids. No index leads from an event to its deliveries.
-     */
-    ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
-      const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
-      return sql<Delivery>`
+  /**
+   * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
+   * the given ids. No index leads from an event to its deliveries.
+   */
+  ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
+    const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
+    return sql<Delivery>`
         SELECT * FROM (
           SELECT ${columns} FROM ${joined}
           WHERE ${its} AND d.id >= ${firstIdAt(from)}::uuid AND d.id < ${firstIdAt(until)}::uuid
           UNION ALL
           SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${ids}::uuid[])
         ) AS of_event ORDER BY id DESC LIMIT ${limit}`
-    },
+  },
 
-    findDetail: (tenant: Tenant, id: DeliveryId) =>
-      Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
+  findDetail: (tenant: Tenant, id: DeliveryId) =>
+    Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row))
+})
 
-    /**
-     * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
-     * none if there is no such delivery. One transaction, or part of the caller's.
-     */
-    resend: (tenant: Tenant, id: DeliveryId) =>
-      transaction(sql)(
-        Effect.gen(function* () {
-          yield* lockForResend(tenant, id)
-          // A separate statement: the first would still see other rows as they were before it waited for the lock
-          const [candidate] = yield* readForResend(tenant, id)
-          if (candidate === undefined) return Option.none<ResendOutcome>()
-          const requeued = Option.isNone(resendRefusal(candidate))
-          if (requeued) yield* requeue(tenant, id)
-          return Option.some<ResendOutcome>({ ...candidate, requeued })
-        })
-      ),
+const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({
+  /**
+   * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
+   * none if there is no such delivery. One transaction, or part of the caller's.
+   */
+  resend: (tenant: Tenant, id: DeliveryId) =>
+    transaction(sql)(
+      Effect.gen(function* () {
+        yield* lockForResend(tenant, id)
+        // A separate statement: the first would still see other rows as they were before it waited for the lock
+        const [candidate] = yield* readForResend(tenant, id)
+        if (candidate === undefined) return Option.none<ResendOutcome>()
+        const requeued = Option.isNone(resendRefusal(candidate))
+        if (requeued) yield* requeue(tenant, id)
+        return Option.some<ResendOutcome>({ ...candidate, requeued })
+      })
+    )
+})
 
-    /**
-     * Binds queued deliveries whose secrets have all expired to their endpoint's current secret, so that they can be
-     * signed. These are deliveries that have waited longer than a rotated secret is kept (contract 8.6). Returns how
-     * many.
-     *
-     * Such a delivery is older than its endpoint's current secret. So this checks, for each endpoint, only the waiting
-     * deliveries that precede the secret and are old enough, and reads nothing else of a long queue.
-     */
-    rebind: Effect.map(
-      Effect.suspend(
-        () => sql`
+const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
+  /**
+   * Binds queued deliveries whose secrets have all expired to their endpoint's current secret, so that they can be
+   * signed. These are deliveries that have waited longer than a rotated secret is kept (contract 8.6). Returns how
+   * many.
+   *
+   * Such a delivery is older than its endpoint's current secret. So this checks, for each endpoint, only the waiting
+   * deliveries that precede the secret and are old enough, and reads nothing else of a long queue.
+   */
+  rebind: Effect.map(
+    Effect.suspend(
+      () => sql`
         WITH old AS MATERIALIZED (
           SELECT q.organization_id, q.environment, q.id, s.id AS secret_id FROM payments.endpoint_secrets s
           CROSS JOIN LATERAL (
@@ -287,12 +299,12 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
         FROM bound
         WHERE d.organization_id = bound.organization_id AND d.environment = bound.environment AND d.id = bound.id
         RETURNING 1`
-      ),
-      (rows) => rows.length
     ),
+    (rows) => rows.length
+  ),
 
-    /** Waiting deliveries with dangling references, of those that have waited longest. */
-    dangling: sql<Dangling>`
+  /** Waiting deliveries with dangling references, of those that have waited longest. */
+  dangling: sql<Dangling>`
     SELECT id, delivery, event, endpoint FROM (
       SELECT q.id,
         (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id
@@ -304,16 +316,24 @@ export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration
       FROM (SELECT * FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${referencesLookedAt}) AS q
     ) AS waiting WHERE delivery OR event OR endpoint`,
 
-    /** Removes the records of skipped and published events, and of claims, whose retention has ended. */
-    removeOldRecords: Effect.all([
-      removeRecords("skipped_events", "endpoint_id", "event_id"),
-      removeRecords("published_events", "id"),
-      removeOld(sql, {
-        table: "unconfirmed_claims",
-        key: ["lease"],
-        old: sql`r.lease < payments.id_at(now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond')`,
-        by: "lease"
-      })
-    ])
-  }
+  /** Removes the records of skipped and published events, and of claims, whose retention has ended. */
+  removeOldRecords: Effect.all([
+    removeRecords("skipped_events", "endpoint_id", "event_id"),
+    removeRecords("published_events", "id"),
+    removeOld(sql, {
+      table: "unconfirmed_claims",
+      key: ["lease"],
+      old: sql`r.lease < payments.id_at(now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond')`,
+      by: "lease"
+    })
+  ])
+})
+
+/**
+ * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
+ * `keepFor` are not found.
+ */
+export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const parts = yield* makeParts(keepFor)
+  return { ...reads(parts), ...resending(parts), ...upkeep(parts) }
 })

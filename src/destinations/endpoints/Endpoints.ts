@@ -158,7 +158,7 @@ const shownSecrets = (secret: Redacted.Redacted) => {
   return { signingSecret, standardWebhooksSecret: standardWebhooksSecretOf(signingSecret) }
 }
 
-const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
+const makeParts = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const sql = yield* SqlClient.SqlClient
   const cipher = yield* Cipher
   const resolver = yield* DnsResolver
@@ -166,7 +166,23 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const audit = yield* makeAudit
   const catalog = yield* EventCatalog
   const slowReads = yield* SlowReads
+  const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
+    audit({ ...principal, action, targetId: id })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
+  return { options, sql, cipher, resolver, repo, audit, catalog, slowReads, record, notFound }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeNewSecret = ({ cipher }: Parts) =>
+  Effect.fnUntraced(function* (tenant: Tenant) {
+    const secretId = yield* newId
+    const signingSecret = newSigningSecret()
+    return { secretId, signingSecret, encrypted: yield* cipher.encrypt(signingSecret, secretContext(tenant, secretId)) }
+  })
+
+const makeJudge = ({ catalog, options, resolver }: Parts) => {
   const judgeSubscription = (types: ReadonlyArray<string>): Effect.Effect<void, ValidationFailed> => {
     const problem = subscriptionProblem(catalog, types)
     return problem === undefined ? Effect.void : new ValidationFailed({ message: problem, fields: ["events"] })
@@ -188,16 +204,30 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     })
   )
 
-  const newSecret = Effect.fnUntraced(function* (tenant: Tenant) {
-    const secretId = yield* newId
-    const signingSecret = newSigningSecret()
-    return { secretId, signingSecret, encrypted: yield* cipher.encrypt(signingSecret, secretContext(tenant, secretId)) }
-  })
+  return { judgeSubscription, judgeDestination }
+}
 
-  const prepareCreate = Effect.fn("Endpoints.prepareCreate")(function* (
-    principal: PrincipalShape,
-    params: NewEndpoint
-  ) {
+const makeLookup = ({ notFound, repo }: Parts) => {
+  const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
+    Option.match(found, { onNone: notFound, onSome: Effect.succeed })
+
+  /** Locks the endpoint until the transaction ends. */
+  const requireLocked = (tenant: Tenant, id: EndpointId) =>
+    Effect.filterOrFail(
+      repo.lock(tenant, id),
+      Option.exists(({ deleted }) => !deleted),
+      notFound
+    )
+
+  return { orNotFound, requireLocked }
+}
+
+const makePrepareCreate = (
+  { options, record, repo, sql }: Parts,
+  { judgeDestination, judgeSubscription }: ReturnType<typeof makeJudge>,
+  newSecret: ReturnType<typeof makeNewSecret>
+) =>
+  Effect.fn("Endpoints.prepareCreate")(function* (principal: PrincipalShape, params: NewEndpoint) {
     yield* judgeSubscription(params.events)
     const filters = yield* judgeFilters(params.filters ?? {})
     const url = yield* judgeDestination(principal, params.url)
@@ -216,19 +246,10 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     }).pipe(transaction(sql), orUnavailable)
   })
 
-  const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
-    audit({ ...principal, action, targetId: id })
-
-  const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: NewEndpoint) =>
-    Effect.flatten(prepareCreate(principal, params))
-  )
-
-  const notFound = () =>
-    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
-
-  const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
-    Option.match(found, { onNone: notFound, onSome: Effect.succeed })
-
+const makeReads = (
+  { catalog, notFound, options, repo, slowReads }: Parts,
+  { orNotFound }: ReturnType<typeof makeLookup>
+) => {
   const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
 
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
@@ -240,68 +261,6 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const get = Effect.fn("Endpoints.get")(function* (tenant: Tenant, id: EndpointId) {
     return yield* orNotFound(yield* repo.find(tenant, id))
-  }, orUnavailable)
-
-  const update = Effect.fn("Endpoints.update")(function* (
-    principal: PrincipalShape,
-    id: EndpointId,
-    change: EndpointChange
-  ) {
-    yield* Effect.forEach(Option.toArray(Option.fromNullable(change.events)), judgeSubscription)
-    const filters = change.filters === undefined ? null : yield* judgeFilters(change.filters)
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        const updated = yield* repo.update(principal, id, {
-          active: change.active ?? null,
-          name: change.name ?? null,
-          events: change.events ?? null,
-          filters
-        })
-        const endpoint = yield* orNotFound(updated)
-        yield* record(principal, "endpoint.updated", id)
-        return endpoint
-      })
-    )
-  }, orUnavailable)
-
-  /** Locks the endpoint until the transaction ends. */
-  const requireLocked = (tenant: Tenant, id: EndpointId) =>
-    Effect.filterOrFail(
-      repo.lock(tenant, id),
-      Option.exists(({ deleted }) => !deleted),
-      notFound
-    )
-
-  const remove = Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
-    yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* requireLocked(principal, id)
-        yield* repo.markDeleted(principal, id)
-        yield* repo.eraseSecrets(principal, id)
-        const ended = yield* repo.failWaiting({ tenant: principal, id })
-        // Attempts under way last: recording one waits for its row, and delays the other attempts recorded in the same
-        // statement. The housekeeping fails the rest
-        if (ended < batchSize) yield* repo.failUnderWay(principal, id)
-        yield* record(principal, "endpoint.deleted", id)
-      })
-    )
-  }, orUnavailable)
-
-  const rotateSecret = Effect.fn("Endpoints.rotateSecret")(function* (principal: PrincipalShape, id: EndpointId) {
-    const { encrypted, secretId, signingSecret } = yield* newSecret(principal)
-    return yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* requireLocked(principal, id)
-        // None if it was deleted because its master key was lost
-        const previousSecretExpiresAt = Option.getOrNull(yield* repo.retireSecret(principal, id))
-        yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
-        yield* repo.eraseSurplusSecrets(principal, id)
-        yield* repo.touch(principal, id)
-        yield* record(principal, "endpoint.secret_rotated", id)
-        const rotated = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
-        return { ...rotated, previousSecretExpiresAt, ...shownSecrets(signingSecret) }
-      })
-    )
   }, orUnavailable)
 
   const listSkipped = Effect.fn("Endpoints.listSkipped")(function* (
@@ -321,19 +280,106 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     return { data, has_more: rows.length > limit }
   }, orUnavailable)
 
-  const clean = inBatches(repo.eraseRetiredSecrets(batchSize)).pipe(
+  return { list, get, listSkipped }
+}
+
+const makeUpdate = (
+  { record, repo, sql }: Parts,
+  { judgeSubscription }: ReturnType<typeof makeJudge>,
+  { orNotFound }: ReturnType<typeof makeLookup>
+) =>
+  Effect.fn("Endpoints.update")(function* (principal: PrincipalShape, id: EndpointId, change: EndpointChange) {
+    yield* Effect.forEach(Option.toArray(Option.fromNullable(change.events)), judgeSubscription)
+    const filters = change.filters === undefined ? null : yield* judgeFilters(change.filters)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const updated = yield* repo.update(principal, id, {
+          active: change.active ?? null,
+          name: change.name ?? null,
+          events: change.events ?? null,
+          filters
+        })
+        const endpoint = yield* orNotFound(updated)
+        yield* record(principal, "endpoint.updated", id)
+        return endpoint
+      })
+    )
+  }, orUnavailable)
+
+const makeRemove = ({ record, repo, sql }: Parts, { requireLocked }: ReturnType<typeof makeLookup>) =>
+  Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireLocked(principal, id)
+        yield* repo.markDeleted(principal, id)
+        yield* repo.eraseSecrets(principal, id)
+        const ended = yield* repo.failWaiting({ tenant: principal, id })
+        // Attempts under way last: recording one waits for its row, and delays the other attempts recorded in the same
+        // statement. The housekeeping fails the rest
+        if (ended < batchSize) yield* repo.failUnderWay(principal, id)
+        yield* record(principal, "endpoint.deleted", id)
+      })
+    )
+  }, orUnavailable)
+
+const makeRotateSecret = (
+  { record, repo, sql }: Parts,
+  newSecret: ReturnType<typeof makeNewSecret>,
+  { requireLocked }: ReturnType<typeof makeLookup>
+) =>
+  Effect.fn("Endpoints.rotateSecret")(function* (principal: PrincipalShape, id: EndpointId) {
+    const { encrypted, secretId, signingSecret } = yield* newSecret(principal)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireLocked(principal, id)
+        // None if it was deleted because its master key was lost
+        const previousSecretExpiresAt = Option.getOrNull(yield* repo.retireSecret(principal, id))
+        yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
+        yield* repo.eraseSurplusSecrets(principal, id)
+        yield* repo.touch(principal, id)
+        yield* record(principal, "endpoint.secret_rotated", id)
+        const rotated = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
+        return { ...rotated, previousSecretExpiresAt, ...shownSecrets(signingSecret) }
+      })
+    )
+  }, orUnavailable)
+
+const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
+  const parts = yield* makeParts(options)
+  const newSecret = makeNewSecret(parts)
+  const judge = makeJudge(parts)
+  const lookup = makeLookup(parts)
+  const prepareCreate = makePrepareCreate(parts, judge, newSecret)
+  const reads = makeReads(parts, lookup)
+  const update = makeUpdate(parts, judge, lookup)
+  const remove = makeRemove(parts, lookup)
+  const rotateSecret = makeRotateSecret(parts, newSecret, lookup)
+  const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: NewEndpoint) =>
+    Effect.flatten(prepareCreate(principal, params))
+  )
+  const clean = inBatches(parts.repo.eraseRetiredSecrets(batchSize)).pipe(
     Effect.asVoid,
     Effect.withSpan("Endpoints.clean"),
     orUnavailable
   )
-
-  const endDeleted = inBatches(transaction(sql)(repo.failWaiting("all deleted"))).pipe(
+  const endDeleted = inBatches(transaction(parts.sql)(parts.repo.failWaiting("all deleted"))).pipe(
     Effect.asVoid,
     Effect.withSpan("Endpoints.endDeleted"),
     orUnavailable
   )
 
-  return { create, prepareCreate, list, get, update, delete: remove, rotateSecret, listSkipped, clean, endDeleted }
+  return {
+    create,
+    prepareCreate,
+    list: reads.list,
+    get: reads.get,
+    update,
+    delete: remove,
+    rotateSecret,
+    listSkipped: reads.listSkipped,
+    clean,
+    endDeleted
+  }
 })
 
 /** Fails the deliveries queued for deleted endpoints, soon after the deletion. */

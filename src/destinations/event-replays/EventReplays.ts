@@ -102,7 +102,7 @@ const stepOf = (
   return { deliveries, skipped, reached, state: last ? "finished" : "running" }
 }
 
-const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
+const makeParts = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const keyedHash = yield* KeyedHash
@@ -110,10 +110,14 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const endpoints = yield* makeEndpointsRepo
   const audit = yield* makeAudit
   const started = yield* Mailbox.sliding<void>(1)
-
   const record = (principal: PrincipalShape, action: AuditAction, id: EventReplayId) =>
     audit({ ...principal, action, targetId: id })
+  return { keepFor, sql, wakeUp, keyedHash, repo, endpoints, audit, started, record }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeTakeStep = ({ keepFor, keyedHash, repo }: Parts) => {
   /**
    * The next events of a replay. Leaves out events older than the retention of deliveries, even if still stored: each
    * replay's deliveries would keep the whole day, with all organizations' data of it, for as long as somebody replays
@@ -144,10 +148,10 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     return Option.some(done.deliveries.length)
   })
 
-  const step = transaction(sql)(takeStep(null)).pipe(
-    Effect.tap((done) => (Option.getOrElse(done, () => 0) > 0 ? wakeUp.announce : Effect.void))
-  )
+  return takeStep
+}
 
+const makeQueue = ({ endpoints, record, repo, sql }: Parts, takeStep: ReturnType<typeof makeTakeStep>) => {
   const begin = Effect.fnUntraced(function* (
     principal: PrincipalShape,
     endpointId: EndpointId,
@@ -192,8 +196,10 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     return yield* transaction(sql)(begin(principal, endpointId, params, range))
   }, orUnavailable)
 
-  const announce = Effect.zipRight(wakeUp.announce, Effect.asVoid(Mailbox.offer(started, undefined)))
+  return queue
+}
 
+const makeReads = ({ endpoints, repo }: Parts) => {
   const get = Effect.fn("EventReplays.get")(function* (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) {
     return yield* Effect.flatMap(repo.find(tenant, endpointId, id), Effect.mapError(noReplay))
   }, orUnavailable)
@@ -215,6 +221,10 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     return pageOf(rows, limit)
   }, orUnavailable)
 
+  return { get, list }
+}
+
+const makeCancel = ({ record, repo, sql }: Parts) => {
   const end = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, id: EventReplayId) {
     if (yield* repo.cancel(principal, endpointId, id)) {
       yield* record(principal, "event_replay.canceled", id)
@@ -228,15 +238,29 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     orUnavailable
   )
 
+  return { end, cancel }
+}
+
+const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
+  const parts = yield* makeParts({ keepFor })
+  const takeStep = makeTakeStep(parts)
+  const queue = makeQueue(parts, takeStep)
+  const reads = makeReads(parts)
+  const cancel = makeCancel(parts)
+  const step = transaction(parts.sql)(takeStep(null)).pipe(
+    Effect.tap((done) => (Option.getOrElse(done, () => 0) > 0 ? parts.wakeUp.announce : Effect.void))
+  )
+  const announce = Effect.zipRight(parts.wakeUp.announce, Effect.asVoid(Mailbox.offer(parts.started, undefined)))
+
   return {
     queue,
     announce,
-    get,
-    list,
-    cancel,
+    get: reads.get,
+    list: reads.list,
+    cancel: cancel.cancel,
     step,
-    hasRunning: repo.hasRunning,
-    await: Mailbox.take(started)
+    hasRunning: parts.repo.hasRunning,
+    await: Mailbox.take(parts.started)
   }
 })
 

@@ -124,7 +124,7 @@ const maxEnvelopeBytes = 256 * 1024
 const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/
 const wellFormedId = /^[^\p{Cc}\p{Cs}]{1,255}$/u
 
-const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEventsOptions) {
+const makeParts = Effect.fnUntraced(function* ({ source }: OutboundEventsOptions) {
   if (!wellFormedSource.test(source) || source === providerName || source === testProviderName) {
     return yield* Effect.dieMessage(`Not a source of outbound events: ${JSON.stringify(source)}`)
   }
@@ -135,8 +135,13 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   // Without a worker in this process, deliveries wait for a claim by another
   const handOff = Option.getOrNull(yield* Effect.serviceOption(LocalHandOff))
   const repo = yield* makeOutboundEventsRepo
+  return { source, sql, catalog, announce, keyedHash, handOff, repo }
+})
 
-  const judge = Effect.fnUntraced(function* (event: OutboundEvent) {
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeJudge = ({ catalog }: Parts) =>
+  Effect.fnUntraced(function* (event: OutboundEvent) {
     const entry = catalog.get(event.type)
     if (entry === undefined) {
       return yield* new EventNotPublishable({
@@ -165,7 +170,8 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     return id
   })
 
-  const store = Effect.fnUntraced(function* (event: OutboundEvent, handing: HandOff | null) {
+const makeStore = ({ keyedHash, repo, source }: Parts, judge: ReturnType<typeof makeJudge>) =>
+  Effect.fnUntraced(function* (event: OutboundEvent, handing: HandOff | null) {
     const sourceEventId = yield* judge(event)
     const now = new Date(yield* Clock.currentTimeMillis)
     const eventId = outboundEventId(event, source, sourceEventId)
@@ -186,27 +192,29 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     return { eventId, ...stored }
   })
 
+const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEventsOptions) {
+  const parts = yield* makeParts({ source })
+  const judge = makeJudge(parts)
+  const store = makeStore(parts, judge)
   const publishedOf = ({ deliveries, eventId, isNew, skipped }: Effect.Effect.Success<ReturnType<typeof store>>) => ({
     eventId,
     deliveries,
     skipped,
     duplicate: !isNew
   })
-
   /** Publishes within the caller's transaction. Nothing may be sent before that commits. */
   const publishWithin = (event: OutboundEvent) =>
-    Effect.zipLeft(Effect.map(transaction(sql)(store(event, null)), publishedOf), announce)
-
+    Effect.zipLeft(Effect.map(transaction(parts.sql)(store(event, null)), publishedOf), parts.announce)
   /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
     // Otherwise an interruption during the commit would leave committed deliveries under a lease that nobody uses
     Effect.uninterruptibleMask((restore) => {
       let handing: HandOff | null = null
-      const stored = transaction(sql)(
+      const stored = transaction(parts.sql)(
         restore(
           Effect.suspend(() => {
             handing?.cancel()
-            handing = handOff?.begin() ?? null
+            handing = parts.handOff?.begin() ?? null
             return store(event, handing)
           })
         )
@@ -218,7 +226,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
             else handing?.cancel()
           })
         ),
-        Effect.tap(({ deliveries, handed }) => (deliveries > handed.length ? announce : Effect.void)),
+        Effect.tap(({ deliveries, handed }) => (deliveries > handed.length ? parts.announce : Effect.void)),
         Effect.map(publishedOf)
       )
     })
@@ -231,8 +239,9 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         ),
       orUnavailable
     ),
-    transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.zipLeft(transaction(sql)(effect), announce),
-    announce
+    transact: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.zipLeft(transaction(parts.sql)(effect), parts.announce),
+    announce: parts.announce
   }
 })
 

@@ -23,73 +23,84 @@ export interface Step {
   readonly finished: boolean
 }
 
-/** The SQL of recoveries, private to this slice. */
-export const makeRecoveriesRepo = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const resendSql = yield* makeResendSql
-
   const columns = sql.literal(`
     r.id, r.endpoint_id AS "endpointId", r.since, r.state, r.total, r.queued, r.skipped, r.created_at AS "createdAt",
     r.finished_at AS "finishedAt"`)
-
   const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
     sql`${ofTenant(sql, tenant, "r")} AND r.endpoint_id = ${endpointId}`
-
   /** The failures that recovery `r` covers. Excludes tests: a new one can be sent instead. */
   const failures = sql`
     d.organization_id = r.organization_id AND d.environment = r.environment AND d.endpoint_id = r.endpoint_id
       AND NOT d.test AND d.failed_at IS NOT NULL AND d.failed_at <= r.created_at
       AND (d.failed_at, d.id) > (r.reached_at, r.reached_id)`
 
-  return {
-    findRunning: (tenant: Tenant, endpointId: EndpointId) =>
-      Effect.map(
-        sql<Recovery>`
-          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`,
-        ([row]) => Option.fromNullable(row)
-      ),
+  return { sql, resendSql, columns, ofEndpoint, failures }
+})
 
-    find: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) =>
-      Effect.map(
-        sql<Recovery>`
-          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+type Parts = Effect.Effect.Success<typeof makeParts>
 
-    list: (tenant: Tenant, endpointId: EndpointId, { starting_after }: ListRecoveries, limit: number) =>
+const rows = ({ columns, failures, ofEndpoint, sql }: Parts) => ({
+  findRunning: (tenant: Tenant, endpointId: EndpointId) =>
+    Effect.map(
       sql<Recovery>`
+          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`,
+      ([row]) => Option.fromNullable(row)
+    ),
+
+  find: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) =>
+    Effect.map(
+      sql<Recovery>`
+          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`,
+      ([row]) => Option.fromNullable(row)
+    ),
+
+  list: (tenant: Tenant, endpointId: EndpointId, { starting_after }: ListRecoveries, limit: number) =>
+    sql<Recovery>`
         SELECT ${columns} FROM payments.recoveries r
         WHERE ${ofEndpoint(tenant, endpointId)}
           AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
         ORDER BY r.id DESC LIMIT ${limit}`,
 
-    /** Inserts a running recovery, with the number of its failures, counted up to `mostCounted`. */
-    insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
-      Effect.zipRight(
-        sql`
+  /** Inserts a running recovery, with the number of its failures, counted up to `mostCounted`. */
+  insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
+    Effect.zipRight(
+      sql`
           INSERT INTO payments.recoveries
             (organization_id, environment, id, endpoint_id, since, total, reached_at, reached_id)
           VALUES (${tenant.organizationId}, ${tenant.environment}, ${id}, ${endpointId}, ${since}, 0, ${since}, ${noId})`,
-        sql`
+      sql`
           UPDATE payments.recoveries r SET total = (
             SELECT count(*) FROM (
               SELECT 1 FROM payments.deliveries d WHERE ${failures} ORDER BY d.failed_at, d.id LIMIT ${mostCounted}
             ) AS counted
           )
           WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`
-      ),
+    ),
 
-    /**
-     * Takes one step of a running recovery: the given one, or without an id the one that has waited longest. None if
-     * there is none, or other processes have locked them all. One statement, so a step is atomic, and the next one
-     * continues after it.
-     *
-     * A delivery that fails again does so after the recovery's start, and is not handled twice. Also locks the
-     * endpoint's row, against a concurrent deletion.
-     */
-    step: (id: RecoveryId | null) =>
-      Effect.map(
-        sql<Step>`
+  removeOlderThan: (retentionMillis: number) =>
+    removeOld(sql, {
+      table: "recoveries",
+      key: ["organization_id", "environment", "id"],
+      old: sql`r.state = 'finished' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'`,
+      by: "finished_at"
+    })
+})
+
+const steps = ({ failures, resendSql, sql }: Parts) => ({
+  /**
+   * Takes one step of a running recovery: the given one, or without an id the one that has waited longest. None if
+   * there is none, or other processes have locked them all. One statement, so a step is atomic, and the next one
+   * continues after it.
+   *
+   * A delivery that fails again does so after the recovery's start, and is not handled twice. Also locks the
+   * endpoint's row, against a concurrent deletion.
+   */
+  step: (id: RecoveryId | null) =>
+    Effect.map(
+      sql<Step>`
         WITH recovery AS MATERIALIZED (
           SELECT r.*, p.deleted_at IS NOT NULL AS deleted FROM payments.recoveries r JOIN payments.endpoints p
             ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
@@ -127,15 +138,12 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         FROM advanced a
         WHERE r.organization_id = a.organization_id AND r.environment = a.environment AND r.id = a.id
         RETURNING (SELECT queued FROM counted) AS queued, a.finished`,
-        ([row]) => Option.fromNullable(row)
-      ),
+      ([row]) => Option.fromNullable(row)
+    )
+})
 
-    removeOlderThan: (retentionMillis: number) =>
-      removeOld(sql, {
-        table: "recoveries",
-        key: ["organization_id", "environment", "id"],
-        old: sql`r.state = 'finished' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'`,
-        by: "finished_at"
-      })
-  }
+/** The SQL of recoveries, private to this slice. */
+export const makeRecoveriesRepo = Effect.gen(function* () {
+  const parts = yield* makeParts
+  return { ...rows(parts), ...steps(parts) }
 })

@@ -1,4 +1,4 @@
-import type { SqlClient } from "@effect/sql"
+import type { SqlClient, Statement } from "@effect/sql"
 import { boundaryAt } from "../../platform/kit/Ids.ts"
 import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../platform/storage/EventIndexes.ts"
 import { type Stretch, slotMillis } from "./Slots.ts"
@@ -77,8 +77,7 @@ const iso = (millis: number): string => new Date(millis).toISOString()
 
 const dayOf = (slot: number): string => iso(slot).slice(0, 10)
 
-/** Creates the statements for the tenants of `workspaces`, a table expression; by default for all. */
-export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.literal("payments.workspaces")) => ({
+const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
   /** Counts payments, without synthetic tests. Returns how many events were counted. */
   payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH said AS (
@@ -163,8 +162,10 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
       DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
         queued = k.queued + EXCLUDED.queued
     )
-    SELECT COALESCE(sum(delivered + failed + queued), 0)::float8 AS counted FROM counted`,
+    SELECT COALESCE(sum(delivered + failed + queued), 0)::float8 AS counted FROM counted`
+})
 
+const settling = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
   /** Adds the second count of a slot to its day, replacing the first. */
   settlePayments: (slot: number) => sql`
     WITH closed AS (
@@ -218,4 +219,10 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
     ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
     DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
       queued = k.queued + EXCLUDED.queued`
+})
+
+/** Creates the statements for the tenants of `workspaces`, a table expression; by default for all. */
+export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.literal("payments.workspaces")) => ({
+  ...counting(sql, workspaces),
+  ...settling(sql, workspaces)
 })

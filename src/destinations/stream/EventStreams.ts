@@ -159,13 +159,18 @@ class Progress {
   }
 }
 
-const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
+const makeParts = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
   const repo = yield* makeStreamRepo
   const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
   const takePlace = yield* makePlaces(eventStreamLimit)
+  return { eventStreamLimit, repo, poller, catalog, takePlace }
+})
 
-  const judge = Effect.fnUntraced(function* ({ environment }: PrincipalShape, { types }: OpenStream) {
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeJudge = ({ catalog }: Parts) =>
+  Effect.fnUntraced(function* ({ environment }: PrincipalShape, { types }: OpenStream) {
     if (environment !== "sandbox") {
       return yield* new TestEnvironmentRequired({ message: "Events are streamed in the sandbox only." })
     }
@@ -178,8 +183,9 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     }
   })
 
-  /** Determines where a stream begins. Without a place, existing events are not sent. */
-  const begin = Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
+/** Determines where a stream begins. Without a place, existing events are not sent. */
+const makeBegin = ({ repo }: Parts) =>
+  Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
     const news = yield* repo.news({ keys: [], organizations: [], since: 0, days: [] })
     const { usedDays } = news
     const settled = settledTime(news)
@@ -196,7 +202,12 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     }
   }, orUnavailable)
 
-  const open = Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
+const makeOpen = (
+  { poller, repo, takePlace }: Parts,
+  judge: ReturnType<typeof makeJudge>,
+  begin: ReturnType<typeof makeBegin>
+) =>
+  Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
     yield* judge(principal, options)
     if (options.isStopping()) {
       return yield* new ServiceUnavailable({ message: "This process is stopping.", retryAfter: "1 second" })
@@ -270,6 +281,12 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
     )
     return Stream.concat(Stream.make(`retry: 1000\n${ready}`), Stream.repeatEffectOption(next))
   })
+
+const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
+  const parts = yield* makeParts({ eventStreamLimit })
+  const judge = makeJudge(parts)
+  const begin = makeBegin(parts)
+  const open = makeOpen(parts, judge, begin)
 
   return { open }
 })

@@ -64,7 +64,7 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
     Layer.effect(Invitations, make(options.publicUrl))
 }
 
-const make = Effect.fnUntraced(function* (publicUrl: string) {
+const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeInvitationsRepo
   const sessions = yield* Sessions
@@ -72,10 +72,8 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const mailer = yield* Mailer
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
-
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetId: id })
-
   /** The role of the actor; fails if it may not invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>
     Effect.filterOrFail(
@@ -83,7 +81,12 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       entersEverything,
       () => new PermissionDenied({ message: "Only owners and admins may see and send invitations." })
     )
+  return { publicUrl, sql, repo, sessions, limits, mailer, audit, memberships, record, requireInviter }
+})
 
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const makeCreate = ({ limits, mailer, memberships, publicUrl, record, repo, requireInviter, sql }: Parts) => {
   /** Stores a new invitation in place of the open one of the same address, if there is one. */
   const insert = Effect.fnUntraced(function* (options: NewInvitation, token: Redacted.Redacted) {
     const { author, email, organizationId, role } = options
@@ -116,12 +119,11 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     return invitation
   }, orUnavailable)
 
-  const list = Effect.fn("Invitations.list")(function* (acting: Acting) {
-    yield* requireInviter(acting)
-    return yield* repo.list(acting.organizationId)
-  }, orUnavailable)
+  return create
+}
 
-  const revoke = Effect.fn("Invitations.revoke")(
+const makeRevoke = ({ memberships, record, repo, requireInviter, sql }: Parts) =>
+  Effect.fn("Invitations.revoke")(
     function* (options: Acting & { readonly id: string }) {
       yield* memberships.lock(options.organizationId)
       const actor = yield* requireInviter(options)
@@ -136,6 +138,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     orUnavailable
   )
 
+const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
   const invalid = () =>
     new SessionInvalid({
       message:
@@ -182,5 +185,25 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     orUnavailable
   )
 
-  return { create, list, revoke, preview, accept, clean: orUnavailable(repo.clean) }
+  return { preview, accept }
+}
+
+const make = Effect.fnUntraced(function* (publicUrl: string) {
+  const parts = yield* makeParts(publicUrl)
+  const create = makeCreate(parts)
+  const revoke = makeRevoke(parts)
+  const accept = makeAccept(parts)
+  const list = Effect.fn("Invitations.list")(function* (acting: Acting) {
+    yield* parts.requireInviter(acting)
+    return yield* parts.repo.list(acting.organizationId)
+  }, orUnavailable)
+
+  return {
+    create,
+    list,
+    revoke,
+    preview: accept.preview,
+    accept: accept.accept,
+    clean: orUnavailable(parts.repo.clean)
+  }
 })

@@ -105,12 +105,17 @@ const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalSha
         author: { kind: "api_key", id: row.id }
       })
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeKeysRepo
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
+  return { sql, repo, audit, memberships }
+})
 
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
   /** Requires that a person may still grant the key's permissions; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* (environment: Environment, options: NewKey) {
     if (options.author.kind !== "person") {
@@ -152,16 +157,12 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
-    if (Redacted.value(key).length > maxKeyLength) {
-      return yield* new ApiKeyInvalid()
-    }
-    const presented = presentedKey(Redacted.value(key))
-    const [row] = yield* repo.usable(presented.hash)
-    return yield* row === undefined ? new ApiKeyInvalid() : toPrincipal(presented, row)
-  }, orUnavailable)
+  return create
+}
 
+const makeAdmission = ({ audit, repo, sql }: Parts) => {
   const prepared = new WeakMap<CredentialPolicies, ReturnType<typeof repo.prepared>>()
+
   const preparedUnder = (policies: CredentialPolicies) => {
     const statements = prepared.get(policies) ?? repo.prepared(policies)
     prepared.set(policies, statements)
@@ -177,6 +178,7 @@ const make = Effect.gen(function* () {
   }
 
   const remembered = new BoundedMap<Remembered>(maxRemembered)
+
   /** The number of revocations by this process: a look-up that began before one must not be cached after it. */
   let revocations = 0
 
@@ -210,8 +212,6 @@ const make = Effect.gen(function* () {
         : ask(key, policies, tokens)
     })
 
-  const list = Effect.fn("Keys.list")(repo.list, orUnavailable)
-
   const revoke = Effect.fn("Keys.revoke")(function* (tenant: Tenant, id: string, author: Author) {
     const revoked = yield* transaction(sql)(
       Effect.tap(repo.revoke(tenant, id), ({ length }) =>
@@ -223,12 +223,27 @@ const make = Effect.gen(function* () {
     return revoked.length > 0
   }, orUnavailable)
 
-  const touch = (ids: ReadonlyArray<string>) => orUnavailable(Effect.asVoid(repo.touch(ids)))
+  return { admit, revoke }
+}
 
-  const search = yield* makeCredentialSearch(repo.existing)
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const create = makeCreate(parts)
+  const admission = makeAdmission(parts)
+  const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
+    if (Redacted.value(key).length > maxKeyLength) {
+      return yield* new ApiKeyInvalid()
+    }
+    const presented = presentedKey(Redacted.value(key))
+    const [row] = yield* parts.repo.usable(presented.hash)
+    return yield* row === undefined ? new ApiKeyInvalid() : toPrincipal(presented, row)
+  }, orUnavailable)
+  const list = Effect.fn("Keys.list")(parts.repo.list, orUnavailable)
+  const touch = (ids: ReadonlyArray<string>) => orUnavailable(Effect.asVoid(parts.repo.touch(ids)))
+  const search = yield* makeCredentialSearch(parts.repo.existing)
   const exists: Keys["Type"]["exists"] = ({ hash }) => search(hash)
 
-  return { create, authenticate, admit, exists, list, revoke, touch }
+  return { create, authenticate, admit: admission.admit, exists, list, revoke: admission.revoke, touch }
 })
 
 export class Keys extends Context.Tag("connected-payments/identity/Keys")<

@@ -46,20 +46,17 @@ export const requireManages = (actor: Role, other: Role): Effect.Effect<void, Pe
 const sameEnvironments = (a: ReadonlyArray<Environment>, b: ReadonlyArray<Environment>): boolean =>
   a.length === b.length && a.every((environment) => b.includes(environment))
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
   const revokeGranted = yield* makeRevokeGranted
-
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetId: personId })
-
   const find = Effect.fnUntraced(function* (organizationId: OrganizationId, personId: string) {
     const member = yield* memberships.find(organizationId, personId)
     return member === undefined ? yield* new ResourceNotFound({ message: "There is no such member." }) : member
   })
-
   /**
    * Requires at least one owner: nobody removes the last one, not even themselves. Run after the change, in its
    * transaction.
@@ -73,16 +70,18 @@ const make = Effect.gen(function* () {
           message: "An organization keeps at least one owner: name another one first, or close the organization."
         })
     )
-
   /** Refuses to let people keep their own keys, since they would keep a right that they lose. */
   const requireMayKeep = (author: Author, personId: string, keepKeys: boolean) =>
     keepKeys && author.kind === "person" && author.id === personId
       ? new PermissionDenied({ message: "Only another owner or admin can decide to keep your keys." })
       : Effect.void
+  return { sql, audit, memberships, revokeGranted, record, find, requireOwner, requireMayKeep }
+})
 
-  const list = Effect.fn("Members.list")(memberships.list, orUnavailable)
+type Parts = Effect.Effect.Success<typeof makeParts>
 
-  const add: Members["Type"]["add"] = Effect.fn("Members.add")(
+const makeAdd = ({ find, memberships, record, sql }: Parts): Members["Type"]["add"] =>
+  Effect.fn("Members.add")(
     function* ({ author, email, ...options }) {
       const { environments, organizationId, role } = options
       yield* requireGrantable(role, environments)
@@ -100,7 +99,16 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  const update: Members["Type"]["update"] = Effect.fn("Members.update")(
+const makeUpdate = ({
+  find,
+  memberships,
+  record,
+  requireMayKeep,
+  requireOwner,
+  revokeGranted,
+  sql
+}: Parts): Members["Type"]["update"] =>
+  Effect.fn("Members.update")(
     function* (options) {
       const { author, change, keepKeys = false, organizationId, personId } = options
       yield* requireMayKeep(author, personId, keepKeys)
@@ -131,7 +139,16 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(
+const makeRemove = ({
+  find,
+  memberships,
+  record,
+  requireMayKeep,
+  requireOwner,
+  revokeGranted,
+  sql
+}: Parts): Members["Type"]["remove"] =>
+  Effect.fn("Members.remove")(
     function* (options) {
       const { author, keepKeys = false, organizationId, personId } = options
       yield* requireMayKeep(author, personId, keepKeys)
@@ -153,6 +170,13 @@ const make = Effect.gen(function* () {
     transaction(sql),
     orUnavailable
   )
+
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const add = makeAdd(parts)
+  const update = makeUpdate(parts)
+  const remove = makeRemove(parts)
+  const list = Effect.fn("Members.list")(parts.memberships.list, orUnavailable)
 
   return { list, add, update, remove }
 })

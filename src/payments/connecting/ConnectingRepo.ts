@@ -36,49 +36,53 @@ export const mostDeliveriesCounted = 1000
 /** How long an authorization may take, in minutes. */
 export const authorizationMinutes = 10
 
-/** The SQL of connecting accounts; nothing outside the slice imports this. */
-export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+const makeParts = (sql: SqlClient.SqlClient) => {
   const columns = sql`
     generation, account_id AS "accountId", begun_at AS "begunAt",
     begun_at < now() - ${keyLifetime}::interval AS "outlivesKey"`
 
-  return {
-    /** The last reported status of the tenant's account; none if it was never readable. */
-    reportedStatus: (tenant: Tenant, accountId: string) =>
-      Effect.map(
-        sql<{ status: AccountStatus | null }>`
+  return { sql, columns }
+}
+
+type Parts = ReturnType<typeof makeParts>
+
+const accountStatements = ({ sql }: Parts) => ({
+  /** The last reported status of the tenant's account; none if it was never readable. */
+  reportedStatus: (tenant: Tenant, accountId: string) =>
+    Effect.map(
+      sql<{ status: AccountStatus | null }>`
           SELECT reported_status AS status FROM payments.provider_accounts
           WHERE ${ofTenant(sql, tenant)} AND account_id = ${accountId}`,
-        ([row]) => Option.fromNullable(row?.status)
-      ),
+      ([row]) => Option.fromNullable(row?.status)
+    ),
 
-    /** The account that is disconnected here but whose access at the provider must still be ended. */
-    accessToEnd: (tenant: Tenant) =>
-      Effect.map(
-        sql<{ accountId: string }>`
+  /** The account that is disconnected here but whose access at the provider must still be ended. */
+  accessToEnd: (tenant: Tenant) =>
+    Effect.map(
+      sql<{ accountId: string }>`
           SELECT account_id AS "accountId" FROM payments.provider_accounts
           WHERE ${ofTenant(sql, tenant)} AND status = 'disconnected' AND ends_at_provider`,
-        ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
-      ),
+      ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
+    ),
 
-    /**
-     * Whether an account is linked to an organization, or was created for one, in any environment: access to it is the
-     * platform's, so ending it would end it for all of them. The tenant's own disconnected account does not count.
-     */
-    isUsed: (tenant: Tenant, accountId: string) =>
-      anyRow(sql`
+  /**
+   * Whether an account is linked to an organization, or was created for one, in any environment: access to it is the
+   * platform's, so ending it would end it for all of them. The tenant's own disconnected account does not count.
+   */
+  isUsed: (tenant: Tenant, accountId: string) =>
+    anyRow(sql`
         SELECT 1 FROM payments.provider_accounts
         WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
           AND NOT (${ofTenant(sql, tenant)} AND status = 'disconnected')
         UNION ALL SELECT 1 FROM payments.account_onboardings WHERE account_id = ${accountId}
         LIMIT 1`),
 
-    /**
-     * Whether an account is linked to another organization, or was created for one, or the tenant is a sandbox and the
-     * account is connected in production: live access includes the test mode, so the sandbox adds no access.
-     */
-    isNeeded: ({ environment, organizationId }: Tenant, accountId: string) =>
-      anyRow(sql`
+  /**
+   * Whether an account is linked to another organization, or was created for one, or the tenant is a sandbox and the
+   * account is connected in production: live access includes the test mode, so the sandbox adds no access.
+   */
+  isNeeded: ({ environment, organizationId }: Tenant, accountId: string) =>
+    anyRow(sql`
         SELECT 1 FROM payments.provider_accounts
         WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
           AND (organization_id <> ${organizationId}
@@ -87,18 +91,18 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
         LIMIT 1`),
 
-    /** Whether an account is linked, connected or not, in both environments of an organization. */
-    isInBoth: (organizationId: OrganizationId, accountId: string) =>
-      Effect.map(
-        sql`
+  /** Whether an account is linked, connected or not, in both environments of an organization. */
+  isInBoth: (organizationId: OrganizationId, accountId: string) =>
+    Effect.map(
+      sql`
           SELECT 1 FROM payments.provider_accounts
           WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
             AND account_id = ${accountId}`,
-        (rows) => rows.length > 1
-      ),
+      (rows) => rows.length > 1
+    ),
 
-    dependents: (tenant: Tenant) =>
-      oneRow(sql<Dependents>`
+  dependents: (tenant: Tenant) =>
+    oneRow(sql<Dependents>`
         SELECT
           (SELECT count(*)::int FROM payments.endpoints
             WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
@@ -106,20 +110,22 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
             WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
           (SELECT count(*)::int FROM (
             SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
-          ) AS pending) AS "pendingDeliveryCount"`),
+          ) AS pending) AS "pendingDeliveryCount"`)
+})
 
-    onboarding: (tenant: Tenant) =>
-      firstRow(sql<Onboarding>`
+const onboardingStatements = ({ columns, sql }: Parts) => ({
+  onboarding: (tenant: Tenant) =>
+    firstRow(sql<Onboarding>`
         SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`),
 
-    /**
-     * Starts the creation of an account, or resumes one whose answer is missing. Returns none if another request has
-     * changed the record since it was read: then that request's account is to be used.
-     *
-     * @param seen the recorded account, which can't be used any more; null if there was none
-     */
-    begin: (tenant: Tenant, seen: string | null) =>
-      firstRow(sql<Onboarding>`
+  /**
+   * Starts the creation of an account, or resumes one whose answer is missing. Returns none if another request has
+   * changed the record since it was read: then that request's account is to be used.
+   *
+   * @param seen the recorded account, which can't be used any more; null if there was none
+   */
+  begin: (tenant: Tenant, seen: string | null) =>
+    firstRow(sql<Onboarding>`
         INSERT INTO payments.account_onboardings AS o (organization_id, environment)
         VALUES (${tenant.organizationId}, ${tenant.environment})
         ON CONFLICT (organization_id, environment) DO UPDATE SET
@@ -129,60 +135,67 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE o.account_id IS NOT DISTINCT FROM ${seen}::text
         RETURNING ${columns}`),
 
-    /** Stores the created account; returns false if its creation was given up in the meantime. */
-    remember: (tenant: Tenant, { generation }: Onboarding, accountId: string) =>
-      anyRow(sql`
+  /** Stores the created account; returns false if its creation was given up in the meantime. */
+  remember: (tenant: Tenant, { generation }: Onboarding, accountId: string) =>
+    anyRow(sql`
         UPDATE payments.account_onboardings SET account_id = ${accountId}
         WHERE ${ofTenant(sql, tenant)} AND generation = ${generation}
           AND (account_id IS NULL OR account_id = ${accountId})
         RETURNING 1`),
 
-    /** Gives up a creation that was refused or has no account to be found; the next one gets a new idempotency key. */
-    giveUp: (tenant: Tenant, { generation }: Onboarding) =>
-      Effect.asVoid(sql`
+  /** Gives up a creation that was refused or has no account to be found; the next one gets a new idempotency key. */
+  giveUp: (tenant: Tenant, { generation }: Onboarding) =>
+    Effect.asVoid(sql`
         UPDATE payments.account_onboardings SET generation = generation + 1, begun_at = now()
-        WHERE ${ofTenant(sql, tenant)} AND generation = ${generation} AND account_id IS NULL`),
+        WHERE ${ofTenant(sql, tenant)} AND generation = ${generation} AND account_id IS NULL`)
+})
 
-    /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
-    authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer) =>
-      Effect.map(
-        oneRow(sql<{ expiresAt: Date }>`
+const authorizationStatements = ({ sql }: Parts) => ({
+  /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
+  authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer) =>
+    Effect.map(
+      oneRow(sql<{ expiresAt: Date }>`
         INSERT INTO payments.account_authorizations AS a (organization_id, environment, session_id, state_hash)
         VALUES (${tenant.organizationId}, ${tenant.environment}, ${sessionId}, ${stateHash})
         ON CONFLICT (organization_id, environment, session_id) DO UPDATE SET
           state_hash = excluded.state_hash, created_at = now()
         RETURNING a.created_at + ${authorizationMinutes} * interval '1 minute' AS "expiresAt"`),
-        ({ expiresAt }) => expiresAt
-      ),
+      ({ expiresAt }) => expiresAt
+    ),
 
-    /** Uses up the session's authorization with this state; returns the environment that it was started for. */
-    takeAuthorization: Effect.fnUntraced(function* (
-      organizationId: OrganizationId,
-      sessionId: string,
-      stateHash: Buffer
-    ): Effect.fn.Return<Option.Option<Environment>, SqlError.SqlError> {
-      const open = yield* sql<{ environment: Environment; stateHash: Buffer }>`
+  /** Uses up the session's authorization with this state; returns the environment that it was started for. */
+  takeAuthorization: Effect.fnUntraced(function* (
+    organizationId: OrganizationId,
+    sessionId: string,
+    stateHash: Buffer
+  ): Effect.fn.Return<Option.Option<Environment>, SqlError.SqlError> {
+    const open = yield* sql<{ environment: Environment; stateHash: Buffer }>`
         SELECT environment, state_hash AS "stateHash" FROM payments.account_authorizations
         WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
           AND session_id = ${sessionId} AND created_at > now() - ${authorizationMinutes} * interval '1 minute'`
-      const found = open.find((one) => timingSafeEqual(one.stateHash, stateHash))
-      if (found === undefined) {
-        return Option.none()
-      }
-      const taken = yield* sql`
+    const found = open.find((one) => timingSafeEqual(one.stateHash, stateHash))
+    if (found === undefined) {
+      return Option.none()
+    }
+    const taken = yield* sql`
         DELETE FROM payments.account_authorizations
         WHERE organization_id = ${organizationId} AND environment = ${found.environment}
           AND session_id = ${sessionId} AND state_hash = ${stateHash}
         RETURNING 1`
-      return taken.length === 0 ? Option.none() : Option.some(found.environment)
-    }),
+    return taken.length === 0 ? Option.none() : Option.some(found.environment)
+  }),
 
-    /** Removes authorizations that were not finished in time. */
-    clean: removeOld(sql, {
-      table: "account_authorizations",
-      key: ["organization_id", "environment", "session_id"],
-      old: sql`r.created_at < now() - ${authorizationMinutes} * interval '1 minute'`,
-      by: "created_at"
-    })
-  }
+  /** Removes authorizations that were not finished in time. */
+  clean: removeOld(sql, {
+    table: "account_authorizations",
+    key: ["organization_id", "environment", "session_id"],
+    old: sql`r.created_at < now() - ${authorizationMinutes} * interval '1 minute'`,
+    by: "created_at"
+  })
+})
+
+/** The SQL of connecting accounts; nothing outside the slice imports this. */
+export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const parts = makeParts(sql)
+  return { ...accountStatements(parts), ...onboardingStatements(parts), ...authorizationStatements(parts) }
 })

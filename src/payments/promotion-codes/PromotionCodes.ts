@@ -75,15 +75,18 @@ const isCouponGone = (failure: ProviderCallFailure): boolean =>
   failure.code === "provider_resource_missing" &&
   failure.fields.includes("promotion.coupon")
 
-/** Promotion codes, each created together with its coupon (contract 4.8). */
-export const makePromotionCodes = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-
   /** The active code that a payer gets by entering this one, with its coupon. */
   const findActive = (account: ConnectedAccount, code: string) =>
     Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
+  return { provider, accounts, findActive }
+})
 
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+const makeCalls = ({ provider }: Parts) => {
   /** Creates the coupon of an attempt; returns none if the attempt's id was already used. */
   const createCoupon = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
     const { code: _, expires_at: __, max_redemptions: ___, metadata: ____, ...coupon } = params
@@ -112,18 +115,27 @@ export const makePromotionCodes = Effect.gen(function* () {
   const undo = (account: ConnectedAccount, steps: Steps) =>
     Effect.catchIf(provider.deleteCoupon(account, steps.couponId), isRefusal, () => Effect.void)
 
-  /** Explains a refusal. The provider reports a duplicate only in its message, so the active codes are read. */
-  const explain = (account: ConnectedAccount, code: string, refusal: ProviderCallFailure): ProviderCall<never> =>
+  return { createCoupon, createCode, undo }
+}
+
+/** Explains a refusal. The provider reports a duplicate only in its message, so the active codes are read. */
+const makeExplain =
+  ({ findActive }: Parts) =>
+  (account: ConnectedAccount, code: string, refusal: ProviderCallFailure): ProviderCall<never> =>
     refusal._tag === "ProviderRequestRefused" && refusal.fields.length === 0
       ? Effect.flatMap(findActive(account, code), (found) =>
           Effect.fail(found === undefined ? refusal : alreadyExists(refusal.cause))
         )
       : Effect.fail(inOurNames({ promotion: null })(refusal))
 
-  /**
-   * Makes one attempt, or the next one if its coupon was deleted because an earlier request with this key was refused
-   * and undone.
-   */
+/**
+ * Makes one attempt, or the next one if its coupon was deleted because an earlier request with this key was refused
+ * and undone.
+ */
+const makeTryToCreate = (
+  { createCode, createCoupon, undo }: ReturnType<typeof makeCalls>,
+  explain: ReturnType<typeof makeExplain>
+) => {
   const tryToCreate = (
     account: ConnectedAccount,
     params: CreatePromotionCode,
@@ -148,7 +160,15 @@ export const makePromotionCodes = Effect.gen(function* () {
         )
       )
     })
+  return tryToCreate
+}
 
+/** Promotion codes, each created together with its coupon (contract 4.8). */
+export const makePromotionCodes = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const calls = makeCalls(parts)
+  const explain = makeExplain(parts)
+  const tryToCreate = makeTryToCreate(calls, explain)
   /**
    * Creates a coupon and its code, or neither: if the code is refused, the coupon is deleted. A repeat under the same
    * key completes what a crash or a lost answer interrupted, and creates nothing twice.
@@ -160,10 +180,10 @@ export const makePromotionCodes = Effect.gen(function* () {
     params: CreatePromotionCode,
     keyFor: KeyFor
   ) {
-    return yield* accounts.use(tenant, (account) =>
+    return yield* parts.accounts.use(tenant, (account) =>
       Effect.gen(function* () {
         const steps = stepsOf(account, keyFor)
-        const found = yield* findActive(account, params.code)
+        const found = yield* parts.findActive(account, params.code)
         if (found === undefined) {
           return yield* tryToCreate(account, params, steps)
         }

@@ -96,15 +96,19 @@ const orLeaseEnds = (statement: Effect.Effect<unknown, SqlError.SqlError>): Effe
 
 type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeIdempotencyRepo
   const cipher = yield* Cipher
   const keyedHash = yield* KeyedHash
-
   const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
+  return { sql, repo, cipher, keyedHash, contextOf }
+})
 
-  const replay = Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+const makeReplay = ({ cipher, contextOf, repo }: Parts) =>
+  Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
     const [stored] = yield* repo.find(operation)
     if (stored === undefined) {
       // The first request was refused and has released the key just now
@@ -125,14 +129,16 @@ const make = Effect.gen(function* () {
     return json(status, text, { "idempotent-replayed": "true", ...linkOf(status, text) })
   })
 
-  /** Stores the answer under the lease; fails if another request has taken the key in the meantime. */
-  const store = Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
+/** Stores the answer under the lease; fails if another request has taken the key in the meantime. */
+const makeStore = ({ cipher, contextOf, repo }: Parts) =>
+  Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
     const encrypted = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
     if ((yield* repo.store(operation, lease, status, encrypted)).length === 0) {
       return yield* new IdempotencyRequestInProgress()
     }
   })
 
+const makeSettling = ({ repo }: Parts, store: ReturnType<typeof makeStore>) => {
   const forget: Release = (operation, lease) => orLeaseEnds(repo.delete(operation, lease))
 
   const release: Release = (operation, lease, settles) =>
@@ -150,7 +156,16 @@ const make = Effect.gen(function* () {
       return yield* Effect.fail(error)
     })
 
-  const withKey = <E, R, E2>(
+  return { forget, release, settleFailure }
+}
+
+const makeWithKey =
+  (
+    { keyedHash, repo }: Parts,
+    replay: ReturnType<typeof makeReplay>,
+    { settleFailure }: ReturnType<typeof makeSettling>
+  ) =>
+  <E, R, E2>(
     operation: IdempotentOperation<never, E2>,
     giveBack: Release,
     execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
@@ -173,6 +188,12 @@ const make = Effect.gen(function* () {
       })
     ).pipe(orUnavailable)
 
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const replay = makeReplay(parts)
+  const store = makeStore(parts)
+  const settling = makeSettling(parts, store)
+  const withKey = makeWithKey(parts, replay, settling)
   const answer = <A>(operation: IdempotentOperation<A, unknown>, lease: string, result: A) =>
     Effect.gen(function* () {
       const status = operation.status ?? 200
@@ -181,30 +202,27 @@ const make = Effect.gen(function* () {
       yield* operation.onSuccess?.(result) ?? Effect.void
       return json(status, text)
     })
-
   const run: Idempotency["Type"]["run"] = (operation, effect) =>
-    withKey(operation, release, (lease, refusals) =>
+    withKey(operation, settling.release, (lease, refusals) =>
       Effect.flatMap(effect(effectKeyOf(operation.key, refusals)), (result) =>
-        transaction(sql)(answer(operation, lease, result))
+        transaction(parts.sql)(answer(operation, lease, result))
       )
     )
-
   const runInTransaction: Idempotency["Type"]["runInTransaction"] = ({ key, ...operation }, prepare) =>
     key === undefined
-      ? Effect.flatMap(prepare, transaction(sql)).pipe(
+      ? Effect.flatMap(prepare, transaction(parts.sql)).pipe(
           Effect.map((result) => json(operation.status ?? 200, JSON.stringify(operation.encode(result)))),
           orUnavailable
         )
-      : withKey({ ...operation, key }, forget, (lease) =>
+      : withKey({ ...operation, key }, settling.forget, (lease) =>
           Effect.flatMap(prepare, (effect) =>
-            transaction(sql)(Effect.flatMap(effect, (result) => answer({ ...operation, key }, lease, result)))
+            transaction(parts.sql)(Effect.flatMap(effect, (result) => answer({ ...operation, key }, lease, result)))
           )
         )
-
   const kept: Idempotency["Type"]["kept"] = (tenant, keys) =>
-    orUnavailable(Effect.map(repo.kept(tenant, keys), (rows) => new Set(rows.map(({ key }) => key))))
+    orUnavailable(Effect.map(parts.repo.kept(tenant, keys), (rows) => new Set(rows.map(({ key }) => key))))
 
-  return { run, runInTransaction, kept, clean: orUnavailable(repo.clean) }
+  return { run, runInTransaction, kept, clean: orUnavailable(parts.repo.clean) }
 })
 
 /** Runs mutations once per `Idempotency-Key`. */
