@@ -19,6 +19,7 @@ export default defineConfig({
     // As the service's own start: what a request leaves behind is collected young, less often in a larger space
     poolOptions: { forks: { execArgv: ["--max-semi-space-size=64"] } },
     setupFiles: [
+      "test/harness/endWithTheRun.ts",
       "test/harness/ownTemporaryDirectory.ts",
       "test/harness/freshTestMethods.ts",
       "test/harness/sameProperties.ts"

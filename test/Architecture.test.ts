@@ -201,7 +201,7 @@ describe("the service's modules", () => {
   })
 
   it("say in one place how long a replaced secret signs", () => {
-    expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/SecretLifetime.ts"])
+    expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["engine/attempts/Signing.ts"])
   })
 
   it("name a service by a folder that it is in: so says the error of whoever lacks it", () => {

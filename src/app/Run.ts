@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option } from "effect"
 import { checkMasterKeys } from "../destinations/endpoints/MasterKeys.ts"
@@ -9,6 +11,7 @@ import { handleProcessErrors } from "../platform/telemetry/ProcessErrors.ts"
 import { telemetryLayer } from "../platform/telemetry/Telemetry.ts"
 import { type CompletedSettings, completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
+import { showStep } from "./local/Progress.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 
 /** The HTTP server could not listen on its address. The message is for the person who started the service. */
@@ -48,11 +51,23 @@ const warnOfPlainHttp = ({ baseUrl, service }: CompletedSettings) =>
       )
     : Effect.void
 
+/**
+ * Frees what the start has left behind: half of the heap, which V8 would otherwise keep until it is full, and of a process
+ * with little to do for ever. It takes some 0.2 seconds of processor time. V8 has no other way in from the program.
+ */
+const freeWhatTheStartLeft = Effect.sync(() => {
+  setFlagsFromString("--expose-gc")
+  const gc: NodeJS.GCFunction = runInNewContext("gc")
+  gc({ type: "major", execution: "sync", flavor: "last-resort" })
+})
+
 const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
 
 /** An installation: starts local defaults and services, then serves until it is stopped. */
 const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const completed = yield* completeSettings(settings)
+  const step = (what: string) => (settings.mode === "local" ? Effect.sync(() => showStep(what)) : Effect.void)
+  yield* step("Preparing the database")
   const storage = yield* Layer.build(storageLayer(completed.service))
   yield* checkMasterKeys({
     masterKeys: completed.service.masterKeys,
@@ -61,6 +76,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const services = yield* Layer.build(servicesLayer(completed.service)).pipe(Effect.provide(storage))
   yield* Effect.gen(function* () {
     const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, completed) : undefined
+    yield* step("Starting the service")
     yield* Layer.build(rolesLayer(completed.service)).pipe(
       Effect.catchTag("ServeError", ({ cause }) => cannotListen(completed.service.settings, cause))
     )
@@ -72,6 +88,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
         )
       )
     )
+    yield* freeWhatTheStartLeft
     yield* warnOfPlainHttp(completed)
     if (local === undefined) {
       yield* Effect.logInfo(started(completed))

@@ -13,13 +13,12 @@ import { DailyCounts, dailyCountsLayer } from "../destinations/statistics/DailyC
 import { EventStreams } from "../destinations/stream/EventStreams.ts"
 import { EventTriggers } from "../destinations/triggers/EventTriggers.ts"
 import { Warnings, warningsLayer } from "../destinations/warnings/Warnings.ts"
-import { LocalHandOff } from "../engine/queue/LocalHandOff.ts"
-import { Queue } from "../engine/queue/Queue.ts"
-import { observeQueue } from "../engine/queue/QueueMetrics.ts"
+import { LocalHandOff } from "../engine/queue/Enqueue.ts"
+import { observeQueue, Queue } from "../engine/queue/Queue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
 import { DnsResolver } from "../engine/transport/DestinationUrl.ts"
 import { Transport } from "../engine/transport/Transport.ts"
-import { leaseTimes } from "../engine/worker/Limits.ts"
+import { leaseTimes } from "../engine/worker/Endpoints.ts"
 import { workerLayer } from "../engine/worker/Worker.ts"
 import { WorkerLife } from "../engine/worker/WorkerLife.ts"
 import { makeAuditCleaning } from "../identity/audit/AuditRepo.ts"
@@ -185,6 +184,7 @@ export const apiLayer = (options: EmbeddedOptions) =>
       return Layer.provideMerge(
         httpLayer({
           ...options.settings,
+          publicUrl: options.publicUrl,
           consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
           trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
         }),

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { familiar } from "../platform/bounds/Rules.ts"
 import { accountEvents } from "./catalog/Account.ts"
 import { checkoutEvents } from "./catalog/Checkout.ts"
 import { disputeEvents } from "./catalog/Disputes.ts"
@@ -49,7 +50,15 @@ function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
 /** The event types (contract 6.3). */
 export const EventType = Schema.Literal(...each("type")).annotations({
   identifier: "EventType",
-  description: "An event type of the catalog"
+  description: "An event type of the catalog",
+  // The provider's names; a refusal finds those that share their words with ours by itself
+  ...familiar({
+    "charge.refunded": "did you mean payment.refunded?",
+    "charge.succeeded": "did you mean payment.succeeded?",
+    "customer.subscription.deleted": "did you mean subscription.canceled?",
+    "invoice.paid": "did you mean subscription.renewed?",
+    "invoice.payment_failed": "did you mean subscription.payment_failed?"
+  })
 })
 
 /** See the schema of the same name. */

@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Either, type Fiber, Layer } from "effect"
-import { LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
 import {

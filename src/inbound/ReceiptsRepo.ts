@@ -1,6 +1,6 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
-import type { HandOff, LocalHandOff } from "../engine/queue/LocalHandOff.ts"
+import type { HandOff, LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { Batcher, batchIntervalMillis } from "../platform/kit/Batcher.ts"
 import { newId } from "../platform/kit/Ids.ts"
 import { RequestId } from "../platform/kit/Request.ts"

@@ -8,6 +8,7 @@ import { type AuditAction, makeAudit } from "../platform/kit/Audit.ts"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import { Accounts } from "./Accounts.ts"
+import type { Named } from "./ObjectKinds.ts"
 import { pageShownTo, type Reduced, shownTo } from "./PersonalData.ts"
 import {
   type ConnectedAccount,
@@ -19,14 +20,19 @@ import {
   type WriteOptions
 } from "./ProviderCall.ts"
 import type { AccountFailure } from "./ProviderErrors.ts"
+import { explainIds } from "./RefusalReasons.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
-/** Makes one call on the caller's connected account, which is all that most handlers do. */
-export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A>) =>
+/**
+ * Makes one call on the caller's connected account, which is all that most handlers do.
+ *
+ * @param request whose ids a refusal explains
+ */
+export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A>, request: Named = {}) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
     const principal = yield* Principal
-    return yield* accounts.use(principal, call)
+    return yield* Effect.mapError(accounts.use(principal, call), explainIds(request, principal.environment))
   })
 
 /** The handler of a `list`. */
@@ -34,7 +40,7 @@ export const listing =
   <P>(list: ListObjects<P>, reduced: Reduced = (object) => object) =>
   ({ urlParams }: { readonly urlParams: P }) =>
     Effect.flatMap(
-      onAccount((account) => list(account, urlParams)),
+      onAccount((account) => list(account, urlParams), { urlParams }),
       pageShownTo(reduced)
     )
 
@@ -43,7 +49,7 @@ export const reading = <P>(list: ListObjects<P>, retrieve: RetrieveObject, reduc
   list: listing(list, reduced),
   get: ({ path }: { readonly path: { readonly id: string } }) =>
     Effect.flatMap(
-      onAccount((account) => retrieve(account, path.id)),
+      onAccount((account) => retrieve(account, path.id), { path }),
       shownTo(reduced)
     )
 })
@@ -76,7 +82,8 @@ export const write = <R>(
     const { author, environment, organizationId } = tenant
     const record = (object: ProviderObject) =>
       audit({ organizationId, environment, author, action, targetId: String(object["id"]) })
-    const run = (effectKey: string) => effect(keysOf(tenant, operation.operation, effectKey))
+    const run = (effectKey: string) =>
+      Effect.mapError(effect(keysOf(tenant, operation.operation, effectKey)), explainIds(request, environment))
     const key = request.headers["idempotency-key"]
     if (key === undefined) {
       const object = yield* run(randomUUID())

@@ -2,23 +2,31 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
+import { OrganizationId } from "../platform/kit/Ids.ts"
 import {
   IdempotencyHeaders,
   NoQuery,
   OptionalIdempotencyHeaders,
   OrganizationPath,
-  ProviderObjectPath,
+  ProviderId,
   pageFields,
   strict
 } from "../platform/kit/Request.ts"
+import { kindTakenBy } from "./ObjectKinds.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { ProviderObject, ProviderPage } from "./Schemas.ts"
+import { ProviderObject, ProviderPage, referenceTo } from "./Schemas.ts"
 
 /** A group of operations on the organization's connected account. */
 export const providerGroup = <const Name extends string>(name: Name, description: string) =>
   HttpApiGroup.make(name).addError(providerErrors).middleware(Authentication).annotate(OpenApi.Description, description)
 
 const prefix = "/v2/organizations/:organizationId/provider"
+
+/** The path of one object, whose kind is the collection's: `/payment-links/:id`. */
+const objectPath = (path: string) => {
+  const kind = kindTakenBy(/([a-z-]+)s\/:id/.exec(path)?.[1]?.replaceAll("-", "_") ?? "")
+  return Schema.Struct({ organizationId: OrganizationId, id: kind === undefined ? ProviderId : referenceTo(kind) })
+}
 
 /** The shapes of the operations on the provider's objects; a group sets the rest on the endpoint. */
 
@@ -38,7 +46,7 @@ export const providerRead = <const Name extends string, const Path extends `/${s
 
 /** `get`: one object by its id. */
 export const providerGet = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
-  providerRead("get", path, permission, summary).setPath(ProviderObjectPath)
+  providerRead("get", path, permission, summary).setPath(objectPath(path))
 
 /** `list`: a page of objects; the group adds the query. */
 export const providerList = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
@@ -58,7 +66,7 @@ export const providerLineItems = <const Path extends `/${string}`>(
   summary: string
 ) =>
   HttpApiEndpoint.get("lineItems", `${prefix}${path}`)
-    .setPath(ProviderObjectPath)
+    .setPath(objectPath(path))
     .setUrlParams(ListLineItems)
     .addSuccess(ProviderPage)
     .annotate(RequiredPermission, permission)
@@ -72,7 +80,7 @@ export const providerAction = <const Name extends string, const Path extends `/$
   summary: string
 ) =>
   HttpApiEndpoint.post(name, `${prefix}${path}`)
-    .setPath(ProviderObjectPath)
+    .setPath(objectPath(path))
     .setUrlParams(NoQuery)
     .setHeaders(IdempotencyHeaders)
     .addSuccess(ProviderObject)
@@ -86,7 +94,7 @@ export const providerCreate = <const Path extends `/${string}`>(path: Path, perm
 /** `update`: accepts an idempotency key; the group adds the body. */
 export const providerUpdate = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
   HttpApiEndpoint.patch("update", `${prefix}${path}`)
-    .setPath(ProviderObjectPath)
+    .setPath(objectPath(path))
     .setUrlParams(NoQuery)
     .setHeaders(OptionalIdempotencyHeaders)
     .addSuccess(ProviderObject)

@@ -4,6 +4,8 @@ import {
   ProviderPaymentRefused,
   ProviderRequestRefused
 } from "../platform/errors/Errors.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import { mistakenId, type Named } from "./ObjectKinds.ts"
 
 /**
  * The reasons why the provider refuses a field, in the service's own words, by the provider's code; the message puts
@@ -62,6 +64,12 @@ const payments: ReadonlyMap<string, string> = new Map([
   ["withdrawal_count_limit_exceeded", "the card has reached its limit"]
 ])
 
+/** The reasons for refusals without a code of the provider's, by the last name in the field's path. */
+const codeless: ReadonlyMap<string, string> = new Map([
+  ["amount", "is more than is left to refund: the charge's `amount` less its `amount_refunded`"],
+  ["currency", "is not a currency that the provider accepts for this account"]
+])
+
 const providerCode = (code: string): string => code.replace(/^provider_/, "")
 
 /** Objects that codes start with; the message names them if the provider names no field. */
@@ -83,16 +91,25 @@ const whereToLook = (cause: unknown): string => {
 const adviceOf = (cause: unknown): string =>
   cause instanceof ProviderAnswer ? (advice.get(cause.adviceCode) ?? "") : ""
 
-const requestMessage = (code: string, fields: ReadonlyArray<string>): string => {
-  const known = reasons.get(providerCode(code))
+/** What a refusal says of a field, if more is known than the provider's code. */
+type ReasonOf = (field: string) => string | undefined
+
+const reasonOf = (code: string, field: string): string =>
+  reasons.get(code) ??
+  (code === "invalid_request_error" ? codeless.get(field.split(".").at(-1) ?? "") : undefined) ??
+  `was refused by the payment provider; its code is ${code}`
+
+const requestMessage = (code: string, fields: ReadonlyArray<string>, known: ReasonOf): string => {
   if (fields.length === 0) {
-    const subject = subjects.find((name) => providerCode(code).startsWith(`${name}_`))
-    return known === undefined || subject === undefined
-      ? `The payment provider refused the request; its code is ${providerCode(code)}.`
-      : `The payment provider refused the request: the ${subject} ${known}.`
+    const subject = subjects.find((name) => code.startsWith(`${name}_`))
+    const reason = reasons.get(code)
+    return reason === undefined || subject === undefined
+      ? `The payment provider refused the request; its code is ${code}.`
+      : `The payment provider refused the request: the ${subject} ${reason}.`
   }
-  const reason = known ?? `was refused by the payment provider; its code is ${providerCode(code)}`
-  return fields.map((field) => `\`${field}\` ${reason}.`).join(" ")
+  return fields
+    .map((field) => `${field === "id" ? "`id` in the path" : `\`${field}\``} ${known(field) ?? reasonOf(code, field)}.`)
+    .join(" ")
 }
 
 /** A refusal: the API's code, the refused fields, and the provider's answer for operators. */
@@ -103,24 +120,38 @@ export interface ProviderRefusal {
 }
 
 /** The error for refused parameters; its message says why. */
-export const requestRefused = ({ cause, code, fields }: ProviderRefusal): ProviderRequestRefused =>
-  new ProviderRequestRefused({ code, fields, cause, message: `${requestMessage(code, fields)}${whereToLook(cause)}` })
+export const requestRefused = (
+  { cause, code, fields }: ProviderRefusal,
+  known: ReasonOf = () => undefined
+): ProviderRequestRefused =>
+  new ProviderRequestRefused({
+    code,
+    fields,
+    cause,
+    message: `${requestMessage(providerCode(code), fields, known)}${whereToLook(cause)}`
+  })
 
 /** The error for an object that the account does not have. */
-export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">): ProviderObjectNotFound =>
+export const objectNotFound = (
+  { cause, fields }: Omit<ProviderRefusal, "code">,
+  known: ReasonOf = () => undefined
+): ProviderObjectNotFound =>
   new ProviderObjectNotFound({
     fields,
     cause,
-    ...(fields.length === 0
-      ? {}
-      : {
-          message: fields
-            .map(
-              (field) => `${field === "id" ? "`id` in the path" : `\`${field}\``} ${reasons.get("resource_missing")}.`
-            )
-            .join(" ")
-        })
+    ...(fields.length === 0 ? {} : { message: requestMessage("resource_missing", fields, known) })
   })
+
+/** Says of each id that the account has no object of what the id itself tells. */
+export const explainIds =
+  (request: Named, environment: Environment) =>
+  <E extends { readonly _tag: string }>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {
+    const isOf = failure instanceof ProviderRequestRefused || failure instanceof ProviderObjectNotFound
+    if (!isOf || failure.code !== "provider_resource_missing") return failure
+    const param = failure.cause instanceof ProviderAnswer ? failure.cause.param : undefined
+    const known = (field: string) => mistakenId(request, { environment, field, param: param ?? "" })
+    return failure instanceof ProviderObjectNotFound ? objectNotFound(failure, known) : requestRefused(failure, known)
+  }
 
 export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
   new ProviderPaymentRefused({

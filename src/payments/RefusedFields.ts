@@ -1,4 +1,5 @@
 import type { ProviderObjectNotFound, ProviderRequestRefused } from "../platform/errors/Errors.ts"
+import { objectKinds } from "./ObjectKinds.ts"
 import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 
@@ -10,23 +11,7 @@ export type FieldNames = Readonly<Record<string, string | null>>
 
 /** The provider's names, by object type, for the id in a path, which is `id` to callers. */
 export const pathIdNames: FieldNames = Object.fromEntries(
-  [
-    "charge",
-    "coupon",
-    "customer",
-    "dispute",
-    "intent",
-    "payment_intent",
-    "payment_link",
-    "payout",
-    "price",
-    "product",
-    "promotion_code",
-    "refund",
-    "session",
-    "subscription",
-    "subscription_exposed_id"
-  ].map((name) => [name, "id"])
+  [...Object.keys(objectKinds), "coupon", "intent", "subscription_exposed_id"].map((name) => [name, "id"])
 )
 
 const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArray<string> => {

@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { type Remark, remark } from "../platform/bounds/Rules.ts"
 import { CurrencyCode, text } from "../platform/bounds/Text.ts"
 import { optional, ProviderId } from "../platform/kit/Request.ts"
+import { type ObjectKindName, objectKinds } from "./ObjectKinds.ts"
 import { roundedAmounts } from "./RoundedAmounts.ts"
 
 /** An object of the provider, passed through as it is: names and fields are the provider's own (contract 4.1). */
@@ -93,7 +94,7 @@ export const removable = <A extends string>(text: Schema.Schema<A, string>) =>
   optional(Schema.Union(text, Schema.Literal("")), "An empty string removes it")
 
 /** The id of another object, e.g. a price's product. */
-export const Reference = ProviderId
+export const referenceTo = (kind: ObjectKindName) => ProviderId.annotations({ examples: [objectKinds[kind].example] })
 
 /** The text on a payer's bank statement: up to 22 characters with at least one Latin letter. */
 export const StatementDescriptor = text({
@@ -118,8 +119,8 @@ export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999)).annotations(
 
 /** Query fields of lists that can be filtered by payment; if both are given, both must match. */
 export const ofPaymentFields = {
-  charge: optional(Reference, "Only objects of this charge"),
-  payment_intent: optional(Reference, "Only objects of this payment")
+  charge: optional(referenceTo("charge"), "Only objects of this charge"),
+  payment_intent: optional(referenceTo("payment_intent"), "Only objects of this payment")
 }
 
 /** The sentence in an operation's description about fields that identify the payer (contract 4.14). */

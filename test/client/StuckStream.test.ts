@@ -1,11 +1,10 @@
 import { createServer, type RequestListener } from "node:http"
 import { FetchHttpClient } from "@effect/platform"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Stream, TestClock } from "effect"
 import { type EventStreamItem, eventStream } from "../../src/client/index.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 
 /** What the client makes of a server that answers so. */
 const streamOf = Effect.fnUntraced(function* (answer: RequestListener) {

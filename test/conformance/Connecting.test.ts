@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
 import { accountParams, onboardingParams } from "../../src/payments/connecting/StripeConnecting.ts"
 import { call, raw, sdk, startEmulator, submit } from "../emulator/Harness.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const check = providerChecks({
@@ -42,21 +41,17 @@ describe("connecting an account", () => {
     expect(check("accountParams")({ ...accountParams({ marker: "m" }), no_such_parameter: 1 })).toHaveLength(1)
   })
 
-  it.scopedLive.each(["leave", "partial", "finish"])(
-    "has the provider's objects at the emulator, whatever its owner does (%s)",
-    (action) =>
-      Effect.gen(function* () {
-        const { account, link, page, stripe } = yield* onboarding
-        expect(check("account")(wire(account))).toEqual([])
-        expect(check("account_link")(wire(link))).toEqual([])
-        expect((yield* submit(page, { action, name: "Bakery" })).status).toBe(303)
-        const after = yield* call(() => stripe.accounts.retrieve(account.id))
-        expect(check("account")(wire(after))).toEqual([])
-        const events = yield* call(() => stripe.events.list({}, { stripeAccount: account.id }))
-        expect(events.data).toHaveLength(action === "leave" ? 0 : 1)
-        for (const event of events.data) expect(check("account.updated")(wire(event))).toEqual([])
-      })
-  )
+  it.scopedLive.each(["leave", "partial", "finish"])("has the provider's objects after %s", function* (action) {
+    const { account, link, page, stripe } = yield* onboarding
+    expect(check("account")(wire(account))).toEqual([])
+    expect(check("account_link")(wire(link))).toEqual([])
+    expect((yield* submit(page, { action, name: "Bakery" })).status).toBe(303)
+    const after = yield* call(() => stripe.accounts.retrieve(account.id))
+    expect(check("account")(wire(after))).toEqual([])
+    const events = yield* call(() => stripe.events.list({}, { stripeAccount: account.id }))
+    expect(events.data).toHaveLength(action === "leave" ? 0 : 1)
+    for (const event of events.data) expect(check("account.updated")(wire(event))).toEqual([])
+  })
 
   it.scopedLive("has the provider's answers of OAuth at the emulator", function* () {
     const { emulator, stripe } = yield* onboarding

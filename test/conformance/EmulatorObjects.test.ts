@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
 import { call, connected, openLink, raw, somePrice, someSession, submit } from "../emulator/Harness.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const eventNames = {

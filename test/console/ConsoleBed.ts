@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { expect, layer, type Vitest } from "@effect/vitest"
+import { expect, type Vitest } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
 import { Members } from "../../src/identity/members/Members.ts"
@@ -11,7 +11,7 @@ import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
-import type { Steps } from "../harness/Tests.ts"
+import { layer, type Steps } from "../harness/Tests.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
 
@@ -44,7 +44,7 @@ const sharedConsole = Effect.promise(() => {
 export const onConsole = layer(
   Layer.mergeAll(TestService.sharing(sharedConsole), TestMailbox.shared, Chromium.shared),
   // Opening a browser takes long on a crowded machine
-  { excludeTestServices: true, timeout: "120 seconds" }
+  { timeout: "120 seconds" }
 )
 
 /** A bound for all that happens in one test in a browser, on a machine that may be crowded; never a measure. */

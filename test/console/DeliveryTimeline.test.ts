@@ -17,8 +17,8 @@ import {
   waitsToRetry
 } from "../../src/console/pages/deliveries/timeline.ts"
 import { instant, localAgo, localInput, unixSeconds } from "../../src/console/pages/deliveries/times.ts"
-import { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
-import * as policy from "../../src/engine/queue/RetryPolicy.ts"
+import * as policy from "../../src/engine/attempts/Outcome.ts"
+import { AttemptErrorCode } from "../../src/engine/attempts/Outcome.ts"
 import { attemptTable } from "../../src/surface/docs/AttemptReference.ts"
 
 const created = "2026-09-21T14:00:00.000Z"

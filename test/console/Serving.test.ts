@@ -1,9 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { request as undiciRequest } from "undici"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))
@@ -86,18 +85,15 @@ onSharedService("the console", (it) => {
     expect((yield* get("/consoles")).status).toBe(404)
   })
 
-  it.effect(
-    "is where the front page and mailed links lead, whatever path a proxy serves the service below",
-    function* () {
-      expect((yield* get("/")).text).toContain('<a href="console">the console</a>')
-      for (const page of ["sign-in", "invitation"]) {
-        const answer = yield* get(`/identity/${page}`)
-        expect(answer.status).toBe(303)
-        expect(answer.headers.get("location")).toBe(`../console/${page}`)
-        expect(answer.headers.get("cache-control")).toBe("no-store")
-      }
+  it.effect("is where front page and mailed links lead, whatever path a proxy serves the service below", function* () {
+    expect((yield* get("/")).text).toContain('<a href="console">the console</a>')
+    for (const page of ["sign-in", "invitation"]) {
+      const answer = yield* get(`/identity/${page}`)
+      expect(answer.status).toBe(303)
+      expect(answer.headers.get("location")).toBe(`../console/${page}`)
+      expect(answer.headers.get("cache-control")).toBe("no-store")
     }
-  )
+  })
 })
 
 layer(TestService.layer({ console: false, roles: { api: true, worker: false } }), {

@@ -4,10 +4,11 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import { environmentFile, snippetsFor, verifiers } from "../../src/console/pages/destinations/snippets.ts"
-import { signatureHeaders } from "../../src/engine/attempts/Signature.ts"
+import { signatureHeaders } from "../../src/engine/attempts/Signing.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
 import { answersOf, type Command, installed, type Program } from "../webhooks/Programs.ts"
 
+const kitUrl = "https://payments.example/packages/connected-payments-webhooks-0.1.0.tgz"
 const organizationId = "0199c0de-0000-7000-8000-000000000001"
 const secret = `whsec_${"A".repeat(43)}`
 const folder = mkdtempSync(join(tmpdir(), "connected-payments-snippets-"))
@@ -16,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const example = (file: string): string => readFileSync(new URL(`../examples/webhooks/${file}`, import.meta.url), "utf8")
 
 const snippet = (id: string, livemode = false): string =>
-  snippetsFor({ organizationId, livemode }).find((one) => one.id === id)?.code ?? ""
+  snippetsFor({ kitUrl, organizationId, livemode }).find((one) => one.id === id)?.code ?? ""
 
 const header = (body: string, key = secret): string =>
   signatureHeaders({
@@ -151,6 +152,7 @@ describe("the receivers that a new destination shows", () => {
     const code = snippet("node", true)
     expect(code).toContain(`organizationId: "${organizationId}"`)
     expect(code).toContain("livemode: true,")
+    expect(code).toContain(`npm install ${kitUrl}\n`)
     // All that is taken from the kit is what the guide's receiver takes
     const kit = /import \{.*\} from "connected-payments-webhooks"/
     expect(kit.exec(code)?.[0]).toBe(kit.exec(example("node/receiver.mjs"))?.[0])
@@ -158,7 +160,7 @@ describe("the receivers that a new destination shows", () => {
 
   it("have the secret in the environment alone", () => {
     expect(environmentFile(secret)).toBe(`WEBHOOK_SECRET=${secret}\n`)
-    for (const { code } of snippetsFor({ organizationId, livemode: false })) {
+    for (const { code } of snippetsFor({ kitUrl, organizationId, livemode: false })) {
       expect(code).toContain("WEBHOOK_SECRET")
       expect(code).not.toContain("whsec_")
     }

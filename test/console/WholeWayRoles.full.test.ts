@@ -5,7 +5,7 @@ import { expectAccessible } from "../harness/Accessibility.ts"
 import { browserNote } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { TestService } from "../harness/TestService.ts"
+import { inDatabase, TestService } from "../harness/TestService.ts"
 import { pay } from "../surface/http/Payments.ts"
 import { makeCatalog, makeOffer } from "./CatalogData.ts"
 import { inBrowser, mailedLink, memberVisit, onConsole, open, visit } from "./ConsoleBed.ts"
@@ -164,13 +164,12 @@ onConsole(`who is invited to the console${browserNote}`, (it) => {
   })
 
   inBrowser(it, "whose session runs out is led to the sign-in by the page, and back afterwards", function* () {
-    const { sql } = yield* TestService
     const { email, page } = yield* invited("Developer")
     const where = "/console/sandbox/deliveries?state=failed"
     yield* Effect.promise(() => open(page, "/sandbox/deliveries?state=failed"))
-    yield* sql`
-          UPDATE payments.sessions s SET expires_at = now() - interval '1 second'
-          FROM payments.people p WHERE p.id = s.person_id AND p.email = ${email}`
+    yield* inDatabase`
+      UPDATE payments.sessions s SET expires_at = now() - interval '1 second'
+      FROM payments.people p WHERE p.id = s.person_id AND p.email = ${email}`
     yield* Effect.promise(async () => {
       // Nobody clicks: the page asks for news, and hears that the session is over
       await page.getByText("Your session has ended").waitFor()

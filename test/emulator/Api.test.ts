@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Stripe } from "stripe"
 import { apiVersion } from "../../src/emulator/Versions.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, secretKey, someSession, startEmulator } from "./Harness.ts"
 
 describe("access", () => {

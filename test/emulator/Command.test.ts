@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type Emulator, triggers } from "../../src/emulator/Emulator.ts"
 import { cliHere, type Ended } from "../app/cli/CliProcess.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { call, raw, sdk, secretKey, startEmulator, temporaryDirectory, webhookSecret } from "./Harness.ts"
 
 interface Scene {

@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { requestContext } from "../../src/emulator/api/Route.ts"
 import type { HttpRequest } from "../../src/emulator/Http.ts"
@@ -10,7 +9,7 @@ import { createProduct } from "../../src/emulator/resources/Products.ts"
 import { createSession } from "../../src/emulator/resources/SessionCreation.ts"
 import { type Service, transactNow } from "../../src/emulator/Service.ts"
 import { makeStore } from "../../src/emulator/store/Store.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 
 const account = "acct_0123456789abcdef"
 

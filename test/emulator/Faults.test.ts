@@ -1,8 +1,7 @@
 import { request } from "node:http"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, connected, eventually, onEmulator, raw, refusal, said, sdk, secretKey } from "./Harness.ts"
 
 const fault = (url: string, body: object) =>

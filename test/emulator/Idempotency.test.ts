@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Stripe } from "stripe"
 import { internalError, refuse } from "../../src/emulator/ProviderError.ts"
@@ -9,7 +8,7 @@ import {
   makeIdempotency
 } from "../../src/emulator/store/Idempotency.ts"
 import { makeStore } from "../../src/emulator/store/Store.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, somePrice } from "./Harness.ts"
 
 describe("a repeated request with the same idempotency key", () => {
@@ -119,25 +118,20 @@ const keyed: KeyedRequest = {
 const done: Answer = { status: 200, body: "{}" }
 
 describe("the guard", () => {
-  it.scoped(
-    "answers 409 idempotency_key_in_use while the first request is under way, and lets go when it ends",
-    function* () {
-      const { run } = makeIdempotency(yield* makeStore(undefined))
-      const began = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
-      const first = yield* Effect.fork(
-        run(keyed, () =>
-          Deferred.succeed(began, undefined).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as(done))
-        )
-      )
-      yield* Deferred.await(began)
-      const error = yield* Effect.flip(run(keyed, () => Effect.die("must not run")))
-      expect(error).toMatchObject({ status: 409, code: "idempotency_key_in_use" })
-      yield* Deferred.succeed(goOn, undefined)
-      expect(yield* Fiber.join(first)).toEqual(done)
-      expect(yield* run(keyed, () => Effect.die("must not run"))).toEqual({ ...done, replayOf: "req_1" })
-    }
-  )
+  it.scoped("answers 409 idempotency_key_in_use as long as the first request is under way", function* () {
+    const { run } = makeIdempotency(yield* makeStore(undefined))
+    const began = yield* Deferred.make<void>()
+    const goOn = yield* Deferred.make<void>()
+    const first = yield* Effect.fork(
+      run(keyed, () => Deferred.succeed(began, undefined).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as(done)))
+    )
+    yield* Deferred.await(began)
+    const error = yield* Effect.flip(run(keyed, () => Effect.die("must not run")))
+    expect(error).toMatchObject({ status: 409, code: "idempotency_key_in_use" })
+    yield* Deferred.succeed(goOn, undefined)
+    expect(yield* Fiber.join(first)).toEqual(done)
+    expect(yield* run(keyed, () => Effect.die("must not run"))).toEqual({ ...done, replayOf: "req_1" })
+  })
 
   it.scoped("forgets a server error, so that the request can be tried again", function* () {
     const { run } = makeIdempotency(yield* makeStore(undefined))

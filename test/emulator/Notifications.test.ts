@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   call,
   connected,
@@ -148,42 +147,39 @@ describe("notifications", () => {
 })
 
 describe("thin notifications", () => {
-  it.scopedLive(
-    "wait for an entry of their own while snapshots pass, outlive restarts, and repeat until 2xx",
-    function* () {
-      const journalFile = `${yield* temporaryDirectory}/journal`
-      const snapshots = yield* platform()
-      const { account, thin } = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const { account, emulator } = yield* connected({ journalFile })
-          yield* emulator.setWebhookUrl(snapshots.url)
-          const change = { type: "v1.account.updated", account, payouts_enabled: false, snapshot: true } as const
-          const { events, thin_events } = yield* emulator.trigger(change)
-          yield* until(() => snapshots.received.length === 1)
-          expect(JSON.parse(snapshots.received[0]?.body ?? "").id).toBe(events[0]?.id)
-          expect((yield* deliveries(emulator.url, account)).map(({ delivery }) => delivery?.attempts)).toEqual([1, 0])
-          return { account, thin: thin_events[0]?.id }
-        })
-      )
-      const entry = yield* platform((all) => (all.length === 1 ? 503 : 200))
-      const emulator = yield* startEmulator({ journalFile })
-      expect((yield* call(() => sdk(emulator.url).accounts.retrieve(account))).payouts_enabled).toBe(false)
-      yield* emulator.setThinWebhookUrl(entry.url)
-      yield* until(() => entry.received.length === 2)
-      const stripe = sdk(emulator.url)
-      for (const { body, headers } of entry.received) {
-        const signature = String(headers["stripe-signature"])
-        expect(stripe.parseEventNotification(body, signature, thinWebhookSecret).id).toBe(thin)
-        expect(() => stripe.parseEventNotification(body, signature, webhookSecret)).toThrow()
-      }
-      yield* eventually(
-        Effect.filterOrFail(deliveries(emulator.url, account), (all) =>
-          all.every(({ delivery }) => delivery?.state === "delivered")
-        )
-      )
-      expect(snapshots.received).toHaveLength(1)
+  it.scopedLive("wait for their own entry while snapshots pass, outlive restarts, repeat until 2xx", function* () {
+    const journalFile = `${yield* temporaryDirectory}/journal`
+    const snapshots = yield* platform()
+    const { account, thin } = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const { account, emulator } = yield* connected({ journalFile })
+        yield* emulator.setWebhookUrl(snapshots.url)
+        const change = { type: "v1.account.updated", account, payouts_enabled: false, snapshot: true } as const
+        const { events, thin_events } = yield* emulator.trigger(change)
+        yield* until(() => snapshots.received.length === 1)
+        expect(JSON.parse(snapshots.received[0]?.body ?? "").id).toBe(events[0]?.id)
+        expect((yield* deliveries(emulator.url, account)).map(({ delivery }) => delivery?.attempts)).toEqual([1, 0])
+        return { account, thin: thin_events[0]?.id }
+      })
+    )
+    const entry = yield* platform((all) => (all.length === 1 ? 503 : 200))
+    const emulator = yield* startEmulator({ journalFile })
+    expect((yield* call(() => sdk(emulator.url).accounts.retrieve(account))).payouts_enabled).toBe(false)
+    yield* emulator.setThinWebhookUrl(entry.url)
+    yield* until(() => entry.received.length === 2)
+    const stripe = sdk(emulator.url)
+    for (const { body, headers } of entry.received) {
+      const signature = String(headers["stripe-signature"])
+      expect(stripe.parseEventNotification(body, signature, thinWebhookSecret).id).toBe(thin)
+      expect(() => stripe.parseEventNotification(body, signature, webhookSecret)).toThrow()
     }
-  )
+    yield* eventually(
+      Effect.filterOrFail(deliveries(emulator.url, account), (all) =>
+        all.every(({ delivery }) => delivery?.state === "delivered")
+      )
+    )
+    expect(snapshots.received).toHaveLength(1)
+  })
 })
 
 describe("control", () => {

@@ -1,7 +1,7 @@
-import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { colourRules, expectAccessible, expectNoSidewaysScroll } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { call, connected, raw, sdk, somePrice, someSession, submit } from "./Harness.ts"
 
 /** One URL of each of the emulator's pages. */
@@ -58,48 +58,46 @@ const pages = Effect.gen(function* () {
 describe(`the emulator's pages${browserNote}`, () => {
   it.scopedLive.skipIf(!hasBrowser)(
     "can be read by everybody, on a small screen, in light and dark, and say that they are in test mode",
-    () =>
-      Effect.gen(function* () {
-        const { back: _, ...all } = yield* pages
-        const browser = yield* openBrowser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          await page.setViewportSize({ width: 360, height: 740 })
-          for (const [name, url] of Object.entries(all)) {
-            await page.emulateMedia({ colorScheme: "light" })
-            await page.goto(url)
-            await expectAccessible(page)
-            await expectNoSidewaysScroll(page)
-            expect([name, await page.getByRole("banner").innerText()]).toEqual([
-              name,
-              expect.stringMatching(/^Test mode/)
-            ])
-            await page.emulateMedia({ colorScheme: "dark" })
-            await expectAccessible(page, colourRules)
-          }
-        })
-      }),
+    function* () {
+      const { back: _, ...all } = yield* pages
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        await page.setViewportSize({ width: 360, height: 740 })
+        for (const [name, url] of Object.entries(all)) {
+          await page.emulateMedia({ colorScheme: "light" })
+          await page.goto(url)
+          await expectAccessible(page)
+          await expectNoSidewaysScroll(page)
+          expect([name, await page.getByRole("banner").innerText()]).toEqual([
+            name,
+            expect.stringMatching(/^Test mode/)
+          ])
+          await page.emulateMedia({ colorScheme: "dark" })
+          await expectAccessible(page, colourRules)
+        }
+      })
+    },
     120_000
   )
 
   it.scopedLive.skipIf(!hasBrowser)(
     "take an account's owner through onboarding, by the keyboard alone",
-    () =>
-      Effect.gen(function* () {
-        const { back, onboarding } = yield* pages
-        const browser = yield* openBrowser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          await page.goto(onboarding)
-          await page.getByLabel("Name of your business").focus()
-          await page.keyboard.press("ControlOrMeta+A")
-          await page.keyboard.type("Corner bakery")
-          await page.keyboard.press("Tab")
-          expect(await page.evaluate("document.activeElement.textContent")).toBe("Submit everything")
-          await page.keyboard.press("Enter")
-          await page.waitForURL(back)
-        })
-      }),
+    function* () {
+      const { back, onboarding } = yield* pages
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        await page.goto(onboarding)
+        await page.getByLabel("Name of your business").focus()
+        await page.keyboard.press("ControlOrMeta+A")
+        await page.keyboard.type("Corner bakery")
+        await page.keyboard.press("Tab")
+        expect(await page.evaluate("document.activeElement.textContent")).toBe("Submit everything")
+        await page.keyboard.press("Enter")
+        await page.waitForURL(back)
+      })
+    },
     120_000
   )
 })

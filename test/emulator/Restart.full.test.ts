@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
-import { describe, expect } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { Stripe } from "stripe"
 import { program } from "../harness/Program.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   call,
   connected,

@@ -1,7 +1,6 @@
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { raw, startEmulator } from "./Harness.ts"
 
 describe("the server", () => {

@@ -1,9 +1,8 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
-import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck, type Scope } from "effect"
 import type { EmulatorError } from "../../src/emulator/EmulatorError.ts"
 import { makeStore, type Scoped, type Store } from "../../src/emulator/store/Store.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "./Harness.ts"
 
 const scope = "acct_a"

@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { type Emulator, type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   call,
   connected,
@@ -156,20 +155,17 @@ describe("every trigger", () => {
     expect((yield* raw(emulator.url, "/_emulator/trigger", { headers: { authorization: "" } })).status).toBe(401)
   })
 
-  it.scopedLive(
-    "happens on the only connected account where none is named, and asks where there are several",
-    function* () {
-      const emulator = yield* startEmulator()
-      const status = Effect.map(control(emulator.url, { type: "payout.created" }), (answer) => answer.status)
-      expect(yield* status).toBe(400)
-      const account = yield* emulator.ensureAccount()
-      expect(yield* emulator.trigger({ type: "payout.created" })).toMatchObject({ account })
-      yield* emulator.ensureAccount()
-      expect(yield* status).toBe(400)
-      const listed = yield* raw(emulator.url, "/_emulator/triggers")
-      expect(JSON.parse(listed.text).data).toEqual(JSON.parse(JSON.stringify(triggers)))
-    }
-  )
+  it.scopedLive("happens on the only connected account if none is named; asks if there are several", function* () {
+    const emulator = yield* startEmulator()
+    const status = Effect.map(control(emulator.url, { type: "payout.created" }), (answer) => answer.status)
+    expect(yield* status).toBe(400)
+    const account = yield* emulator.ensureAccount()
+    expect(yield* emulator.trigger({ type: "payout.created" })).toMatchObject({ account })
+    yield* emulator.ensureAccount()
+    expect(yield* status).toBe(400)
+    const listed = yield* raw(emulator.url, "/_emulator/triggers")
+    expect(JSON.parse(listed.text).data).toEqual(JSON.parse(JSON.stringify(triggers)))
+  })
 })
 
 describe("an account", () => {

@@ -7,7 +7,7 @@ import {
   isPublicAddress,
   loopbackToo,
   publicAddressesOnly
-} from "../../src/engine/transport/AddressPolicy.ts"
+} from "../../src/engine/transport/DestinationUrl.ts"
 
 const publicAddresses = [
   "1.1.1.1",

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
-import { AttemptPool, sharedScheduler } from "../../src/engine/worker/AttemptPool.ts"
+import { AttemptPool, sharedScheduler } from "../../src/engine/attempts/Attempts.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { it } from "../harness/Tests.ts"
 

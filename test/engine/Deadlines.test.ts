@@ -2,7 +2,7 @@ import { connect, createServer } from "node:net"
 import { performance } from "node:perf_hooks"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { Deadlines, Expiring } from "../../src/engine/transport/Deadlines.ts"
+import { Deadlines, Expiring } from "../../src/engine/transport/Connections.ts"
 import { it } from "../harness/Tests.ts"
 import { until } from "./TransportServers.ts"
 

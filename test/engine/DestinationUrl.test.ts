@@ -1,13 +1,15 @@
 import { BlockList } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Layer } from "effect"
-import { isLoopbackAddress, loopbackToo, publicAddressesOnly } from "../../src/engine/transport/AddressPolicy.ts"
 import {
   addressPolicyFor,
   DestinationUnresolvable,
   DnsResolver,
+  isLoopbackAddress,
+  loopbackToo,
   maxDestinationUrlLength,
   parseDestinationUrl,
+  publicAddressesOnly,
   type ResolvedAddress,
   resolveDestination
 } from "../../src/engine/transport/DestinationUrl.ts"

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { observeQueueWithin } from "../../src/engine/queue/QueueMetrics.ts"
+import { observeQueueWithin } from "../../src/engine/queue/Queue.ts"
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"

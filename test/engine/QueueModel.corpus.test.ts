@@ -1,10 +1,14 @@
 import { expect } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc } from "effect"
-import type { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
+import {
+  type AttemptErrorCode,
+  maxAbandoned,
+  maxAttempts,
+  maxAutomaticAttempts,
+  nextStep
+} from "../../src/engine/attempts/Outcome.ts"
 import type { ClaimedDelivery } from "../../src/engine/queue/Claim.ts"
 import { enqueue } from "../../src/engine/queue/Enqueue.ts"
-import { maxAbandoned, maxAttempts, maxAutomaticAttempts } from "../../src/engine/queue/RetryPolicy.ts"
-import { nextStep } from "../../src/engine/queue/StateMachine.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { layer } from "../harness/Tests.ts"
 import { claimFrom, idle, QueueBench, unconfirm } from "./QueueBench.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck, Option, Random } from "effect"
-import { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
-import * as RetryPolicy from "../../src/engine/queue/RetryPolicy.ts"
+import * as RetryPolicy from "../../src/engine/attempts/Outcome.ts"
+import { AttemptErrorCode } from "../../src/engine/attempts/Outcome.ts"
 
 const seconds = [0, 30, 5 * 60, 30 * 60, 3 * 3600, 12 * 3600]
 

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Signal } from "../../src/engine/queue/Signal.ts"
+import { Signal } from "../../src/engine/queue/WakeUp.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { it } from "../harness/Tests.ts"
 

@@ -2,8 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
-import { standardWebhooksSecretOf } from "../../src/engine/attempts/Secrets.ts"
-import { type SignatureInput, signatureHeaders } from "../../src/engine/attempts/Signature.ts"
+import { type SignatureInput, signatureHeaders, standardWebhooksSecretOf } from "../../src/engine/attempts/Signing.ts"
 
 const newSecret = `whsec_${"A".repeat(43)}`
 const previousSecret = `whsec_${"b".repeat(43)}`

@@ -2,9 +2,15 @@ import { SqlClient } from "@effect/sql"
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Option } from "effect"
 import { makeDeliveriesRepo } from "../../src/destinations/deliveries/DeliveriesRepo.ts"
-import type { AttemptErrorCode } from "../../src/engine/attempts/Attempt.ts"
-import { automaticDelays, jitter } from "../../src/engine/queue/RetryPolicy.ts"
-import { afterAttempt, type DeliveryStatus, nextStep, resendRefusal } from "../../src/engine/queue/StateMachine.ts"
+import {
+  type AttemptErrorCode,
+  afterAttempt,
+  automaticDelays,
+  type DeliveryStatus,
+  jitter,
+  nextStep,
+  resendRefusal
+} from "../../src/engine/attempts/Outcome.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { it, layer } from "../harness/Tests.ts"
 import { idle, QueueBench } from "./QueueBench.ts"

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib"
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber } from "effect"
-import type { AttemptOutcome } from "../../src/engine/attempts/Attempt.ts"
+import type { AttemptOutcome } from "../../src/engine/attempts/Outcome.ts"
 import { Transport } from "../../src/engine/transport/Transport.ts"
 import { it } from "../harness/Tests.ts"
 import { httpConsumer, post, rawConsumer, tcpConsumer, transport, until } from "./TransportServers.ts"

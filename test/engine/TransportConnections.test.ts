@@ -3,9 +3,8 @@ import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
 import { describe, expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { loopbackToo } from "../../src/engine/transport/AddressPolicy.ts"
-import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
-import { type Connection, Connections, type Origin } from "../../src/engine/transport/TransportConnections.ts"
+import { type Connection, Connections, type Origin } from "../../src/engine/transport/Connections.ts"
+import { DnsResolver, loopbackToo } from "../../src/engine/transport/DestinationUrl.ts"
 import { it } from "../harness/Tests.ts"
 import {
   type Consumer,

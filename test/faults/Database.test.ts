@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { allDelivered, duplicates, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { type Installation, installation } from "./Installation.ts"
 import { makeProvider, type Provider } from "./Provider.ts"
@@ -71,37 +70,34 @@ const expectWindow = Effect.fnUntraced(function* (all: Loaded) {
 })
 
 describe("while its database", () => {
-  it.scopedLive(
-    `is restarted, crashes, cuts connections or is frozen, the service loses nothing (seed ${seed})`,
-    function* () {
-      const all = yield* loaded
-      const { provider, random, receiver, service } = all
-      const { server } = service
+  it.scopedLive(`restarts, crashes, cuts connections or freezes, nothing is lost (seed ${seed})`, function* () {
+    const all = yield* loaded
+    const { provider, random, receiver, service } = all
+    const { server } = service
 
-      const cut = service.query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'connected-payments%'"
-      )
-      const before = service.proxy.cuts()
-      const faults = [
-        Effect.zipRight(server.stop, server.start),
-        Effect.zipRight(server.crash, server.start),
-        Effect.scoped(Effect.zipRight(server.freeze, Effect.sleep("2 seconds"))),
-        Effect.repeatN(Effect.delay(cut, "300 millis"), 4),
-        service.proxy.cutting({ probability: 0.02, random }, Effect.sleep("2 seconds"))
-      ]
-      let longest = 0
-      for (const fault of faults) {
-        longest = Math.max(longest, yield* during(all, fault))
-        yield* expectWhole(all)
-        // No process died, and none was kept from recording for as long as a lease: so nothing was repeated
-        if (longest < margin - 2000) expect([...duplicates(receiver)]).toEqual([])
-      }
-      expect(service.proxy.cuts()).toBeGreaterThan(before)
-      yield* expectWindow(all)
-
-      // Every fault reached the callers as a request to come again, if at all
-      expect([...provider.answers.keys()].filter((status) => ![200, 503, 0].includes(status))).toEqual([])
-      expect(receiver.exchanges.length).toBeGreaterThan(500)
+    const cut = service.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'connected-payments%'"
+    )
+    const before = service.proxy.cuts()
+    const faults = [
+      Effect.zipRight(server.stop, server.start),
+      Effect.zipRight(server.crash, server.start),
+      Effect.scoped(Effect.zipRight(server.freeze, Effect.sleep("2 seconds"))),
+      Effect.repeatN(Effect.delay(cut, "300 millis"), 4),
+      service.proxy.cutting({ probability: 0.02, random }, Effect.sleep("2 seconds"))
+    ]
+    let longest = 0
+    for (const fault of faults) {
+      longest = Math.max(longest, yield* during(all, fault))
+      yield* expectWhole(all)
+      // No process died, and none was kept from recording for as long as a lease: so nothing was repeated
+      if (longest < margin - 2000) expect([...duplicates(receiver)]).toEqual([])
     }
-  )
+    expect(service.proxy.cuts()).toBeGreaterThan(before)
+    yield* expectWindow(all)
+
+    // Every fault reached the callers as a request to come again, if at all
+    expect([...provider.answers.keys()].filter((status) => ![200, 503, 0].includes(status))).toEqual([])
+    expect(receiver.exchanges.length).toBeGreaterThan(500)
+  })
 })

@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { integrator, payWithOneFailure } from "../process/Integrator.ts"
 import { emptyDataDirectory, type LocalFile, startService, stop } from "../process/ServiceProcess.ts"
 
@@ -77,41 +76,38 @@ describe("the service as an ordinary role", () => {
 describe.skipIf(!hasPgBouncer)(
   `the service behind a pooler that assigns connections by transaction${pgBouncerNote}`,
   () => {
-    it.scopedLive(
-      "migrates, takes notifications, delivers with two workers, retries, repeats answers and limits requests",
-      function* () {
-        const { admin, role, url } = yield* ordinaryRole
-        // Fewer connections than two processes have, so that each meets what others leave behind
-        const pooler = yield* startPgBouncer(Redacted.make(url), { pool_mode: "transaction", default_pool_size: 4 })
-        const settings = {
-          DATABASE_URL: pooler.url,
-          DATABASE_DIRECT_URL: url,
-          RATE_LIMIT_PER_MINUTE: "200",
-          MASTER_KEYS: `shared:${randomBytes(32).toString("base64")}`
-        }
-        const homes = yield* Effect.all([emptyDataDirectory, emptyDataDirectory])
-        const { local } = yield* startService(homes[0], settings)
-        const second = yield* Effect.forkScoped(startService(homes[1], { ...settings, ROLES: "worker" }))
-        yield* payAndDeliver(local, admin)
-        yield* Fiber.join(second)
-        yield* payAndDeliver(local, admin)
-
-        const backend = integrator(local)
-        const answers = yield* Effect.all(
-          Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
-          { concurrency: 16 }
-        )
-        const statuses = new Set(answers.map(({ status }) => status))
-        expect(statuses).toEqual(new Set([200, 429]))
-        // Nothing but a few sessions goes past it
-        const { rows } = yield* Effect.promise(() =>
-          admin.query<{ direct: number }>(
-            `SELECT count(*)::int AS direct FROM pg_stat_activity WHERE usename = '${role}'`
-          )
-        )
-        expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
-        expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
+    it.scopedLive("migrates, takes notifications, delivers with two workers, retries, limits requests", function* () {
+      const { admin, role, url } = yield* ordinaryRole
+      // Fewer connections than two processes have, so that each meets what others leave behind
+      const pooler = yield* startPgBouncer(Redacted.make(url), { pool_mode: "transaction", default_pool_size: 4 })
+      const settings = {
+        DATABASE_URL: pooler.url,
+        DATABASE_DIRECT_URL: url,
+        RATE_LIMIT_PER_MINUTE: "200",
+        MASTER_KEYS: `shared:${randomBytes(32).toString("base64")}`
       }
-    )
+      const homes = yield* Effect.all([emptyDataDirectory, emptyDataDirectory])
+      const { local } = yield* startService(homes[0], settings)
+      const second = yield* Effect.forkScoped(startService(homes[1], { ...settings, ROLES: "worker" }))
+      yield* payAndDeliver(local, admin)
+      yield* Fiber.join(second)
+      yield* payAndDeliver(local, admin)
+
+      const backend = integrator(local)
+      const answers = yield* Effect.all(
+        Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
+        { concurrency: 16 }
+      )
+      const statuses = new Set(answers.map(({ status }) => status))
+      expect(statuses).toEqual(new Set([200, 429]))
+      // Nothing but a few sessions goes past it
+      const { rows } = yield* Effect.promise(() =>
+        admin.query<{ direct: number }>(
+          `SELECT count(*)::int AS direct FROM pg_stat_activity WHERE usename = '${role}'`
+        )
+      )
+      expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
+      expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
+    })
   }
 )

@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { cliHere } from "../app/cli/CliProcess.ts"
 import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { serviceOn } from "../platform/storage/ReplicatedBed.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
@@ -10,28 +9,24 @@ import { cuttingProxy } from "./CuttingProxy.ts"
 import { allDelivered, byDelivery, expectNoOverlap, expectNothingLost, oneMoreDelivered } from "./History.ts"
 import { type Installation, installation, ofRole, requestToProcess } from "./Installation.ts"
 import { makeProvider } from "./Provider.ts"
+import { preloading } from "./preload/Preload.ts"
 import { Randomness, seed } from "./Randomness.ts"
 import { makeReceiver } from "./Receiver.ts"
-import { startReplicatedServers, withPatience } from "./ReplicatedServers.ts"
+import { startReplicatedServers } from "./ReplicatedServers.ts"
 
-/** An API and a worker under load, on a primary whose commits wait for a replica. */
-const loaded = Effect.fnUntraced(function* (urlOf: (url: string) => string = (url) => url) {
+/** An API and a worker under load, on a primary whose commits wait for a replica. It shows if one waits for a silent server. */
+const loaded = Effect.gen(function* () {
   const random = new Randomness()
   const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-  const service = yield* installation([{ role: "api" }, { role: "worker" }], {}, () =>
-    Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({
-      server: servers.primary,
-      proxy,
-      url: urlOf(servers.url),
-      query: servers.query
-    }))
+  const service = yield* installation([{ role: "api" }, { role: "worker" }], preloading("Patience"), () =>
+    Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({ ...servers, server: servers.primary, proxy }))
   )
   const receiver = yield* makeReceiver(random, 60)
   const endpointIds = yield* Effect.forEach(["a", "b", "c"], (path) => service.subscribe(receiver.url(path)))
   return { servers, service, receiver, endpointIds, provider: makeProvider(service, random) }
 })
 
-type Loaded = Effect.Effect.Success<ReturnType<typeof loaded>>
+type Loaded = Effect.Effect.Success<typeof loaded>
 
 /** Until every process of the API serves again. */
 const untilServed = (service: Installation) =>
@@ -73,106 +68,97 @@ const under = <E, R>({ provider, service }: Loaded, fault: Effect.Effect<unknown
   )
 
 describe("with synchronous replication", () => {
-  it.scopedLive(
-    `processes find the promoted replica soon when the primary is killed, and lose nothing (seed ${seed})`,
-    function* () {
-      const all = yield* loaded(withPatience)
-      const { servers } = all
-      yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
-      yield* expectWhole(all)
-    }
-  )
+  it.scopedLive(`processes find the promoted replica when the primary is killed (seed ${seed})`, function* () {
+    const all = yield* loaded
+    const { servers } = all
+    yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
+    yield* expectWhole(all)
+  })
 
-  it.scopedLive(
-    `the same when the primary falls silent, and every connection to it stays open (seed ${seed})`,
-    function* () {
-      const all = yield* loaded()
-      const { servers } = all
-      yield* under(all, Effect.zipRight(servers.primary.freeze, servers.promote))
-      // Before it could wake up and believe itself the primary
-      yield* servers.primary.crash
-      yield* expectWhole(all)
-    }
-  )
+  it.scopedLive(`the same when the primary falls silent, its connections open (seed ${seed})`, function* () {
+    const all = yield* loaded
+    const { servers } = all
+    yield* under(all, Effect.zipRight(servers.primary.freeze, servers.promote))
+    // Before it could wake up and believe itself the primary
+    yield* servers.primary.crash
+    yield* expectWhole(all)
+  })
 })
 
 describe("with asynchronous replication", () => {
-  it.scopedLive(
-    "what was answered 200 in the last moments is lost, and found and stored again as the guide says",
-    function* () {
-      const directory = yield* temporaryDirectory
-      const servers = yield* startReplicatedServers(directory, { synchronous: false })
-      const service = yield* serviceOn({ url: servers.url })
-      const { emulator, key, organizationId } = service
-      yield* emulator.setWebhookUrl(`${service.baseUrl}/webhooks/provider`)
-      const receiver = yield* makeReceiver(new Randomness(), 1)
-      yield* service.subscribe(receiver.url("orders"))
-      const caller = { organizationId, key }
-      const priceId = yield* makePrice(service, caller)
-      const paid = (count: number) =>
-        Effect.zipRight(
-          Effect.replicateEffect(pay(service, { ...caller, priceId }), count),
-          eventuallyTrue("the events", () => new Set(receiver.exchanges.map(({ eventId }) => eventId)).size >= count)
-        )
-      yield* paid(2)
-      yield* allDelivered(servers)
-      yield* servers.caughtUp
-      yield* servers.fallBehind
-      const before = new Set(receiver.exchanges.map(({ eventId }) => eventId))
-      yield* Effect.replicateEffect(pay(service, { ...caller, priceId }), 3)
-      const lostEvents = () => new Set(receiver.exchanges.map(({ eventId }) => eventId).filter((id) => !before.has(id)))
-      yield* eventuallyTrue("what will be lost", () => lostEvents().size === 3)
-      yield* allDelivered(servers)
-      const stored = yield* servers.query<{ id: string }>(
-        "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
+  it.scopedLive("what was answered 200 last is lost, found and stored again as the guide says", function* () {
+    const directory = yield* temporaryDirectory
+    const servers = yield* startReplicatedServers(directory, { synchronous: false })
+    const service = yield* serviceOn({ url: servers.url })
+    const { emulator, key, organizationId } = service
+    yield* emulator.setWebhookUrl(`${service.baseUrl}/webhooks/provider`)
+    const receiver = yield* makeReceiver(new Randomness(), 1)
+    yield* service.subscribe(receiver.url("orders"))
+    const caller = { organizationId, key }
+    const priceId = yield* makePrice(service, caller)
+    const paid = (count: number) =>
+      Effect.zipRight(
+        Effect.replicateEffect(pay(service, { ...caller, priceId }), count),
+        eventuallyTrue("the events", () => new Set(receiver.exchanges.map(({ eventId }) => eventId)).size >= count)
       )
-      expect(stored).toHaveLength(5)
+    yield* paid(2)
+    yield* allDelivered(servers)
+    yield* servers.caughtUp
+    yield* servers.fallBehind
+    const before = new Set(receiver.exchanges.map(({ eventId }) => eventId))
+    yield* Effect.replicateEffect(pay(service, { ...caller, priceId }), 3)
+    const lostEvents = () => new Set(receiver.exchanges.map(({ eventId }) => eventId).filter((id) => !before.has(id)))
+    yield* eventuallyTrue("what will be lost", () => lostEvents().size === 3)
+    yield* allDelivered(servers)
+    const stored = yield* servers.query<{ id: string }>(
+      "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
+    )
+    expect(stored).toHaveLength(5)
 
-      yield* servers.primary.crash
-      yield* servers.promote
-      yield* eventuallyDone(
-        "the new primary",
-        Effect.map(service.get("/endpoints"), ({ status }) => status === 200)
-      )
-      const kept = yield* servers.query<{ id: string }>(
-        "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
-      )
-      expect(kept).toHaveLength(2)
-      const keptIds = new Set(kept.map(({ id }) => id))
-      const lost = stored.map(({ id }) => id).filter((id) => !keptIds.has(id))
+    yield* servers.primary.crash
+    yield* servers.promote
+    yield* eventuallyDone(
+      "the new primary",
+      Effect.map(service.get("/endpoints"), ({ status }) => status === 200)
+    )
+    const kept = yield* servers.query<{ id: string }>(
+      "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
+    )
+    expect(kept).toHaveLength(2)
+    const keptIds = new Set(kept.map(({ id }) => id))
+    const lost = stored.map(({ id }) => id).filter((id) => !keptIds.has(id))
 
-      const run = (...args: ReadonlyArray<string>) =>
-        cliHere(
-          { ...service.commandSettings, DATABASE_URL: servers.url, DATA_DIR: directory },
-          "receipts",
-          ...args,
-          "--environment",
-          "sandbox"
-        )
-      const found = yield* run("missing", "--since", "1 hour", "--json")
-      expect([found.code, found.stderr]).toEqual([0, ""])
-      const { data } = found.json as {
-        readonly data: ReadonlyArray<{ readonly providerEventId: string; readonly type: string }>
-      }
-      const payments = data.filter(({ type }) => type === "payment_intent.succeeded")
-      expect(payments.map(({ providerEventId }) => providerEventId).sort()).toEqual(lost.sort())
-      for (const { providerEventId } of data) {
-        const ended = yield* run("replay", "--organization", organizationId, "--json", providerEventId)
-        expect([ended.code, ended.stderr]).toEqual([0, ""])
-      }
-      yield* allDelivered(servers)
-      const restored = yield* servers.query<{ id: string }>(
-        "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
+    const run = (...args: ReadonlyArray<string>) =>
+      cliHere(
+        { ...service.commandSettings, DATABASE_URL: servers.url, DATA_DIR: directory },
+        "receipts",
+        ...args,
+        "--environment",
+        "sandbox"
       )
-      expect(restored.map(({ id }) => id).sort()).toEqual(stored.map(({ id }) => id).sort())
-      // Again, under the ids that consumers know
-      expect(lostEvents().size).toBe(3)
-      const times = [...byDelivery(receiver).values()].flat().filter(({ eventId }) => lostEvents().has(eventId))
-      expect(times.length).toBeGreaterThanOrEqual(6)
-      const nothing = yield* run("missing", "--since", "1 hour")
-      expect([nothing.code, nothing.stdout]).toEqual([0, "Every event of that time has its receipt.\n"])
+    const found = yield* run("missing", "--since", "1 hour", "--json")
+    expect([found.code, found.stderr]).toEqual([0, ""])
+    const { data } = found.json as {
+      readonly data: ReadonlyArray<{ readonly providerEventId: string; readonly type: string }>
     }
-  )
+    const payments = data.filter(({ type }) => type === "payment_intent.succeeded")
+    expect(payments.map(({ providerEventId }) => providerEventId).sort()).toEqual(lost.sort())
+    for (const { providerEventId } of data) {
+      const ended = yield* run("replay", "--organization", organizationId, "--json", providerEventId)
+      expect([ended.code, ended.stderr]).toEqual([0, ""])
+    }
+    yield* allDelivered(servers)
+    const restored = yield* servers.query<{ id: string }>(
+      "SELECT provider_event_id AS id FROM payments.receipts WHERE outcome = 'delivered'"
+    )
+    expect(restored.map(({ id }) => id).sort()).toEqual(stored.map(({ id }) => id).sort())
+    // Again, under the ids that consumers know
+    expect(lostEvents().size).toBe(3)
+    const times = [...byDelivery(receiver).values()].flat().filter(({ eventId }) => lostEvents().has(eventId))
+    expect(times.length).toBeGreaterThanOrEqual(6)
+    const nothing = yield* run("missing", "--since", "1 hour")
+    expect([nothing.code, nothing.stdout]).toEqual([0, "Every event of that time has its receipt.\n"])
+  })
 })
 
 describe("with a read replica that falls silent and is killed", () => {

@@ -1,9 +1,9 @@
 import { rename, stat, symlink, unlink } from "node:fs/promises"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { connectionTo } from "../harness/Connection.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import type { Cut } from "./CuttingProxy.ts"
 import { type Installation, installation } from "./Installation.ts"
@@ -97,80 +97,79 @@ const withFullDisk = <A, E, R>(service: Installation, effect: Effect.Effect<A, E
 describe("the provider's entry", () => {
   it.scopedLive.skipIf(process.platform !== "linux")(
     "answers 503 and stores nothing by halves while its database fails, and the provider's retry is stored once (skipped unless on Linux, for its signals)",
-    () =>
-      Effect.gen(function* () {
-        const service = yield* installation([{ role: "api" }], { DATABASE_POOL_SIZE: "2" })
-        const { proxy, server } = service
-        for (const name of ["a", "b"]) yield* service.subscribe(`http://127.0.0.1:9/${name}`)
+    function* () {
+      const service = yield* installation([{ role: "api" }], { DATABASE_POOL_SIZE: "2" })
+      const { proxy, server } = service
+      for (const name of ["a", "b"]) yield* service.subscribe(`http://127.0.0.1:9/${name}`)
 
-        // Stopped, and started again
-        const whileStopped = makeNotification(service)
-        yield* server.stop
-        expect(yield* whileStopped.send).toBe(503)
-        yield* server.start
-        expect(yield* stored(service, whileStopped)).toEqual(nothing)
-        yield* expectStoredOnceAfterwards(service, whileStopped)
+      // Stopped, and started again
+      const whileStopped = makeNotification(service)
+      yield* server.stop
+      expect(yield* whileStopped.send).toBe(503)
+      yield* server.start
+      expect(yield* stored(service, whileStopped)).toEqual(nothing)
+      yield* expectStoredOnceAfterwards(service, whileStopped)
 
-        // Restarted under many
-        const many = Array.from({ length: 20 }, () => makeNotification(service))
-        const sending = yield* Effect.fork(
-          Effect.forEach(many, (one, n) => Effect.delay(one.send, 40 * n), { concurrency: "unbounded" })
-        )
-        yield* Effect.sleep("200 millis")
-        yield* server.crash
-        yield* server.start
-        expect((yield* Fiber.join(sending)).filter((status) => status !== 200 && status !== 503)).toEqual([])
-        for (const one of many) yield* expectStoredOnceAfterwards(service, one)
+      // Restarted under many
+      const many = Array.from({ length: 20 }, () => makeNotification(service))
+      const sending = yield* Effect.fork(
+        Effect.forEach(many, (one, n) => Effect.delay(one.send, 40 * n), { concurrency: "unbounded" })
+      )
+      yield* Effect.sleep("200 millis")
+      yield* server.crash
+      yield* server.start
+      expect((yield* Fiber.join(sending)).filter((status) => status !== 200 && status !== 503)).toEqual([])
+      for (const one of many) yield* expectStoredOnceAfterwards(service, one)
 
-        // Cut before the statement that stores arrives, and between its commit and the answer to us
-        const cuts: ReadonlyArray<readonly [Cut, object]> = [
-          ["before", nothing],
-          ["after", once]
-        ]
-        for (const [cut, left] of cuts) {
-          const inTheMiddle = makeNotification(service)
-          // Only the statement that stores names the type
-          proxy.cutAt("payment_intent.succeeded", cut)
-          expect(yield* inTheMiddle.send).toBe(503)
-          expect([cut, yield* stored(service, inTheMiddle)]).toEqual([cut, left])
-          yield* expectStoredOnceAfterwards(service, inTheMiddle)
-        }
+      // Cut before the statement that stores arrives, and between its commit and the answer to us
+      const cuts: ReadonlyArray<readonly [Cut, object]> = [
+        ["before", nothing],
+        ["after", once]
+      ]
+      for (const [cut, left] of cuts) {
+        const inTheMiddle = makeNotification(service)
+        // Only the statement that stores names the type
+        proxy.cutAt("payment_intent.succeeded", cut)
+        expect(yield* inTheMiddle.send).toBe(503)
+        expect([cut, yield* stored(service, inTheMiddle)]).toEqual([cut, left])
+        yield* expectStoredOnceAfterwards(service, inTheMiddle)
+      }
 
-        // No connection is left: two wait for the table, the others for a connection, as long as they may
-        const waiting = Array.from({ length: 6 }, () => makeNotification(service))
-        const held = yield* withLockedTable(
-          service,
-          "receipts",
-          Effect.gen(function* () {
-            const statuses: Array<number> = []
-            const held = yield* Effect.fork(
-              Effect.forEach(
-                waiting,
-                ({ send }) => Effect.tap(send, (status) => Effect.sync(() => statuses.push(status))),
-                { concurrency: "unbounded" }
-              )
+      // No connection is left: two wait for the table, the others for a connection, as long as they may
+      const waiting = Array.from({ length: 6 }, () => makeNotification(service))
+      const held = yield* withLockedTable(
+        service,
+        "receipts",
+        Effect.gen(function* () {
+          const statuses: Array<number> = []
+          const held = yield* Effect.fork(
+            Effect.forEach(
+              waiting,
+              ({ send }) => Effect.tap(send, (status) => Effect.sync(() => statuses.push(status))),
+              { concurrency: "unbounded" }
             )
-            yield* eventuallyDone(
-              "answers",
-              Effect.sync(() => statuses.length >= 4)
-            )
-            expect(statuses).toEqual([503, 503, 503, 503])
-            return held
-          })
-        )
-        expect((yield* Fiber.join(held)).sort()).toEqual([200, 200, 503, 503, 503, 503])
-        for (const one of waiting) yield* expectStoredOnceAfterwards(service, one)
+          )
+          yield* eventuallyDone(
+            "answers",
+            Effect.sync(() => statuses.length >= 4)
+          )
+          expect(statuses).toEqual([503, 503, 503, 503])
+          return held
+        })
+      )
+      expect((yield* Fiber.join(held)).sort()).toEqual([200, 200, 503, 503, 503, 503])
+      for (const one of waiting) yield* expectStoredOnceAfterwards(service, one)
 
-        // No space is left for the last of the rows that belong together
-        const onFullDisk = makeNotification(service)
-        yield* withFullDisk(
-          service,
-          Effect.gen(function* () {
-            expect(yield* onFullDisk.send).toBe(503)
-            expect(yield* stored(service, onFullDisk)).toEqual(nothing)
-          })
-        )
-        yield* expectStoredOnceAfterwards(service, onFullDisk)
-      })
+      // No space is left for the last of the rows that belong together
+      const onFullDisk = makeNotification(service)
+      yield* withFullDisk(
+        service,
+        Effect.gen(function* () {
+          expect(yield* onFullDisk.send).toBe(503)
+          expect(yield* stored(service, onFullDisk)).toEqual(nothing)
+        })
+      )
+      yield* expectStoredOnceAfterwards(service, onFullDisk)
+    }
   )
 })

@@ -28,9 +28,6 @@ export interface ReplicatedServers {
   readonly caughtUp: Effect.Effect<void>
 }
 
-/** The URL for clients that wait 90 seconds for a server that says nothing, so that it shows if somebody does; so does the watch. */
-export const withPatience = (url: string): string => `${url}?query_timeout=90000&statement_timeout=90000`
-
 /** A cluster with the schema: stopped, in `directory`/postgres. */
 const clusterIn = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.promise(async () => {

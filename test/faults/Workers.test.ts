@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import {
   allDelivered,
   expectDuplicatesOfCrashes,
@@ -21,51 +20,48 @@ const rounds = 5
 const times = { DELIVERY_TIMEOUT: "10 seconds", DELIVERY_LEASE_MARGIN: "5 seconds" }
 
 describe("four workers and two APIs on one database", () => {
-  it.scopedLive(
-    `lose nothing and never meet at a delivery, though they are killed under load (seed ${seed})`,
-    function* () {
-      const random = new Randomness()
-      const service = yield* installation([
-        { role: "api" },
-        { role: "api" },
-        { role: "worker" },
-        { role: "worker" },
-        { role: "worker" },
-        { role: "worker" }
-      ])
-      const receiver = yield* makeReceiver(random, 60)
-      const endpointIds = yield* Effect.forEach(["a", "b", "c"], (path) => service.subscribe(receiver.url(path)))
-      const provider = makeProvider(service, random)
+  it.scopedLive(`lose nothing and never meet at a delivery, though killed under load (seed ${seed})`, function* () {
+    const random = new Randomness()
+    const service = yield* installation([
+      { role: "api" },
+      { role: "api" },
+      { role: "worker" },
+      { role: "worker" },
+      { role: "worker" },
+      { role: "worker" }
+    ])
+    const receiver = yield* makeReceiver(random, 60)
+    const endpointIds = yield* Effect.forEach(["a", "b", "c"], (path) => service.subscribe(receiver.url(path)))
+    const provider = makeProvider(service, random)
 
-      const successors: Array<Fiber.RuntimeFiber<unknown>> = []
-      yield* provider.loading(
-        60,
-        Effect.gen(function* () {
-          for (let round = 0; round < rounds; round++) {
-            yield* provider.more(random.between(30, 150))
-            // One in the last round is an API: its callers come again
-            const role = round === rounds - 1 ? "api" : "worker"
-            const [first, ...others] = ofRole(service, role)
-            if (first === undefined) return yield* Effect.dieMessage(`No ${role} is left`)
-            yield* service.kill(random.oneOf([first, ...others]))
-            if (round % 2 === 0) successors.push(yield* Effect.fork(service.start({ role })))
-          }
-          yield* provider.more(60)
-        })
-      )
-      yield* Fiber.joinAll(successors)
-      yield* allDelivered(service)
+    const successors: Array<Fiber.RuntimeFiber<unknown>> = []
+    yield* provider.loading(
+      60,
+      Effect.gen(function* () {
+        for (let round = 0; round < rounds; round++) {
+          yield* provider.more(random.between(30, 150))
+          // One in the last round is an API: its callers come again
+          const role = round === rounds - 1 ? "api" : "worker"
+          const [first, ...others] = ofRole(service, role)
+          if (first === undefined) return yield* Effect.dieMessage(`No ${role} is left`)
+          yield* service.kill(random.oneOf([first, ...others]))
+          if (round % 2 === 0) successors.push(yield* Effect.fork(service.start({ role })))
+        }
+        yield* provider.more(60)
+      })
+    )
+    yield* Fiber.joinAll(successors)
+    yield* allDelivered(service)
 
-      const deliveries = yield* expectNothingLost(service, provider, receiver, endpointIds)
-      expect(deliveries.length).toBeGreaterThan(500)
-      expectNoOverlap(receiver)
-      const repeated = expectDuplicatesOfCrashes(deliveries, receiver)
-      // The kills hit: attempts were cut off, and made again without anybody's asking
-      expect(deliveries.filter(({ attemptCount }) => attemptCount > 1).length).toBeGreaterThan(0)
-      expect(repeated.length).toBeLessThan(rounds * 48)
-      yield* oneMoreDelivered(provider, receiver, endpointIds.length)
-    }
-  )
+    const deliveries = yield* expectNothingLost(service, provider, receiver, endpointIds)
+    expect(deliveries.length).toBeGreaterThan(500)
+    expectNoOverlap(receiver)
+    const repeated = expectDuplicatesOfCrashes(deliveries, receiver)
+    // The kills hit: attempts were cut off, and made again without anybody's asking
+    expect(deliveries.filter(({ attemptCount }) => attemptCount > 1).length).toBeGreaterThan(0)
+    expect(repeated.length).toBeLessThan(rounds * 48)
+    yield* oneMoreDelivered(provider, receiver, endpointIds.length)
+  })
 })
 
 describe("a delivery whose workers die at each claim for two minutes", () => {

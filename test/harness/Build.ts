@@ -2,8 +2,8 @@ import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Data, Effect } from "effect"
-import { bundlePrograms } from "../../src/app/cli/ProgramBundles.ts"
 import { writeLargeDocuments } from "../../src/surface/docs/LargeDocuments.ts"
+import { bundlePrograms } from "../../src/surface/packages/ProgramBundles.ts"
 
 /** The sources could not be built; `cause` holds what the bundler said. */
 export class BuildFailed extends Data.TaggedError("BuildFailed")<{ readonly cause: unknown }> {}

@@ -86,6 +86,10 @@ export class TestService extends Context.Tag("test/TestService")<
     Layer.effect(TestService, Effect.flatMap(service, withOrganizations).pipe(Effect.orDie))
 }
 
+/** Asks the database of the service. */
+export const inDatabase = <Row extends object>(text: TemplateStringsArray, ...values: ReadonlyArray<unknown>) =>
+  Effect.flatMap(TestService, ({ sql }) => sql<Row>(text, ...values))
+
 export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
 
 /** Master keys as the setting `MASTER_KEYS` has them. */

@@ -4,25 +4,39 @@ import type { YieldWrap } from "effect/Utils"
 import type { TestOptions } from "vitest"
 
 /** A test whose body is a generator, as `Effect.gen` takes it. */
-type GeneratorTest<R> = <Yielded extends YieldWrap<Effect.Effect<unknown, unknown, R>>>(
+type GeneratorTest<R, Of extends ReadonlyArray<unknown> = []> = <
+  Yielded extends YieldWrap<Effect.Effect<unknown, unknown, R>>
+>(
   name: string,
-  body: () => Generator<Yielded, unknown, never>,
+  body: (...of: Of) => Generator<Yielded, unknown, never>,
   timeout?: number | TestOptions
 ) => void
+
+/** The same with a body that returns an effect. */
+type EffectTest<R, Of extends ReadonlyArray<unknown> = []> = (
+  name: string,
+  body: (...of: Of) => Effect.Effect<unknown, unknown, R>,
+  timeout?: number | TestOptions
+) => void
+
+type GeneratorTester<R> = GeneratorTest<R> & {
+  readonly each: <T>(cases: ReadonlyArray<T>) => GeneratorTest<R, [T]> & EffectTest<R, [T]>
+  readonly skipIf: (condition: unknown) => GeneratorTest<R> & EffectTest<R>
+}
 
 /** The body of a test as a generator of effects, which may use resources for as long as the test runs. */
 export type Steps<R = never> = Generator<YieldWrap<Effect.Effect<unknown, unknown, R | Scope.Scope>>, void, unknown>
 
 /** The methods of a suite that take generators. */
 interface Generators<R> {
-  readonly effect: GeneratorTest<R>
-  readonly scoped: GeneratorTest<R | Scope.Scope>
+  readonly effect: GeneratorTester<R>
+  readonly scoped: GeneratorTester<R | Scope.Scope>
 }
 
 /** Those in real time. */
 interface LiveGenerators {
-  readonly live: GeneratorTest<never>
-  readonly scopedLive: GeneratorTest<Scope.Scope>
+  readonly live: GeneratorTester<never>
+  readonly scopedLive: GeneratorTester<Scope.Scope>
 }
 
 type Methods<R> = vitest.Vitest.MethodsNonLive<R, true>
@@ -37,25 +51,33 @@ type Suite<R> = Generators<R> & {
 type Declare<R> = (it: Suite<R>) => void
 
 type Run = Effect.Effect<unknown, unknown, never>
-type Tester = (name: string, body: () => Run, timeout?: number | TestOptions) => void
+type Test = (name: string, body: () => Run, timeout?: number | TestOptions) => void
+type Tester = Test & {
+  readonly each: (cases: ReadonlyArray<unknown>) => Test
+  readonly skipIf: (condition: unknown) => Test
+}
 
 const takingGenerators = (tester: Tester) =>
-  Object.assign(
-    (
-      name: string,
-      body: () => Run | ReturnType<Parameters<typeof Effect.gen<YieldWrap<Run>, unknown>>[0]>,
-      timeout?: number | TestOptions
-    ) =>
-      tester(
-        name,
-        (...context) => {
-          const made = Reflect.apply(body, undefined, context)
-          return Effect.isEffect(made) ? made : Effect.gen(() => made)
-        },
-        timeout
-      ),
-    tester
-  )
+  Object.assign(generatorsOf(tester), tester, {
+    each: (cases: ReadonlyArray<unknown>) => generatorsOf(tester.each(cases)),
+    skipIf: (condition: unknown) => generatorsOf(tester.skipIf(condition))
+  })
+
+const generatorsOf =
+  (test: Test) =>
+  (
+    name: string,
+    body: () => Run | ReturnType<Parameters<typeof Effect.gen<YieldWrap<Run>, unknown>>[0]>,
+    timeout?: number | TestOptions
+  ) =>
+    test(
+      name,
+      (...context) => {
+        const made = Reflect.apply(body, undefined, context)
+        return Effect.isEffect(made) ? made : Effect.gen(() => made)
+      },
+      timeout
+    )
 
 const withGenerators = <R, Of extends { readonly effect: unknown; readonly scoped: unknown }>(
   methods: Of,
@@ -80,6 +102,8 @@ const layerOf =
     if (typeof first === "string") suite(first, (methods) => second?.(suiteOf(methods)))
     else suite((methods) => first(suiteOf(methods)))
   }
+
+export { describe, expect } from "@effect/vitest"
 
 /** `it` of `@effect/vitest`, of which `effect`, `scoped`, `live` and `scopedLive` also take generators. */
 export const it = withGenerators<TestServices.TestServices, typeof vitest.it>(vitest.it, {

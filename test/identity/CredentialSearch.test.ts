@@ -1,9 +1,8 @@
-import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { makeCredentialSearch } from "../../src/identity/keys/CredentialLimits.ts"
 import { turnOfEventLoop } from "../../src/platform/kit/Fibers.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { expect, it } from "../harness/Tests.ts"
 
 const real = Buffer.from("real")
 

@@ -10,7 +10,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { type Answer, TestService } from "../harness/TestService.ts"
+import { type Answer, inDatabase, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 /** What members give to others and to programs, keys and invitations, ends with their right to give it. */
@@ -72,12 +72,9 @@ const work = (organizationId: string, keys: ReadonlyArray<{ readonly key: string
   )
 
 const audited = (organizationId: string, action: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; author: string; environment: string | null }>`
-      SELECT target_id AS id, author_id AS author, environment FROM payments.audit_log
-      WHERE organization_id = ${organizationId} AND action = ${action} ORDER BY audit_log.id`
-  )
+  inDatabase<{ id: string; author: string; environment: string | null }>`
+    SELECT target_id AS id, author_id AS author, environment FROM payments.audit_log
+    WHERE organization_id = ${organizationId} AND action = ${action} ORDER BY audit_log.id`
 
 onSharedServiceWithMail("what a member gave", (it) => {
   it.effect("says who created it; what is older than the record of it names nobody", function* () {

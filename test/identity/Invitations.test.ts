@@ -15,7 +15,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/invitations"
@@ -123,7 +123,6 @@ onServiceWithMail()("an invitation", (it) => {
   })
 
   it.effect("is worth nothing once revoked or expired", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
     const revoked = yield* invited(owner, { email: newEmail(), role: "admin" })
     expect((yield* owner.request("DELETE", `${path}/${revoked.id}`)).status).toBe(204)
@@ -135,7 +134,7 @@ onServiceWithMail()("an invitation", (it) => {
     expectFailure(yield* owner.request("DELETE", `${path}/nonsense`), malformed)
     const expired = yield* invited(owner, { email: newEmail(), role: "admin" })
     const hash = createHash("sha256").update(expired.token).digest()
-    yield* sql`UPDATE payments.invitations SET expires_at = now() - interval '1 second' WHERE token_hash = ${hash}`
+    yield* inDatabase`UPDATE payments.invitations SET expires_at = now() - interval '1 second' WHERE token_hash = ${hash}`
     expectFailure(yield* accept(expired.token), invalid)
     expect(yield* openIds(owner)).toEqual([])
     expectFailure(yield* accept("A".repeat(43)), invalid)
@@ -212,13 +211,12 @@ onServiceWithMail()("an invitation", (it) => {
   })
 
   it.effect("shows the organization's name without a link, also one from before names had a rule", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
     for (const [name, shown] of [
       ["Amazon.com Inc.", "Amazon.\u2060com Inc."],
       ["Pay at http://evil.example/now", "Pay at http:\u2060/\u2060/\u2060evil.\u2060example/\u2060now"]
     ] as const) {
-      yield* sql`UPDATE payments.organizations SET name = ${name} WHERE id = ${owner.organizationId}`
+      yield* inDatabase`UPDATE payments.organizations SET name = ${name} WHERE id = ${owner.organizationId}`
       const { mail } = yield* invited(owner, { email: newEmail(), role: "viewer" })
       expect(mail.text).toContain(`\n    ${shown}\n`)
       expect(mail.headers.get("subject")).not.toContain(name)
@@ -273,10 +271,9 @@ onServiceWithMail()("an invitation", (it) => {
   })
 
   it.effect("is limited to 50 per organization and hour", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
     expect((yield* invite(owner, { email: newEmail(), role: "viewer" })).status).toBe(201)
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.rate_limits SET tokens = 0, refilled_at = now()
         WHERE bucket LIKE ${`invitations:${owner.organizationId}%`}`
     const answer = yield* invite(owner, { email: newEmail(), role: "viewer" })
@@ -284,29 +281,26 @@ onServiceWithMail()("an invitation", (it) => {
     expect(Number(answer.headers.get("retry-after"))).toBe(72)
   })
 
-  it.effect(
-    "is limited to 200 per organization and day, and 20 to one mailbox, however its address is written",
-    function* () {
-      const { passTime, sql } = yield* TestService
-      const [owner, other] = [yield* signInOwner, yield* signInOwner]
-      const email = newEmail()
-      const noted = (n: number) => email.replace("@", `+${n}@`)
-      // Five of each organization, which is as many as one may send to a mailbox
-      const owners = [owner, yield* signInOwner, yield* signInOwner, yield* signInOwner]
-      for (let n = 0; n < 20; n++) {
-        const inviter = owners[n % owners.length] ?? owner
-        expect((yield* invite(inviter, { email: noted(n), role: "viewer" })).status).toBe(201)
-      }
-      const refused = yield* invite(other, { email, role: "viewer" })
-      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
-      expect(refused.json["error"]).toContain("one mailbox")
-      yield* passTime("1 hour")
-      yield* sql`
+  it.effect("is limited to 200 per organization and day, and 20 to one mailbox, however it is written", function* () {
+    const { passTime, sql } = yield* TestService
+    const [owner, other] = [yield* signInOwner, yield* signInOwner]
+    const email = newEmail()
+    const noted = (n: number) => email.replace("@", `+${n}@`)
+    // Five of each organization, which is as many as one may send to a mailbox
+    const owners = [owner, yield* signInOwner, yield* signInOwner, yield* signInOwner]
+    for (let n = 0; n < 20; n++) {
+      const inviter = owners[n % owners.length] ?? owner
+      expect((yield* invite(inviter, { email: noted(n), role: "viewer" })).status).toBe(201)
+    }
+    const refused = yield* invite(other, { email, role: "viewer" })
+    expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+    expect(refused.json["error"]).toContain("one mailbox")
+    yield* passTime("1 hour")
+    yield* sql`
         UPDATE payments.rate_limits SET tokens = 0, refilled_at = now()
         WHERE bucket = ${`long:invitations-of-day:${owner.organizationId}`}`
-      const spent = yield* invite(owner, { email: newEmail(), role: "viewer" })
-      expectFailure(spent, { status: 429, code: "rate_limit_exceeded", fields: [] })
-      expect(Number(spent.headers.get("retry-after"))).toBe(432)
-    }
-  )
+    const spent = yield* invite(owner, { email: newEmail(), role: "viewer" })
+    expectFailure(spent, { status: 429, code: "rate_limit_exceeded", fields: [] })
+    expect(Number(spent.headers.get("retry-after"))).toBe(432)
+  })
 })

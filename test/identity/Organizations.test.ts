@@ -15,7 +15,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { type Answer, TestService } from "../harness/TestService.ts"
+import { type Answer, inDatabase, TestService } from "../harness/TestService.ts"
 import { authorize, comeBack, consent, disconnect, read, urlIn } from "../payments/connecting/Connecting.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
@@ -45,8 +45,7 @@ const expectNotEmpty = (answer: Answer, what: string) => {
 /** What is on record of an organization, beside the sessions of its people. */
 const recorded = (organizationId: string) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const rows = yield* sql<{ action: string }>`
+    const rows = yield* inDatabase<{ action: string }>`
       SELECT action FROM payments.audit_log
       WHERE organization_id = ${organizationId} AND target_type <> 'session' ORDER BY id`
     return rows.map(({ action }) => action)
@@ -93,8 +92,7 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is one of a person's: a second creation is 409 and makes nothing, also ten at once", function* () {
-    const { sql } = yield* TestService
-    const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.organizations`
+    const count = inDatabase<{ count: number }>`SELECT count(*)::int AS count FROM payments.organizations`
     const person = yield* signIn(newEmail())
     const [before] = yield* count
     const answers = yield* Effect.all(
@@ -225,53 +223,50 @@ onSharedServiceWithMail("an organization", (it) => {
     })
   })
 
-  it.effect(
-    "is closed only once it has no connected account, destination, checkout page or other member",
-    function* () {
-      const { makeKey, request, sql } = yield* TestService
-      const owner = yield* signInOwner
-      const { organizationId } = owner
-      const provider = `/v2/organizations/${organizationId}`
-      yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
-      const { accountId } = yield* read(owner)
-      expectNotEmpty(yield* close(owner, organizationId), "disconnect the account in sandbox.")
+  it.effect("is closed only without a connected account, destination, checkout page or other member", function* () {
+    const { makeKey, request, sql } = yield* TestService
+    const owner = yield* signInOwner
+    const { organizationId } = owner
+    const provider = `/v2/organizations/${organizationId}`
+    yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
+    const { accountId } = yield* read(owner)
+    expectNotEmpty(yield* close(owner, organizationId), "disconnect the account in sandbox.")
 
-      const key = yield* makeKey(organizationId, ["*", "webhook-endpoints:*"])
-      const endpoint = yield* request("POST", `${provider}/integrations/endpoints`, {
-        key,
-        headers: { "idempotency-key": "closing-endpoint" },
-        body: { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
-      })
-      expect(endpoint.status, endpoint.text).toBe(200)
-      const member = yield* signInMember(organizationId, "owner")
-      yield* sql`
+    const key = yield* makeKey(organizationId, ["*", "webhook-endpoints:*"])
+    const endpoint = yield* request("POST", `${provider}/integrations/endpoints`, {
+      key,
+      headers: { "idempotency-key": "closing-endpoint" },
+      body: { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
+    })
+    expect(endpoint.status, endpoint.text).toBe(200)
+    const member = yield* signInMember(organizationId, "owner")
+    yield* sql`
         INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
         VALUES (${organizationId}, 'production', ${`acct_live_${organizationId}`}, 'connected', false)`
-      yield* sql`
+    yield* sql`
         INSERT INTO payments.checkout_pages
           (organization_id, environment, id, slug, active, title, items, collect, allow_promotion_codes)
         VALUES (${organizationId}, 'sandbox', ${organizationId}, ${organizationId}, false, 'Bread', '[]', '{}', false)`
-      expectNotEmpty(
-        yield* close(owner, organizationId),
-        "disconnect the account in sandbox; disconnect the account in production; delete its destinations; delete its checkout pages; remove its other members."
-      )
-      yield* sql`
+    expectNotEmpty(
+      yield* close(owner, organizationId),
+      "disconnect the account in sandbox; disconnect the account in production; delete its destinations; delete its checkout pages; remove its other members."
+    )
+    yield* sql`
         DELETE FROM payments.provider_accounts WHERE organization_id = ${organizationId} AND environment = 'production'`
-      expect(
-        (yield* request("DELETE", `${provider}/integrations/endpoints/${endpoint.json["id"]}`, { key })).status
-      ).toBe(204)
-      yield* sql`UPDATE payments.checkout_pages SET deleted_at = now() WHERE organization_id = ${organizationId}`
-      expectNotEmpty(yield* close(owner, organizationId), "sandbox; remove its other members.")
-      expect((yield* owner.request("DELETE", `/identity/members/${member.id}`)).status).toBe(204)
-      expect((yield* disconnect(owner, accountId)).status).toBe(204)
-      yield* closed(owner)
-      // What was disconnected can be connected by another organization
-      const next = yield* signInOwner
-      const back = yield* consent(urlIn(yield* authorize(next)), { account: String(accountId) })
-      const returned = yield* comeBack(back, next)
-      expect(returned.headers.get("location")).toMatch(/\?oauth=connected$/)
-    }
-  )
+    expect(
+      (yield* request("DELETE", `${provider}/integrations/endpoints/${endpoint.json["id"]}`, { key })).status
+    ).toBe(204)
+    yield* sql`UPDATE payments.checkout_pages SET deleted_at = now() WHERE organization_id = ${organizationId}`
+    expectNotEmpty(yield* close(owner, organizationId), "sandbox; remove its other members.")
+    expect((yield* owner.request("DELETE", `/identity/members/${member.id}`)).status).toBe(204)
+    expect((yield* disconnect(owner, accountId)).status).toBe(204)
+    yield* closed(owner)
+    // What was disconnected can be connected by another organization
+    const next = yield* signInOwner
+    const back = yield* consent(urlIn(yield* authorize(next)), { account: String(accountId) })
+    const returned = yield* comeBack(back, next)
+    expect(returned.headers.get("location")).toMatch(/\?oauth=connected$/)
+  })
 
   it.effect("is handed over: another member becomes an owner, and the first one leaves", function* () {
     const { services } = yield* TestService
@@ -290,7 +285,6 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is closed once if that is asked several times at once, and not while a member joins", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
     const answers = yield* Effect.all(
       Array.from({ length: 5 }, () => close(owner, owner.organizationId)),
@@ -300,8 +294,8 @@ onSharedServiceWithMail("an organization", (it) => {
     for (const { status } of answers) expect([204, 403]).toContain(status)
     const records = yield* recorded(owner.organizationId)
     expect(records.filter((action) => action === "organization.closed")).toHaveLength(1)
-    const members = yield* sql`
-        SELECT 1 FROM payments.memberships WHERE organization_id = ${owner.organizationId}`
+    const members = yield* inDatabase`
+      SELECT 1 FROM payments.memberships WHERE organization_id = ${owner.organizationId}`
     expect(members).toEqual([])
   })
 })

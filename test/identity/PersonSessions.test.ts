@@ -10,7 +10,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { TestService } from "../harness/TestService.ts"
+import { inDatabase, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const invalid = { status: 401, code: "session_invalid", fields: [] }
@@ -41,12 +41,9 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
     })
 
   const recorded = (organizationId: string) =>
-    Effect.flatMap(
-      TestService,
-      ({ sql }) => sql<{ action: string; author: string; id: string }>`
-        SELECT action, author_id AS author, target_id AS id FROM payments.audit_log
-        WHERE organization_id = ${organizationId} AND target_type = 'session' ORDER BY audit_log.id`
-    )
+    inDatabase<{ action: string; author: string; id: string }>`
+      SELECT action, author_id AS author, target_id AS id FROM payments.audit_log
+      WHERE organization_id = ${organizationId} AND target_type = 'session' ORDER BY audit_log.id`
 
   it.effect("are listed to them alone, ended one by one, and on the record of their organization", function* () {
     const owner = yield* signInOwner

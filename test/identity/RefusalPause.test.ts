@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { makeRefusalPause } from "../../src/identity/RequestAdmission.ts"
-import { it } from "../harness/Tests.ts"
+import { expect, it } from "../harness/Tests.ts"
 
 /** Counts what has been refused of each credential. */
 const counting = () => {

@@ -58,45 +58,42 @@ const pagesOf = (successUrl: string | null, cancelUrl: string | null) => ({
 })
 
 onSharedServiceWithMail("return URLs", (it) => {
-  it.effect(
-    "are the operator's until an owner sets the organization's own, and again when they are given up",
-    function* () {
-      const { services, sql } = yield* TestService
-      const owner = yield* shop
-      expect((yield* read(owner)).json).toEqual({ environment: "sandbox", ...none, updatedAt: null })
-      expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
+  it.effect("are the operator's until an owner sets the organization's own, and after these go", function* () {
+    const { services, sql } = yield* TestService
+    const owner = yield* shop
+    expect((yield* read(owner)).json).toEqual({ environment: "sandbox", ...none, updatedAt: null })
+    expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
 
-      const answer = yield* set(owner, own)
-      expect(answer.status, answer.text).toBe(200)
-      expect(answer.json).toEqual({ environment: "sandbox", ...own, updatedAt: expect.stringMatching(/Z$/) })
-      expect((yield* read(owner)).json).toEqual(answer.json)
-      expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, own.cancelUrl))
-      // The provider's own page follows the payment of a link
-      expect((yield* owner.sellByLink).json).toMatchObject({ after_completion: { type: "hosted_confirmation" } })
+    const answer = yield* set(owner, own)
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.json).toEqual({ environment: "sandbox", ...own, updatedAt: expect.stringMatching(/Z$/) })
+    expect((yield* read(owner)).json).toEqual(answer.json)
+    expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, own.cancelUrl))
+    // The provider's own page follows the payment of a link
+    expect((yield* owner.sellByLink).json).toMatchObject({ after_completion: { type: "hosted_confirmation" } })
 
-      yield* set(owner, { ...own, cancelUrl: null })
-      expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, null))
-      expect((yield* set(owner, none)).json).toMatchObject(none)
-      expect((yield* set(owner, none)).json).toMatchObject(none)
-      expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
+    yield* set(owner, { ...own, cancelUrl: null })
+    expect((yield* owner.sell()).json).toMatchObject(pagesOf(own.successUrl, null))
+    expect((yield* set(owner, none)).json).toMatchObject(none)
+    expect((yield* set(owner, none)).json).toMatchObject(none)
+    expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
 
-      const records = yield* sql`
+    const records = yield* sql`
         SELECT environment, author_kind, author_id, target_type, target_id FROM payments.audit_log
         WHERE organization_id = ${owner.organizationId} AND action = 'return_urls.updated'`
-      // One for each change: the last request changed nothing
-      expect(records).toEqual(
-        Array.from({ length: 3 }, () => ({
-          environment: "sandbox",
-          author_kind: "person",
-          author_id: owner.id,
-          target_type: "return_urls",
-          target_id: owner.organizationId
-        }))
-      )
-      const stranger = yield* shop
-      expect(yield* Context.get(services, ReturnUrls).ownOf({ ...stranger, environment: "sandbox" })).toEqual(none)
-    }
-  )
+    // One for each change: the last request changed nothing
+    expect(records).toEqual(
+      Array.from({ length: 3 }, () => ({
+        environment: "sandbox",
+        author_kind: "person",
+        author_id: owner.id,
+        target_type: "return_urls",
+        target_id: owner.organizationId
+      }))
+    )
+    const stranger = yield* shop
+    expect(yield* Context.get(services, ReturnUrls).ownOf({ ...stranger, environment: "sandbox" })).toEqual(none)
+  })
 
   it.effect("belong to one environment and one organization", function* () {
     const [owner, other] = [yield* shop, yield* shop]

@@ -15,7 +15,7 @@ import {
   signInMember,
   signInOwner
 } from "../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import {
   attemptsThatChangeNothing,
@@ -76,13 +76,11 @@ onSharedServiceWithMail("a session", (it) => {
 
       for (const operation of refused) {
         it.effect(`with the role ${role} is kept out of ${operationKey(operation.method, operation.path)}`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const managesWebhooks = operation.permission?.startsWith("webhook-endpoints:") === true
-              const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
-              expectFailure(yield* send(operation), { status: 403, code, fields: [] })
-            })
-          )
+          attempt(function* () {
+            const managesWebhooks = operation.permission?.startsWith("webhook-endpoints:") === true
+            const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
+            expectFailure(yield* send(operation), { status: 403, code, fields: [] })
+          })
         )
       }
 
@@ -111,7 +109,7 @@ onSharedServiceWithMail("a session", (it) => {
     })
 
     it.effect("changes nothing without a trusted origin, and reads without one", () =>
-      Effect.gen(function* () {
+      changesNothing(function* () {
         const { organization, request } = yield* TestService
         const { people, things } = yield* Fixture
         const { cookie } = people.owner
@@ -139,7 +137,7 @@ onSharedServiceWithMail("a session", (it) => {
             Effect.map(send(origin), (answer) => expectFailure(answer, untrusted, `${name} ${JSON.stringify(origin)}`))
           )
         }
-      }).pipe(changesNothing)
+      })
     )
 
     it.effect("gives way to a key beside it, also to one that is not good", function* () {
@@ -235,19 +233,14 @@ onSharedServiceWithMail("a session", (it) => {
 
 onSharedServiceWithMail("a session lasts", (it) => {
   const shift = (person: Person, expiresIn: string) =>
-    Effect.flatMap(
-      TestService,
-      ({ sql }) => sql`
-        UPDATE payments.sessions SET expires_at = now() + ${expiresIn}::interval WHERE token_hash = ${hashOf(person)}`
-    )
+    inDatabase`
+      UPDATE payments.sessions SET expires_at = now() + ${expiresIn}::interval WHERE token_hash = ${hashOf(person)}`
   const hoursLeft = (person: Person) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.map(
-        sql<{ hours: number }>`
-          SELECT extract(epoch FROM expires_at - now())::float8 / 3600 AS hours
-          FROM payments.sessions WHERE token_hash = ${hashOf(person)}`,
-        ([row]) => row?.hours ?? 0
-      )
+    Effect.map(
+      inDatabase<{ hours: number }>`
+        SELECT extract(epoch FROM expires_at - now())::float8 / 3600 AS hours
+        FROM payments.sessions WHERE token_hash = ${hashOf(person)}`,
+      ([row]) => row?.hours ?? 0
     )
 
   it.effect("12 hours from its last request, and its cookie with it", function* () {

@@ -1,5 +1,4 @@
 import { createServer } from "node:http"
-import { expect, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import type { Page } from "playwright-core"
 import { browserNote, Chromium, hasBrowser } from "../harness/Browser.ts"
@@ -8,6 +7,7 @@ import { listening } from "../harness/Listening.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { startForWorker, TestService } from "../harness/TestService.ts"
+import { expect, layer } from "../harness/Tests.ts"
 
 /** Browsers lead every name below `localhost` to this machine and count it as secure; the hosts here have this domain in common. */
 const domain = "shop.localhost"
@@ -22,7 +22,7 @@ const startBesideOthers = Effect.gen(function* () {
 
 const besideOthers = layer(
   Layer.mergeAll(TestService.sharing(startBesideOthers), TestMailbox.shared, Chromium.shared),
-  { excludeTestServices: true, timeout: "120 seconds" }
+  { timeout: "120 seconds" }
 )
 
 /** The URL of another host of the domain, which sets these cookies in every browser that opens it. */
@@ -72,41 +72,37 @@ const ownerInBrowser = (organization: string) =>
   })
 
 besideOthers(`a session in a browser, beside other hosts of its domain${browserNote}`, (it) => {
-  it.scoped.skipIf(!hasBrowser)(
-    "is its person's, whatever cookies they set, and so is the account that is connected",
-    () =>
-      Effect.gen(function* () {
-        const mallory = yield* ownerInBrowser("Mallory's")
-        const victim = yield* ownerInBrowser("Bakery")
-        const [cookie] = yield* Effect.promise(() => mallory.context.cookies(mallory.home))
-        const { name = "", value = "" } = cookie ?? {}
-        const plain = name.replace("__Host-", "")
-        const evil = yield* neighbour(
-          [name, `__HOST-${plain}`, plain].flatMap((as) =>
-            // Browsers send the cookie with the longest path first
-            ["/", "/identity", "/identity/account/oauth"].flatMap((path) =>
-              ["", "; Secure"].map((secure) => `${as}=${value}; Domain=${domain}; Path=${path}${secure}`)
-            )
-          )
+  it.scoped.skipIf(!hasBrowser)("is its person's, whatever cookies they set, as is its account", function* () {
+    const mallory = yield* ownerInBrowser("Mallory's")
+    const victim = yield* ownerInBrowser("Bakery")
+    const [cookie] = yield* Effect.promise(() => mallory.context.cookies(mallory.home))
+    const { name = "", value = "" } = cookie ?? {}
+    const plain = name.replace("__Host-", "")
+    const evil = yield* neighbour(
+      [name, `__HOST-${plain}`, plain].flatMap((as) =>
+        // Browsers send the cookie with the longest path first
+        ["/", "/identity", "/identity/account/oauth"].flatMap((path) =>
+          ["", "; Secure"].map((secure) => `${as}=${value}; Domain=${domain}; Path=${path}${secure}`)
         )
-        yield* Effect.promise(async () => {
-          const { context, email, home, page } = victim
-          await page.goto(evil)
-          await page.goto(home)
-          const sent = await context.cookies(home)
-          expect(sent.filter((other) => other.value === value).map((other) => other.name)).toContain(plain)
-          expect(sent.filter((other) => other.name === name)).toHaveLength(1)
+      )
+    )
+    yield* Effect.promise(async () => {
+      const { context, email, home, page } = victim
+      await page.goto(evil)
+      await page.goto(home)
+      const sent = await context.cookies(home)
+      expect(sent.filter((other) => other.value === value).map((other) => other.name)).toContain(plain)
+      expect(sent.filter((other) => other.name === name)).toHaveLength(1)
 
-          expect(await send(page, "GET", "/identity/session")).toMatchObject({ person: { email } })
-          const begun = await send(page, "POST", "/identity/account/oauth", { environment: "sandbox" })
-          await page.goto(String(Object(begun)["url"]))
-          await page.getByRole("radio", { name: "A new test account" }).check()
-          await page.getByRole("button", { name: "Connect my account" }).click()
-          await page.getByRole("heading", { name: "The account is connected" }).waitFor()
-          await page.goto(home)
-          expect(await send(page, "GET", "/identity/account")).toMatchObject({ status: "connected" })
-          expect(await send(mallory.page, "GET", "/identity/account")).toMatchObject({ status: "not_connected" })
-        })
-      })
-  )
+      expect(await send(page, "GET", "/identity/session")).toMatchObject({ person: { email } })
+      const begun = await send(page, "POST", "/identity/account/oauth", { environment: "sandbox" })
+      await page.goto(String(Object(begun)["url"]))
+      await page.getByRole("radio", { name: "A new test account" }).check()
+      await page.getByRole("button", { name: "Connect my account" }).click()
+      await page.getByRole("heading", { name: "The account is connected" }).waitFor()
+      await page.goto(home)
+      expect(await send(page, "GET", "/identity/account")).toMatchObject({ status: "connected" })
+      expect(await send(mallory.page, "GET", "/identity/account")).toMatchObject({ status: "not_connected" })
+    })
+  })
 })

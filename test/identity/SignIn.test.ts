@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto"
 import { BlockList } from "node:net"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { signInLinkLimits } from "../../src/identity/sign-in/MailLimits.ts"
 import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
-import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { inDatabase, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const askForLink = (email: unknown, options: RequestOptions = {}) =>
@@ -79,29 +78,27 @@ onServiceWithMail()("signing in", (it) => {
     expect(mail.text).toContain(`${testPublicUrl}/identity/sign-in#`)
   })
 
-  it.effect(
-    "makes a person at the first redemption, not before, and one for all ways to write the address; it ends their other links",
-    function* () {
-      const { sql } = yield* TestService
-      const email = newEmail()
-      const people = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
-      const mailbox = yield* TestMailbox
-      yield* askForLink(email.toUpperCase())
-      const first = tokenIn(yield* mailbox.mailTo(email))
-      expect(yield* people).toEqual([{ count: 0 }])
-      yield* askForLink(email)
-      const second = tokenIn(yield* mailbox.mailTo(email, 2))
-      const other = yield* mailedToken(newEmail())
-      const answers = yield* Effect.all([redeem(first), redeem(second)], { concurrency: 2 })
-      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401])
-      expect(yield* people).toEqual([{ count: 1 }])
-      expect((yield* redeem(other)).status).toBe(200)
-      yield* askForLink(email)
-      const again = yield* redeem(tokenIn(yield* mailbox.mailTo(email, 3)))
-      const [before] = answers.filter(({ status }) => status === 200)
-      expect(again.json["person"]).toEqual(before?.json["person"])
-    }
-  )
+  it.effect("makes one person at the first redemption, however the address is written", function* () {
+    const email = newEmail()
+    const people = inDatabase<{
+      count: number
+    }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
+    const mailbox = yield* TestMailbox
+    yield* askForLink(email.toUpperCase())
+    const first = tokenIn(yield* mailbox.mailTo(email))
+    expect(yield* people).toEqual([{ count: 0 }])
+    yield* askForLink(email)
+    const second = tokenIn(yield* mailbox.mailTo(email, 2))
+    const other = yield* mailedToken(newEmail())
+    const answers = yield* Effect.all([redeem(first), redeem(second)], { concurrency: 2 })
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401])
+    expect(yield* people).toEqual([{ count: 1 }])
+    expect((yield* redeem(other)).status).toBe(200)
+    yield* askForLink(email)
+    const again = yield* redeem(tokenIn(yield* mailbox.mailTo(email, 3)))
+    const [before] = answers.filter(({ status }) => status === 200)
+    expect(again.json["person"]).toEqual(before?.json["person"])
+  })
 
   it.effect("takes a token once, also when it is sent ten times at once", function* () {
     const token = yield* mailedToken(newEmail())
@@ -136,12 +133,11 @@ onServiceWithMail()("signing in", (it) => {
   })
 
   it.effect("stores no token: neither the link's nor the session's", function* () {
-    const { sql } = yield* TestService
     const token = yield* mailedToken(newEmail())
     const cookie = cookieOf(yield* redeem(token)).replace("__Host-svc_session=", "")
-    const rows = yield* sql<{ row: string }>`
-        SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
-        UNION ALL SELECT r::text FROM payments.rate_limits r`
+    const rows = yield* inDatabase<{ row: string }>`
+      SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
+      UNION ALL SELECT r::text FROM payments.rate_limits r`
     const stored = rows.map(({ row }) => row).join("\n")
     expect(stored).not.toContain(token)
     expect(stored).not.toContain(cookie)
@@ -460,20 +456,16 @@ onServiceWithMail({ trustedProxies: behindProxy })("signing in by link", (it) =>
     expect((24 * 60) / signInLinkLimits.perDay).toBeLessThan(signInMinutes)
   })
 
-  it.effect(
-    "is left to a person whose own address has dots or a tag, whatever strangers in many networks ask for",
-    function* () {
-      const [name = ""] = newEmail().split("@")
-      const dotted = `${name.slice(0, 3)}.${name.slice(3)}+own@gmail.com`
-      yield* redeem(yield* mailedToken(dotted))
-      const ask = (client: string, to: string) => askForLink(to, { headers: { "x-forwarded-for": client } })
-      for (let n = 0; n < 14; n++)
-        expect((yield* ask(`203.0.115.${n % 4}`, `${name}+n${n}@gmail.com`)).status).toBe(202)
-      yield* mailedToken(dotted, { headers: { "x-forwarded-for": "192.0.2.9" } }, 2)
-      const { mails } = yield* TestMailbox
-      expect(mails.filter(({ to }) => to.includes(`${name}+n13@gmail.com`))).toEqual([])
-    }
-  )
+  it.effect("is left to a person whose address has dots or a tag, whatever strangers ask for", function* () {
+    const [name = ""] = newEmail().split("@")
+    const dotted = `${name.slice(0, 3)}.${name.slice(3)}+own@gmail.com`
+    yield* redeem(yield* mailedToken(dotted))
+    const ask = (client: string, to: string) => askForLink(to, { headers: { "x-forwarded-for": client } })
+    for (let n = 0; n < 14; n++) expect((yield* ask(`203.0.115.${n % 4}`, `${name}+n${n}@gmail.com`)).status).toBe(202)
+    yield* mailedToken(dotted, { headers: { "x-forwarded-for": "192.0.2.9" } }, 2)
+    const { mails } = yield* TestMailbox
+    expect(mails.filter(({ to }) => to.includes(`${name}+n13@gmail.com`))).toEqual([])
+  })
 
   it.effect("takes an address of a provider that ignores dots for one mailbox, wherever they are", function* () {
     const name = newEmail().split("@")[0] ?? ""

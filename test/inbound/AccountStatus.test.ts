@@ -5,7 +5,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { eventually, whileRunning } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   makeTenant,
@@ -42,31 +42,25 @@ const snapshotOf = (tenant: Tenant, id = newEventId(), created = Math.floor(Date
 
 /** The `account.updated` envelopes that were stored, the oldest first. */
 const eventsOf = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ payload: string }>`
-        SELECT payload FROM payments.events WHERE organization_id = ${tenant.id} AND type = 'account.updated'
-        ORDER BY created_at`,
-      (rows) => rows.map(({ payload }): Json => JSON.parse(payload))
-    )
+  Effect.map(
+    inDatabase<{ payload: string }>`
+      SELECT payload FROM payments.events WHERE organization_id = ${tenant.id} AND type = 'account.updated'
+      ORDER BY created_at`,
+    (rows) => rows.map(({ payload }): Json => JSON.parse(payload))
   )
 
 const deliveryCount = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{
-        count: number
-      }>`SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${tenant.id}`,
-      ([row]) => row?.count
-    )
+  Effect.map(
+    inDatabase<{
+      count: number
+    }>`SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${tenant.id}`,
+    ([row]) => row?.count
   )
 
 const connection = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`,
-      ([row]) => row?.status
-    )
+  Effect.map(
+    inDatabase<{ status: string }>`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`,
+    ([row]) => row?.status
   )
 
 /** Each field of the contract's table, with a change of it alone and what the event then says. */
@@ -165,27 +159,23 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     expect(yield* eventsOf(tenant)).toEqual([])
   })
 
-  it.effect(
-    "is told once by a snapshot and a thin notification of one change, in either order or at once",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
-      const snapshot = () => accepted(notify(snapshotOf(tenant)))
-      const thin = () => accepted(notifyThin(thinNotification(tenant.accountId, { snapshot: newEventId() })))
-      yield* change(tenant, { charges_enabled: false })
-      yield* Effect.zipRight(snapshot(), thin())
-      yield* change(tenant, { charges_enabled: true })
-      yield* Effect.zipRight(thin(), snapshot())
-      yield* change(tenant, { charges_enabled: false })
-      yield* Effect.all([thin(), snapshot()], { concurrency: 2 })
-      const told = yield* eventsOf(tenant)
-      expect(told.map(({ data }) => Object(data).charges_enabled)).toEqual([false, true, false])
-      expect(yield* deliveryCount(tenant)).toBe(3)
-    }
-  )
+  it.effect("is told once by snapshot and thin notification of one change, in either order or at once", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["account.updated"])
+    const snapshot = () => accepted(notify(snapshotOf(tenant)))
+    const thin = () => accepted(notifyThin(thinNotification(tenant.accountId, { snapshot: newEventId() })))
+    yield* change(tenant, { charges_enabled: false })
+    yield* Effect.zipRight(snapshot(), thin())
+    yield* change(tenant, { charges_enabled: true })
+    yield* Effect.zipRight(thin(), snapshot())
+    yield* change(tenant, { charges_enabled: false })
+    yield* Effect.all([thin(), snapshot()], { concurrency: 2 })
+    const told = yield* eventsOf(tenant)
+    expect(told.map(({ data }) => Object(data).charges_enabled)).toEqual([false, true, false])
+    expect(yield* deliveryCount(tenant)).toBe(3)
+  })
 
   it.effect("is told once by fifty notifications at once, and ten copies of one leave one receipt", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
     yield* change(tenant, { payouts_enabled: false })
@@ -200,7 +190,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     yield* Effect.forEach(untilTaken, accepted, { concurrency: "unbounded" })
     expect(yield* eventsOf(tenant)).toHaveLength(1)
     expect(yield* deliveryCount(tenant)).toBe(1)
-    expect(yield* sql`SELECT duplicates FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([
+    expect(yield* inDatabase`SELECT duplicates FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([
       { duplicates: 9 }
     ])
   })
@@ -292,7 +282,6 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("reaches endpoints without filters alone: none is applicable to it", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const everything = yield* subscribe(tenant, ["account.updated"])
     const filters = [
@@ -306,86 +295,76 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     for (const filter of filters) yield* subscribe(tenant, ["account.updated"], undefined, filter)
     yield* change(tenant, { charges_enabled: false })
     yield* accepted(notify(snapshotOf(tenant)))
-    expect(yield* sql`SELECT endpoint_id AS id FROM payments.deliveries WHERE organization_id = ${tenant.id}`).toEqual([
-      { id: everything.id }
-    ])
+    expect(
+      yield* inDatabase`SELECT endpoint_id AS id FROM payments.deliveries WHERE organization_id = ${tenant.id}`
+    ).toEqual([{ id: everything.id }])
   })
 
-  it.effect(
-    "of a disconnected account is nobody's concern: no call, no event, and it stays disconnected",
-    function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
-      yield* change(tenant, { charges_enabled: false })
-      yield* sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-        WHERE organization_id = ${tenant.id}`
-      const ids = [newEventId(), newEventId(), newEventId()] as const
-      yield* withoutProvider(
-        tenant.accountId,
-        Effect.all([
-          accepted(notify(snapshotOf(tenant, ids[0]))),
-          accepted(notifyThin(thinNotification(tenant.accountId, { id: ids[1] }))),
-          accepted(
-            notifyThin(thinNotification(tenant.accountId, { id: ids[2], type: "v1.account.application.authorized" }))
-          )
-        ])
-      )
-      for (const id of ids) expect(yield* outcomeOf(id)).toBe("unlinked")
-      expect([yield* eventsOf(tenant), yield* connection(tenant)]).toEqual([[], "disconnected"])
-    }
-  )
-
-  it.effect(
-    "is known from the link on, which tells nothing itself and loses no change that is under way",
-    function* () {
-      const { services, sql } = yield* TestService
-      const accounts = Context.get(services, Accounts)
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
-      const link = accounts.link({ organizationId: tenant.id, environment: "sandbox" }, tenant.accountId)
-      yield* change(tenant, { charges_enabled: false })
-      yield* link
-      expect(yield* eventsOf(tenant)).toEqual([])
-      yield* accepted(notify(snapshotOf(tenant)))
-      expect(yield* eventsOf(tenant)).toHaveLength(1)
-
-      yield* sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-        WHERE organization_id = ${tenant.id}`
-      yield* change(tenant, { charges_enabled: true })
-      yield* link
-      yield* accepted(notify(snapshotOf(tenant)))
-      expect(yield* eventsOf(tenant)).toHaveLength(1)
-    }
-  )
-
-  it.effect(
-    "is asked for again while the provider is down: 503, nothing stored, and the repeat is told once",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
-      yield* change(tenant, { charges_enabled: false })
-      const [id, thinId] = [newEventId(), newEventId()]
-      const [body, thin] = [snapshotOf(tenant, id), thinNotification(tenant.accountId, { id: thinId })]
-      const answers = yield* withoutProvider(tenant.accountId, Effect.all([notify(body), notifyThin(thin)]))
-      for (const answer of answers) {
-        expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
-        expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
-      }
-      expect([yield* outcomeOf(id), yield* outcomeOf(thinId), yield* eventsOf(tenant)]).toEqual([
-        undefined,
-        undefined,
-        []
+  it.effect("of a disconnected account is nobody's concern: no call, no event, no connection", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["account.updated"])
+    yield* change(tenant, { charges_enabled: false })
+    yield* inDatabase`
+      UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+      WHERE organization_id = ${tenant.id}`
+    const ids = [newEventId(), newEventId(), newEventId()] as const
+    yield* withoutProvider(
+      tenant.accountId,
+      Effect.all([
+        accepted(notify(snapshotOf(tenant, ids[0]))),
+        accepted(notifyThin(thinNotification(tenant.accountId, { id: ids[1] }))),
+        accepted(
+          notifyThin(thinNotification(tenant.accountId, { id: ids[2], type: "v1.account.application.authorized" }))
+        )
       ])
-      yield* accepted(notify(body))
-      yield* accepted(notify(body))
-      yield* accepted(notifyThin(thin))
-      expect([yield* outcomeOf(id), yield* outcomeOf(thinId)]).toEqual(["delivered", "ignored"])
-      expect(yield* eventsOf(tenant)).toHaveLength(1)
+    )
+    for (const id of ids) expect(yield* outcomeOf(id)).toBe("unlinked")
+    expect([yield* eventsOf(tenant), yield* connection(tenant)]).toEqual([[], "disconnected"])
+  })
+
+  it.effect("is known from the link on, which tells nothing itself and loses no change under way", function* () {
+    const { services, sql } = yield* TestService
+    const accounts = Context.get(services, Accounts)
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["account.updated"])
+    const link = accounts.link({ organizationId: tenant.id, environment: "sandbox" }, tenant.accountId)
+    yield* change(tenant, { charges_enabled: false })
+    yield* link
+    expect(yield* eventsOf(tenant)).toEqual([])
+    yield* accepted(notify(snapshotOf(tenant)))
+    expect(yield* eventsOf(tenant)).toHaveLength(1)
+
+    yield* sql`
+        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+        WHERE organization_id = ${tenant.id}`
+    yield* change(tenant, { charges_enabled: true })
+    yield* link
+    yield* accepted(notify(snapshotOf(tenant)))
+    expect(yield* eventsOf(tenant)).toHaveLength(1)
+  })
+
+  it.effect("is asked for again if the provider is down: 503, nothing stored, the repeat is told once", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["account.updated"])
+    yield* change(tenant, { charges_enabled: false })
+    const [id, thinId] = [newEventId(), newEventId()]
+    const [body, thin] = [snapshotOf(tenant, id), thinNotification(tenant.accountId, { id: thinId })]
+    const answers = yield* withoutProvider(tenant.accountId, Effect.all([notify(body), notifyThin(thin)]))
+    for (const answer of answers) {
+      expect([answer.status, answer.json["code"]]).toEqual([503, "service_unavailable"])
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
     }
-  )
+    expect([yield* outcomeOf(id), yield* outcomeOf(thinId), yield* eventsOf(tenant)]).toEqual([
+      undefined,
+      undefined,
+      []
+    ])
+    yield* accepted(notify(body))
+    yield* accepted(notify(body))
+    yield* accepted(notifyThin(thin))
+    expect([yield* outcomeOf(id), yield* outcomeOf(thinId)]).toEqual(["delivered", "ignored"])
+    expect(yield* eventsOf(tenant)).toHaveLength(1)
+  })
 
   it.effect("of an account whose access was taken back leads to its disconnection", function* () {
     const { emulator } = yield* TestService
@@ -448,72 +427,63 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     })
   }
 
-  it.effect(
-    "is not asked for after thin notifications of unknown accounts, of none and of the other mode",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* change(tenant, { charges_enabled: false })
-      const [unknown, none, other] = [newEventId(), newEventId(), newEventId()]
-      yield* accepted(notifyThin(thinNotification("acct_nobodyknowsthis", { id: unknown })))
-      yield* accepted(notifyThin(thinNotification("x", { id: none, related: null, context: null })))
-      const refused = yield* withoutProvider(
-        tenant.accountId,
-        notifyThin(thinNotification(tenant.accountId, { id: other, livemode: true }))
-      )
-      expect(refused.status).toBe(503)
-      expect([yield* outcomeOf(unknown), yield* outcomeOf(none)]).toEqual(["unlinked", "malformed"])
-      expect(yield* eventsOf(tenant)).toEqual([])
-    }
-  )
+  it.effect("is not asked for after thin notifications of unknown accounts, none and the other mode", function* () {
+    const tenant = yield* makeTenant
+    yield* change(tenant, { charges_enabled: false })
+    const [unknown, none, other] = [newEventId(), newEventId(), newEventId()]
+    yield* accepted(notifyThin(thinNotification("acct_nobodyknowsthis", { id: unknown })))
+    yield* accepted(notifyThin(thinNotification("x", { id: none, related: null, context: null })))
+    const refused = yield* withoutProvider(
+      tenant.accountId,
+      notifyThin(thinNotification(tenant.accountId, { id: other, livemode: true }))
+    )
+    expect(refused.status).toBe(503)
+    expect([yield* outcomeOf(unknown), yield* outcomeOf(none)]).toEqual(["unlinked", "malformed"])
+    expect(yield* eventsOf(tenant)).toEqual([])
+  })
 
-  it.effect(
-    "ends with the thin word that access was given back, unless the account was linked after that",
-    function* () {
-      const tenant = yield* makeTenant
-      const type = "v1.account.application.deauthorized"
-      const old = new Date(Date.now() - 60_000).toISOString()
-      yield* accepted(notifyThin(thinNotification(tenant.accountId, { type, related: null, created: old })))
-      yield* accepted(
+  it.effect("ends with the thin word that access was given back, unless it was linked after that", function* () {
+    const tenant = yield* makeTenant
+    const type = "v1.account.application.deauthorized"
+    const old = new Date(Date.now() - 60_000).toISOString()
+    yield* accepted(notifyThin(thinNotification(tenant.accountId, { type, related: null, created: old })))
+    yield* accepted(
+      notify(
+        notification(tenant.accountId, {
+          type: "account.application.deauthorized",
+          object: { id: "ca_1" },
+          created: Math.floor(Date.parse(old) / 1000)
+        })
+      )
+    )
+    expect(yield* connection(tenant)).toBe("connected")
+    yield* accepted(notifyThin(thinNotification(tenant.accountId, { type, related: null })))
+    expect(yield* connection(tenant)).toBe("disconnected")
+  })
+
+  it.effect("stays if what was given back comes after a further link of a connected account", function* () {
+    const { services, sql } = yield* TestService
+    const tenant = yield* makeTenant
+    yield* sql`
+        UPDATE payments.provider_accounts SET linked_at = now() - interval '2 hours' WHERE organization_id = ${tenant.id}`
+    const place = { organizationId: tenant.id, environment: "sandbox" } as const
+    const before = yield* Context.get(services, Accounts).show(place)
+    expect(Option.some(yield* Context.get(services, Accounts).link(place, tenant.accountId))).toEqual(before)
+    const givenBack = (created: number) =>
+      accepted(
         notify(
           notification(tenant.accountId, {
             type: "account.application.deauthorized",
             object: { id: "ca_1" },
-            created: Math.floor(Date.parse(old) / 1000)
+            created: Math.floor(created / 1000)
           })
         )
       )
-      expect(yield* connection(tenant)).toBe("connected")
-      yield* accepted(notifyThin(thinNotification(tenant.accountId, { type, related: null })))
-      expect(yield* connection(tenant)).toBe("disconnected")
-    }
-  )
-
-  it.effect(
-    "stays, if what was given back before comes after a further link, though that found the account connected",
-    function* () {
-      const { services, sql } = yield* TestService
-      const tenant = yield* makeTenant
-      yield* sql`
-        UPDATE payments.provider_accounts SET linked_at = now() - interval '2 hours' WHERE organization_id = ${tenant.id}`
-      const place = { organizationId: tenant.id, environment: "sandbox" } as const
-      const before = yield* Context.get(services, Accounts).show(place)
-      expect(Option.some(yield* Context.get(services, Accounts).link(place, tenant.accountId))).toEqual(before)
-      const givenBack = (created: number) =>
-        accepted(
-          notify(
-            notification(tenant.accountId, {
-              type: "account.application.deauthorized",
-              object: { id: "ca_1" },
-              created: Math.floor(created / 1000)
-            })
-          )
-        )
-      yield* givenBack(Date.now() - 60_000)
-      expect(yield* connection(tenant)).toBe("connected")
-      yield* givenBack(Date.now())
-      expect(yield* connection(tenant)).toBe("disconnected")
-    }
-  )
+    yield* givenBack(Date.now() - 60_000)
+    expect(yield* connection(tenant)).toBe("connected")
+    yield* givenBack(Date.now())
+    expect(yield* connection(tenant)).toBe("disconnected")
+  })
 
   it.effect("is told by the provider's own notifications, snapshot and thin, once a change", function* () {
     const { baseUrl, emulator } = yield* TestService

@@ -5,7 +5,7 @@ import { SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { processorTime, takesLess } from "../harness/ProcessorTime.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeTenant,
   newEventId,
@@ -141,13 +141,11 @@ const genuineArrivals = (account: string, count: number): ReadonlyArray<Arrival>
   })
 
 const receiptsOf = (arrivals: ReadonlyArray<Arrival>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ id: string; outcome: string }>`
-        SELECT provider_event_id AS id, outcome FROM payments.receipts
-        WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
-      (rows) => rows
-    )
+  Effect.map(
+    inDatabase<{ id: string; outcome: string }>`
+      SELECT provider_event_id AS id, outcome FROM payments.receipts
+      WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
+    (rows) => rows
   )
 
 /** A receipt of each that is genuine, one, and of nothing else. */
@@ -159,32 +157,29 @@ const expectReceiptsOfGenuine = (arrivals: ReadonlyArray<Arrival>) =>
   })
 
 onSharedService("bad notifications", (it) => {
-  it.effect(
-    "are refused where they are not signed, and leave no receipt; what is genuine among them leaves one",
-    function* () {
-      const { services } = yield* TestService
-      const inbound = Context.get(services, Inbound)
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const arrivals = [...refusedArrivals(tenant.accountId, casesOf(2000)), ...genuineArrivals(tenant.accountId, 60)]
-      yield* Effect.forEach(
-        arrivals,
-        ({ body, entry, header, isGenuine, kind }) =>
-          Effect.map(
-            Effect.exit(entry === "snapshot" ? inbound.receive(body, header) : inbound.receiveThin(body, header)),
-            (exit) => {
-              if (Exit.isSuccess(exit)) return expect([kind, isGenuine]).toEqual([kind, true])
-              expect([kind, isGenuine]).toEqual([kind, false])
-              const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
-              expect(failure, Cause.pretty(exit.cause)).toBeInstanceOf(SignatureInvalid)
-            }
-          ),
-        { concurrency: 8, discard: true }
-      )
-      const outcomes = yield* expectReceiptsOfGenuine(arrivals)
-      expect([...outcomes].sort()).toEqual(["delivered", "ignored", "unlinked"])
-    }
-  )
+  it.effect("are refused without a receipt if they are not signed; what is genuine leaves one", function* () {
+    const { services } = yield* TestService
+    const inbound = Context.get(services, Inbound)
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const arrivals = [...refusedArrivals(tenant.accountId, casesOf(2000)), ...genuineArrivals(tenant.accountId, 60)]
+    yield* Effect.forEach(
+      arrivals,
+      ({ body, entry, header, isGenuine, kind }) =>
+        Effect.map(
+          Effect.exit(entry === "snapshot" ? inbound.receive(body, header) : inbound.receiveThin(body, header)),
+          (exit) => {
+            if (Exit.isSuccess(exit)) return expect([kind, isGenuine]).toEqual([kind, true])
+            expect([kind, isGenuine]).toEqual([kind, false])
+            const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+            expect(failure, Cause.pretty(exit.cause)).toBeInstanceOf(SignatureInvalid)
+          }
+        ),
+      { concurrency: 8, discard: true }
+    )
+    const outcomes = yield* expectReceiptsOfGenuine(arrivals)
+    expect([...outcomes].sort()).toEqual(["delivered", "ignored", "unlinked"])
+  })
 
   it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", function* () {
     const { request } = yield* TestService
@@ -266,41 +261,37 @@ onSharedService("bad notifications", (it) => {
     )
 
   for (const entry of ["snapshot", "thin"] as const) {
-    it.effect(
-      `that are signed and no event are answered 400 at the entry of ${entry}s, and nothing is stored`,
-      function* () {
-        const { sql } = yield* TestService
-        const tenant = yield* makeTenant
-        const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
-        const before = yield* count
-        const withField = (field: string, json: string) =>
-          JSON.stringify({
-            ...JSON.parse(genuineBody(entry, tenant.accountId, newEventId())),
-            [field]: "PLACE"
-          }).replace('"PLACE"', () => json)
-        const bodies: ReadonlyArray<readonly [what: string, body: string]> = [
-          ...Object.entries(noEvents),
-          ...badFields.map(([what, field, json]) => [`${what} as ${field}`, withField(field, json)] as const),
-          [
-            "the other entry's event",
-            genuineBody(entry === "thin" ? "snapshot" : "thin", tenant.accountId, newEventId())
-          ],
-          [
-            "an object that is none",
-            entry === "thin" ? withField("related_object", '{"id":1}') : withField("data", '{"object":[]}')
-          ],
-          ["nothing", ""],
-          ["text after the JSON", `${genuineBody(entry, tenant.accountId, newEventId())}{}`],
-          // The last of two of one name is what is read
-          ["an id twice", withField("id", `"evt_good","id":7`)]
-        ]
-        for (const [what, body] of bodies) {
-          const { json, status } = yield* sendSigned(entry, body)
-          expect([what, status, json["code"]]).toEqual([what, 400, "signature_invalid"])
-        }
-        expect(yield* count).toEqual(before)
+    it.effect(`that are signed but no event are 400 at the entry of ${entry}s, and not stored`, function* () {
+      const tenant = yield* makeTenant
+      const count = inDatabase<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
+      const before = yield* count
+      const withField = (field: string, json: string) =>
+        JSON.stringify({
+          ...JSON.parse(genuineBody(entry, tenant.accountId, newEventId())),
+          [field]: "PLACE"
+        }).replace('"PLACE"', () => json)
+      const bodies: ReadonlyArray<readonly [what: string, body: string]> = [
+        ...Object.entries(noEvents),
+        ...badFields.map(([what, field, json]) => [`${what} as ${field}`, withField(field, json)] as const),
+        [
+          "the other entry's event",
+          genuineBody(entry === "thin" ? "snapshot" : "thin", tenant.accountId, newEventId())
+        ],
+        [
+          "an object that is none",
+          entry === "thin" ? withField("related_object", '{"id":1}') : withField("data", '{"object":[]}')
+        ],
+        ["nothing", ""],
+        ["text after the JSON", `${genuineBody(entry, tenant.accountId, newEventId())}{}`],
+        // The last of two of one name is what is read
+        ["an id twice", withField("id", `"evt_good","id":7`)]
+      ]
+      for (const [what, body] of bodies) {
+        const { json, status } = yield* sendSigned(entry, body)
+        expect([what, status, json["code"]]).toEqual([what, 400, "signature_invalid"])
       }
-    )
+      expect(yield* count).toEqual(before)
+    })
   }
 
   it.effect("that hold what nobody asks for are taken by what they hold beside it", function* () {
@@ -327,15 +318,11 @@ onSharedService("bad notifications", (it) => {
     }
   })
 
-  it.effect(
-    "whose object holds what can't be are kept as malformed, or delivered with what is as it should be",
-    function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
-      const cases: ReadonlyArray<
-        readonly [outcome: string, type: string, object: object, field: string, json: string]
-      > = [
+  it.effect("whose object holds what can't be are kept as malformed, or delivered with the rest", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
+    const cases: ReadonlyArray<readonly [outcome: string, type: string, object: object, field: string, json: string]> =
+      [
         ["malformed", "charge.refunded", charge, "currency", deep(200_000)],
         ["malformed", "charge.refunded", charge, "payment_intent", `{"id":${deep(200_000)}}`],
         ["malformed", "charge.refunded", charge, "id", `[${"0,".repeat(300_000)}0]`],
@@ -346,22 +333,21 @@ onSharedService("bad notifications", (it) => {
         ["delivered", "checkout.session.completed", checkoutSession, "payment_link", '"plink_\\u0000\\ud800"'],
         ["delivered", "customer.subscription.created", subscription, "metadata", '{"a":"\\u0000","a":"\\ud800"}']
       ]
-      for (const [outcome, type, object, field, json] of cases) {
-        const id = newEventId()
-        const body = notification(tenant.accountId, { id, type, object: { ...object, [field]: "PLACE" } }).replace(
-          '"PLACE"',
-          () => json
-        )
-        expect([field, (yield* sendSigned("snapshot", body)).status]).toEqual([field, 200])
-        expect([type, field, yield* outcomeOf(id)]).toEqual([type, field, outcome])
-        const [receipt] = yield* sql<{ reason: string | null }>`
-          SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
-        expect(receipt?.reason ?? null).toEqual(
-          outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
-        )
-      }
+    for (const [outcome, type, object, field, json] of cases) {
+      const id = newEventId()
+      const body = notification(tenant.accountId, { id, type, object: { ...object, [field]: "PLACE" } }).replace(
+        '"PLACE"',
+        () => json
+      )
+      expect([field, (yield* sendSigned("snapshot", body)).status]).toEqual([field, 200])
+      expect([type, field, yield* outcomeOf(id)]).toEqual([type, field, outcome])
+      const [receipt] = yield* inDatabase<{ reason: string | null }>`
+        SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
+      expect(receipt?.reason ?? null).toEqual(
+        outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
+      )
     }
-  )
+  })
 
   it.effect("with tens of thousands of things to filter by take no longer than others", function* () {
     const tenant = yield* makeTenant

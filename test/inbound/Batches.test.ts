@@ -2,7 +2,7 @@ import { expect, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import pg from "pg"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
   makeTenant,
@@ -21,7 +21,6 @@ const sendAll = (bodies: ReadonlyArray<string>) => Effect.forEach(bodies, receiv
 
 onService()("notifications that come at once", (it) => {
   it.scoped("are each stored under their own tenant, with their own events and deliveries", function* () {
-    const { sql } = yield* TestService
     const tenants = yield* Effect.forEach([1, 2, 3], () => makeTenant)
     const endpoints = yield* Effect.forEach(tenants, (tenant) => subscribe(tenant))
     const sent = tenants.flatMap((tenant) =>
@@ -34,12 +33,12 @@ onService()("notifications that come at once", (it) => {
     )
     expect(new Set(statuses)).toEqual(new Set([200]))
     for (const [index, tenant] of tenants.entries()) {
-      const rows = yield* sql<{ id: string; payment: string; endpoint: string }>`
-          SELECT e.provider_event_id AS id, e.payload::json -> 'data' ->> 'payment_id' AS payment,
-            d.endpoint_id AS endpoint
-          FROM payments.events e JOIN payments.deliveries d
-            ON d.organization_id = e.organization_id AND d.environment = e.environment AND d.event_id = e.id
-          WHERE e.organization_id = ${tenant.id} AND e.environment = 'sandbox'`
+      const rows = yield* inDatabase<{ id: string; payment: string; endpoint: string }>`
+        SELECT e.provider_event_id AS id, e.payload::json -> 'data' ->> 'payment_id' AS payment,
+          d.endpoint_id AS endpoint
+        FROM payments.events e JOIN payments.deliveries d
+          ON d.organization_id = e.organization_id AND d.environment = e.environment AND d.event_id = e.id
+        WHERE e.organization_id = ${tenant.id} AND e.environment = 'sandbox'`
       const expected = sent
         .filter((one) => one.tenant === tenant)
         .map(({ id, payment }) => ({ id, payment, endpoint: endpoints[index]?.id }))
@@ -50,16 +49,15 @@ onService()("notifications that come at once", (it) => {
   })
 
   it.scoped("are stored once each, however many copies are among them", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const endpoint = yield* subscribe(tenant)
     const ids = Array.from({ length: 5 }, newEventId)
     const bodies = ids.flatMap((id) => Array.from({ length: 6 }, () => notification(tenant.accountId, { id })))
     expect(new Set(yield* sendAll(bodies))).toEqual(new Set([200]))
     expect(yield* typesTo(endpoint.id)).toHaveLength(5)
-    const [counts] = yield* sql<{ receipts: number; copies: number }>`
-        SELECT count(*)::int AS receipts, sum(duplicates)::int AS copies FROM payments.receipts
-        WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
+    const [counts] = yield* inDatabase<{ receipts: number; copies: number }>`
+      SELECT count(*)::int AS receipts, sum(duplicates)::int AS copies FROM payments.receipts
+      WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
     expect(counts).toEqual({ receipts: 5, copies: 25 })
   })
 

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -54,27 +54,24 @@ onService()("what a notification leads to", (it) => {
     expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment"])
   })
 
-  it.scoped(
-    "respects each endpoint's filters, for the milestone too, and changes of them count from then on",
-    function* () {
-      const tenant = yield* makeNewTenant
-      const types = ["payment.succeeded", "milestone.first_payment"]
-      const large = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
-      const brl = yield* subscribe(tenant, types, undefined, { currencies: ["brl"], amountMax: 1500 })
-      const product = yield* subscribe(tenant, types, undefined, { products: ["prod_1"] })
-      yield* received(notification(tenant.accountId))
-      expect(yield* typesTo(large.id)).toEqual([])
-      expect(yield* typesTo(product.id)).toEqual([])
-      expect(yield* typesTo(brl.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
+  it.scoped("respects each endpoint's filters, for the milestone too; changes count from then on", function* () {
+    const tenant = yield* makeNewTenant
+    const types = ["payment.succeeded", "milestone.first_payment"]
+    const large = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
+    const brl = yield* subscribe(tenant, types, undefined, { currencies: ["brl"], amountMax: 1500 })
+    const product = yield* subscribe(tenant, types, undefined, { products: ["prod_1"] })
+    yield* received(notification(tenant.accountId))
+    expect(yield* typesTo(large.id)).toEqual([])
+    expect(yield* typesTo(product.id)).toEqual([])
+    expect(yield* typesTo(brl.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
 
-      const change = yield* asTenant(tenant, "PATCH", `/endpoints/${large.id}`, {
-        body: { filters: { amountMin: 1500 } }
-      })
-      expect(change.json["filters"]).toEqual({ amountMin: 1500 })
-      yield* received(notification(tenant.accountId))
-      expect(yield* typesTo(large.id)).toEqual(["payment.succeeded"])
-    }
-  )
+    const change = yield* asTenant(tenant, "PATCH", `/endpoints/${large.id}`, {
+      body: { filters: { amountMin: 1500 } }
+    })
+    expect(change.json["filters"]).toEqual({ amountMin: 1500 })
+    yield* received(notification(tenant.accountId))
+    expect(yield* typesTo(large.id)).toEqual(["payment.succeeded"])
+  })
 
   it.scoped("is nothing more once the account gave access back, until it is linked again", function* () {
     const { sql } = yield* TestService
@@ -137,12 +134,11 @@ onService()("what a notification leads to", (it) => {
     ]
   ] as const) {
     it.effect(`leaves the account connected where the other mode's access was given back, in a ${form}`, function* () {
-      const { sql } = yield* TestService
       const tenant = yield* makeTenant
       const endpoint = yield* subscribe(tenant)
       const created = Math.floor(Date.now() / 1000)
-      const statusOf = sql<{ status: string }>`
-          SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
+      const statusOf = inDatabase<{ status: string }>`
+        SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
       const id = newEventId()
       expect((yield* deauthorize(tenant.accountId, { id, created, livemode: true })).status).toBe(503)
       expect(yield* statusOf).toEqual([{ status: "connected" }])
@@ -153,45 +149,41 @@ onService()("what a notification leads to", (it) => {
     })
   }
 
-  it.effect(
-    "is recorded as skipped by the paused endpoints that it matches, with the event, and delivered to none",
-    function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeNewTenant
-      const types = ["payment.succeeded", "milestone.first_payment"]
-      const matching = yield* subscribe(tenant, types)
-      const filtered = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
-      const other = yield* subscribe(tenant, ["payment.failed"])
-      for (const endpoint of [matching, filtered, other]) yield* setActive(tenant, endpoint, false)
-      const skipped = sql`
-        SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
-          s.created_at > now() - interval '1 minute' AS "isRecent"
-        FROM payments.skipped_events s JOIN payments.events e
-          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
-        WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
-      const id = newEventId()
-      const body = notification(tenant.accountId, { id })
-      yield* received(body)
-      yield* received(body)
-      const row = { endpoint: matching.id, providerEventId: id, isRecent: true }
-      expect(yield* skipped).toEqual([
-        { ...row, type: "milestone.first_payment", eventType: "milestone.first_payment" },
-        { ...row, type: "payment.succeeded", eventType: "payment.succeeded" }
-      ])
-      expect(yield* outcomeOf(id)).toBe("no_subscriber")
-      expect(yield* typesTo(matching.id)).toEqual([])
+  it.effect("is recorded as skipped by the paused endpoints that it matches, with the event", function* () {
+    const tenant = yield* makeNewTenant
+    const types = ["payment.succeeded", "milestone.first_payment"]
+    const matching = yield* subscribe(tenant, types)
+    const filtered = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
+    const other = yield* subscribe(tenant, ["payment.failed"])
+    for (const endpoint of [matching, filtered, other]) yield* setActive(tenant, endpoint, false)
+    const skipped = inDatabase`
+      SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
+        s.created_at > now() - interval '1 minute' AS "isRecent"
+      FROM payments.skipped_events s JOIN payments.events e
+        ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
+      WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
+    const id = newEventId()
+    const body = notification(tenant.accountId, { id })
+    yield* received(body)
+    yield* received(body)
+    const row = { endpoint: matching.id, providerEventId: id, isRecent: true }
+    expect(yield* skipped).toEqual([
+      { ...row, type: "milestone.first_payment", eventType: "milestone.first_payment" },
+      { ...row, type: "payment.succeeded", eventType: "payment.succeeded" }
+    ])
+    expect(yield* outcomeOf(id)).toBe("no_subscriber")
+    expect(yield* typesTo(matching.id)).toEqual([])
 
-      const active = yield* subscribe(tenant)
-      const second = newEventId()
-      yield* received(notification(tenant.accountId, { id: second }))
-      expect(yield* outcomeOf(second)).toBe("delivered")
-      expect(yield* typesTo(active.id)).toEqual(["payment.succeeded"])
-      expect(yield* skipped).toHaveLength(3)
+    const active = yield* subscribe(tenant)
+    const second = newEventId()
+    yield* received(notification(tenant.accountId, { id: second }))
+    expect(yield* outcomeOf(second)).toBe("delivered")
+    expect(yield* typesTo(active.id)).toEqual(["payment.succeeded"])
+    expect(yield* skipped).toHaveLength(3)
 
-      yield* setActive(tenant, matching, true)
-      yield* received(notification(tenant.accountId))
-      expect(yield* skipped).toHaveLength(3)
-      expect(yield* typesTo(matching.id)).toEqual(["payment.succeeded"])
-    }
-  )
+    yield* setActive(tenant, matching, true)
+    yield* received(notification(tenant.accountId))
+    expect(yield* skipped).toHaveLength(3)
+    expect(yield* typesTo(matching.id)).toEqual(["payment.succeeded"])
+  })
 })

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { checkoutMarker } from "../../src/payments/checkout/Metadata.ts"
 import { checkoutSession, invoice, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import { dataOf, newTenant, part } from "../payments/ConnectedTenant.ts"
 import { makePrice } from "../surface/http/Payments.ts"
 import {
@@ -100,25 +100,22 @@ onSharedService("what a notification leaves out", (it) => {
     expect(yield* typesTo(all.id)).toEqual(["subscription.created", "subscription.renewed"])
   })
 
-  it.effect(
-    "is asked for again while the provider is down: 503, nothing stored, and the repeat is stored once",
-    function* () {
-      const { id, priceId, tenant } = yield* makeSubscription
-      const endpoint = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: [priceId] })
-      const eventId = newEventId()
-      const body = notification(tenant.accountId, {
-        id: eventId,
-        type: "customer.subscription.created",
-        object: { ...subscription, id, items: cut({ id: "si_1", price: { id: "price_1", product: "prod_1" } }) }
-      })
-      const refused = yield* withoutProvider(tenant.accountId, notify(body))
-      expect([refused.status, refused.json["code"]]).toEqual([503, "service_unavailable"])
-      expect([yield* outcomeOf(eventId), yield* typesTo(endpoint.id)]).toEqual([undefined, []])
-      yield* accepted(notify(body))
-      yield* accepted(notify(body))
-      expect([yield* outcomeOf(eventId), yield* typesTo(endpoint.id)]).toEqual(["delivered", ["subscription.created"]])
-    }
-  )
+  it.effect("is asked for again if the provider is down: 503, nothing stored, the repeat once", function* () {
+    const { id, priceId, tenant } = yield* makeSubscription
+    const endpoint = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: [priceId] })
+    const eventId = newEventId()
+    const body = notification(tenant.accountId, {
+      id: eventId,
+      type: "customer.subscription.created",
+      object: { ...subscription, id, items: cut({ id: "si_1", price: { id: "price_1", product: "prod_1" } }) }
+    })
+    const refused = yield* withoutProvider(tenant.accountId, notify(body))
+    expect([refused.status, refused.json["code"]]).toEqual([503, "service_unavailable"])
+    expect([yield* outcomeOf(eventId), yield* typesTo(endpoint.id)]).toEqual([undefined, []])
+    yield* accepted(notify(body))
+    yield* accepted(notify(body))
+    expect([yield* outcomeOf(eventId), yield* typesTo(endpoint.id)]).toEqual(["delivered", ["subscription.created"]])
+  })
 
   const open = Effect.gen(function* () {
     const service = yield* TestService
@@ -136,20 +133,17 @@ onSharedService("what a notification leaves out", (it) => {
   })
 
   const soldIn = (providerEventId: string) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.map(
-        sql<{ payload: string }>`SELECT payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
-        ([row]) => Object(JSON.parse(row?.payload ?? "{}")).data
-      )
+    Effect.map(
+      inDatabase<{ payload: string }>`SELECT payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
+      ([row]) => Object(JSON.parse(row?.payload ?? "{}")).data
     )
 
   it.effect("is what a session of ours sells, where a crash kept it from being recorded", function* () {
-    const { sql } = yield* TestService
     const { id, priceId, recorded, tenant, url } = yield* open
     const endpoint = yield* subscribe(tenant, ["checkout.completed"], undefined, { prices: [priceId] })
     const before = yield* recorded
     expect(before.map(({ prices }) => prices)).toEqual([[priceId]])
-    yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+    yield* inDatabase`DELETE FROM payments.sold_items WHERE source_id = ${id}`
     yield* Effect.promise(() =>
       fetch(url, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
     )
@@ -160,39 +154,35 @@ onSharedService("what a notification leaves out", (it) => {
     expect(yield* recorded).toEqual(before)
   })
 
-  it.effect(
-    "is asked for only where a session of ours has no record, and again where the provider is down",
-    function* () {
-      const { sql } = yield* TestService
-      const { id, priceId, tenant } = yield* open
-      yield* subscribe(tenant, ["checkout.completed"])
-      const completed = (eventId: string, object: object) =>
-        notify(
-          notification(tenant.accountId, {
-            id: eventId,
-            type: "checkout.session.completed",
-            object: { ...checkoutSession, ...object }
-          })
-        )
-      const marked = { id, metadata: { [checkoutMarker.key]: checkoutMarker.value } }
-      const [known, foreign, alike, lost] = [newEventId(), newEventId(), newEventId(), newEventId()]
-      yield* withoutProvider(
-        tenant.accountId,
-        Effect.gen(function* () {
-          yield* accepted(completed(known, marked))
-          yield* accepted(completed(foreign, { id: "cs_test_foreign", metadata: {} }))
-          yield* accepted(completed(alike, { id: "cs_test_alike", metadata: { [checkoutMarker.key]: "other" } }))
-          yield* sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
-          expect((yield* completed(lost, marked)).status).toBe(503)
+  it.effect("is asked for only if a session of ours has no record, and again if the provider is down", function* () {
+    const { id, priceId, tenant } = yield* open
+    yield* subscribe(tenant, ["checkout.completed"])
+    const completed = (eventId: string, object: object) =>
+      notify(
+        notification(tenant.accountId, {
+          id: eventId,
+          type: "checkout.session.completed",
+          object: { ...checkoutSession, ...object }
         })
       )
-      expect(yield* soldIn(known)).toMatchObject({ price_ids: [priceId] })
-      for (const eventId of [foreign, alike]) {
-        expect(yield* soldIn(eventId)).toMatchObject({ price_ids: null, product_ids: null })
-      }
-      expect(yield* outcomeOf(lost)).toBeUndefined()
-      yield* accepted(completed(lost, marked))
-      expect(yield* soldIn(lost)).toMatchObject({ price_ids: [priceId] })
+    const marked = { id, metadata: { [checkoutMarker.key]: checkoutMarker.value } }
+    const [known, foreign, alike, lost] = [newEventId(), newEventId(), newEventId(), newEventId()]
+    yield* withoutProvider(
+      tenant.accountId,
+      Effect.gen(function* () {
+        yield* accepted(completed(known, marked))
+        yield* accepted(completed(foreign, { id: "cs_test_foreign", metadata: {} }))
+        yield* accepted(completed(alike, { id: "cs_test_alike", metadata: { [checkoutMarker.key]: "other" } }))
+        yield* inDatabase`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+        expect((yield* completed(lost, marked)).status).toBe(503)
+      })
+    )
+    expect(yield* soldIn(known)).toMatchObject({ price_ids: [priceId] })
+    for (const eventId of [foreign, alike]) {
+      expect(yield* soldIn(eventId)).toMatchObject({ price_ids: null, product_ids: null })
     }
-  )
+    expect(yield* outcomeOf(lost)).toBeUndefined()
+    yield* accepted(completed(lost, marked))
+    expect(yield* soldIn(lost)).toMatchObject({ price_ids: [priceId] })
+  })
 })

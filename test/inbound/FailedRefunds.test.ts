@@ -111,29 +111,26 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     expect(yield* statistics(shop)).toMatchObject([{ refundFailed: { count: 2, amount: "3000" } }])
   })
 
-  it.effect(
-    "that can't be read is reported, and none of another account or of a disconnected one is recorded",
-    function* () {
-      const shop = yield* makeShop
-      const [odd, unknown] = [newEventId(), newEventId()]
-      yield* accepted(news(shop, { amount: "much", currency: "\u0000" }, "refund.failed", odd))
-      yield* accepted(news({ ...shop, accountId: "acct_0000000000000000" }, {}, "refund.failed", unknown))
-      expect([yield* outcomeOf(odd), yield* outcomeOf(unknown)]).toEqual(["malformed", "unlinked"])
-      yield* accepted(
-        notify(
-          notification(shop.accountId, {
-            type: "account.application.deauthorized",
-            object: { id: "ca_1", object: "application" },
-            created: Math.floor(Date.now() / 1000) + 60
-          })
-        )
+  it.effect("that can't be read is reported; none of another or a disconnected account is recorded", function* () {
+    const shop = yield* makeShop
+    const [odd, unknown] = [newEventId(), newEventId()]
+    yield* accepted(news(shop, { amount: "much", currency: "\u0000" }, "refund.failed", odd))
+    yield* accepted(news({ ...shop, accountId: "acct_0000000000000000" }, {}, "refund.failed", unknown))
+    expect([yield* outcomeOf(odd), yield* outcomeOf(unknown)]).toEqual(["malformed", "unlinked"])
+    yield* accepted(
+      notify(
+        notification(shop.accountId, {
+          type: "account.application.deauthorized",
+          object: { id: "ca_1", object: "application" },
+          created: Math.floor(Date.now() / 1000) + 60
+        })
       )
-      yield* accepted(news(shop, {}))
-      yield* tell
-      yield* expectMails(shop.people)
-      expect(yield* shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toEqual([])
-    }
-  )
+    )
+    yield* accepted(news(shop, {}))
+    yield* tell
+    yield* expectMails(shop.people)
+    expect(yield* shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`).toEqual([])
+  })
 
   it.scoped("is told by one of the processes, and further ones an hour later, all in one mail", function* () {
     const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess])

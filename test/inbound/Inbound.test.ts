@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { checkoutSession, secretMark } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, setActive, signature, subscribe } from "./Notifications.ts"
 
 /** What is stored of one provider event. */
@@ -31,12 +31,9 @@ const storedOf = (providerEventId: string) =>
   ).pipe(Effect.orDie)
 
 /** All rows there are: for requests that name no event. */
-const rowCounts = Effect.flatMap(
-  TestService,
-  ({ sql }) => sql`
-    SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
-      (SELECT count(*)::int FROM payments.deliveries) AS deliveries`
-).pipe(Effect.orDie)
+const rowCounts = inDatabase`
+  SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
+    (SELECT count(*)::int FROM payments.deliveries) AS deliveries`.pipe(Effect.orDie)
 
 const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 1501')
 
@@ -139,16 +136,13 @@ onSharedService("the provider's entry", (it) => {
     expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "no_subscriber" }], deliveries: [] })
   })
 
-  it.effect(
-    "refuses a live event under the sandbox's secret with 503, so that it is sent again, and stores nothing",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const id = newEventId()
-      expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(503)
-      expect(yield* storedOf(id)).toMatchObject({ receipts: [], events: [], deliveries: [] })
-    }
-  )
+  it.effect("refuses a live event under the sandbox's secret with 503, and stores nothing", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const id = newEventId()
+    expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(503)
+    expect(yield* storedOf(id)).toMatchObject({ receipts: [], events: [], deliveries: [] })
+  })
 
   it.effect("keeps an unknown account's event, and the platform's own, as unlinked", function* () {
     const [ofStranger, ofPlatform] = [newEventId(), newEventId()]
@@ -174,27 +168,24 @@ onSharedService("the provider's entry", (it) => {
     }
   })
 
-  it.effect(
-    "delivers to the active endpoints of the account's organization that subscribe to the type, to no others",
-    function* () {
-      const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
-      const subscribed = yield* subscribe(tenant)
-      yield* subscribe(tenant, ["payment.failed", "checkout.completed"])
-      yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
-      const paused = yield* subscribe(tenant)
-      yield* setActive(tenant, paused, false)
-      const whilePaused = newEventId()
-      yield* notify(notification(tenant.accountId, { id: whilePaused }))
-      expect((yield* storedOf(whilePaused)).deliveries.map(({ endpointId }) => endpointId)).toEqual([subscribed.id])
-      yield* setActive(tenant, paused, true)
-      const afterwards = newEventId()
-      yield* notify(notification(tenant.accountId, { id: afterwards }))
-      expect((yield* storedOf(afterwards)).deliveries.map(({ endpointId }) => endpointId)).toEqual(
-        [subscribed.id, paused.id].sort()
-      )
-      expect((yield* storedOf(whilePaused)).deliveries).toHaveLength(1)
-    }
-  )
+  it.effect("delivers to the organization's active endpoints that subscribe to the type alone", function* () {
+    const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
+    const subscribed = yield* subscribe(tenant)
+    yield* subscribe(tenant, ["payment.failed", "checkout.completed"])
+    yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
+    const paused = yield* subscribe(tenant)
+    yield* setActive(tenant, paused, false)
+    const whilePaused = newEventId()
+    yield* notify(notification(tenant.accountId, { id: whilePaused }))
+    expect((yield* storedOf(whilePaused)).deliveries.map(({ endpointId }) => endpointId)).toEqual([subscribed.id])
+    yield* setActive(tenant, paused, true)
+    const afterwards = newEventId()
+    yield* notify(notification(tenant.accountId, { id: afterwards }))
+    expect((yield* storedOf(afterwards)).deliveries.map(({ endpointId }) => endpointId)).toEqual(
+      [subscribed.id, paused.id].sort()
+    )
+    expect((yield* storedOf(whilePaused)).deliveries).toHaveLength(1)
+  })
 
   it.effect("takes ids that no database could look up for unknown ones", function* () {
     const tenant = yield* makeTenant
@@ -209,13 +200,12 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("says what a session sells where this service made it, and null where not", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["checkout.completed"])
-    yield* sql`
-        INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
-        VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),
-          (${tenant.id}, 'sandbox', 'plink_ours', ARRAY['price_2'], ARRAY['prod_2'])`
+    yield* inDatabase`
+      INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
+      VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),
+        (${tenant.id}, 'sandbox', 'plink_ours', ARRAY['price_2'], ARRAY['prod_2'])`
     const sold = Effect.fnUntraced(function* (object: object) {
       const id = newEventId()
       const session = { ...checkoutSession, ...object }

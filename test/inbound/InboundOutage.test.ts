@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { escapeIdentifier } from "pg"
 import { inject } from "vitest"
 import { tell } from "../harness/Connection.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"
 
 /** Statements of an operator who reaches the server from another database. */
@@ -38,15 +38,12 @@ const refusing = (table: "events" | "deliveries" | "receipts", sqlState: string)
   })
 
 const countsOf = (providerEventId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      SELECT
-        (SELECT count(*)::int FROM payments.receipts WHERE provider_event_id = ${providerEventId}) AS receipts,
-        (SELECT count(*)::int FROM payments.events WHERE provider_event_id = ${providerEventId}) AS events,
-        (SELECT count(*)::int FROM payments.deliveries d JOIN payments.events e ON e.id = d.event_id
-         WHERE e.provider_event_id = ${providerEventId}) AS deliveries`
-  )
+  inDatabase`
+    SELECT
+      (SELECT count(*)::int FROM payments.receipts WHERE provider_event_id = ${providerEventId}) AS receipts,
+      (SELECT count(*)::int FROM payments.events WHERE provider_event_id = ${providerEventId}) AS events,
+      (SELECT count(*)::int FROM payments.deliveries d JOIN payments.events e ON e.id = d.event_id
+       WHERE e.provider_event_id = ${providerEventId}) AS deliveries`
 
 const storedOnce = [{ receipts: 1, events: 1, deliveries: 1 }]
 const nothing = [{ receipts: 0, events: 0, deliveries: 0 }]

@@ -1,10 +1,9 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { expect } from "@effect/vitest"
 import { Context, DefaultServices, Effect, Layer, Option, Tracer } from "effect"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { TestService } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
 
 /** What was recorded of the requests whose callers had chosen their traces, and of all others nothing but their own. */
@@ -70,69 +69,64 @@ layer(service, { timeout: "60 seconds" })("a notification", (it) => {
     expect(spanOf("POST /webhooks/provider")?.attributes.get("http.response.status_code")).toBe(200)
   })
 
-  it.effect(
-    "that is not traced has the request's span alone, which its deliveries can be brought together by",
-    function* () {
-      const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
-      expect(answer.status, answer.text).toBe(200)
-      expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
-      expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
-    }
-  )
+  it.effect("that is not traced has the request's span alone, which its deliveries refer to", function* () {
+    const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
+    expect(answer.status, answer.text).toBe(200)
+    expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
+    expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
+  })
 
   it.effect.each([
     { what: "nothing", every: Number.POSITIVE_INFINITY },
     { what: "5 %", every: 20 },
     { what: "everything, as by default,", every: 1 }
-  ])("is stored with as many others in as few transactions where $what is sampled", ({ every }) =>
-    Effect.gen(function* () {
-      const made = spans.length
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-      const ids = Array.from({ length: 64 }, newEventId)
-      const requests: Array<string> = []
-      const store = ids.map((providerEventId, index) => {
-        const insert = receipts.insert({
-          environment: "sandbox",
-          providerEventId,
-          organizationId: tenant.id,
-          accountId: tenant.accountId,
-          type: "payment_intent.succeeded",
-          livemode: false,
-          outcome: "ignored",
-          unreadable: null,
-          providerCreatedAt: new Date(),
-          receivedAt: new Date(),
-          events: [],
-          deauthorizes: false,
-          traceparent: null
-        })
-        if ((index + 1) % every !== 0) return Effect.withTracerEnabled(insert, false)
-        const noting = Effect.map(Effect.currentSpan, ({ spanId }) => void requests.push(spanId))
-        return Effect.zipRight(Effect.orDie(noting), insert).pipe(
-          Effect.withSpan("request", {
-            parent: Tracer.externalSpan({ traceId: "d".repeat(32), spanId: "d".repeat(16) })
-          })
-        )
+  ])("is stored with as many others in as few transactions where $what is sampled", function* ({ every }) {
+    const made = spans.length
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const ids = Array.from({ length: 64 }, newEventId)
+    const requests: Array<string> = []
+    const store = ids.map((providerEventId, index) => {
+      const insert = receipts.insert({
+        environment: "sandbox",
+        providerEventId,
+        organizationId: tenant.id,
+        accountId: tenant.accountId,
+        type: "payment_intent.succeeded",
+        livemode: false,
+        outcome: "ignored",
+        unreadable: null,
+        providerCreatedAt: new Date(),
+        receivedAt: new Date(),
+        events: [],
+        deauthorizes: false,
+        traceparent: null
       })
-      yield* Effect.all(store, { concurrency: "unbounded" })
-      // One for each of the two that find nothing under way, and one for those that gather meanwhile; a busy process
-      // waits for more
-      const [{ transactions = 0 } = {}] = yield* sql<{ transactions: number }>`
+      if ((index + 1) % every !== 0) return Effect.withTracerEnabled(insert, false)
+      const noting = Effect.map(Effect.currentSpan, ({ spanId }) => void requests.push(spanId))
+      return Effect.zipRight(Effect.orDie(noting), insert).pipe(
+        Effect.withSpan("request", {
+          parent: Tracer.externalSpan({ traceId: "d".repeat(32), spanId: "d".repeat(16) })
+        })
+      )
+    })
+    yield* Effect.all(store, { concurrency: "unbounded" })
+    // One for each of the two that find nothing under way, and one for those that gather meanwhile; a busy process
+    // waits for more
+    const [{ transactions = 0 } = {}] = yield* sql<{ transactions: number }>`
         SELECT count(DISTINCT xmin::text)::int AS transactions FROM payments.receipts
         WHERE provider_event_id = ANY (${ids})`
-      expect(transactions).toSatisfy((count: number) => count > 0 && count <= 3)
-      // And each that is sampled leads to its statement: its own, or one that links to it
-      const statements = spans.slice(made).filter(({ name, sampled }) => name === "sql.execute" && sampled)
-      const served = statements.flatMap(({ links, parent }) => [parent, ...links.map(({ span }) => Option.some(span))])
-      expect(served.flatMap((span) => Option.toArray(span).map(({ spanId }) => spanId)).toSorted()).toEqual(
-        requests.toSorted()
-      )
-      expect(requests).toHaveLength(Math.floor(64 / every))
-      expect(statements.length).toBeLessThanOrEqual(transactions)
-    })
-  )
+    expect(transactions).toSatisfy((count: number) => count > 0 && count <= 3)
+    // And each that is sampled leads to its statement: its own, or one that links to it
+    const statements = spans.slice(made).filter(({ name, sampled }) => name === "sql.execute" && sampled)
+    const served = statements.flatMap(({ links, parent }) => [parent, ...links.map(({ span }) => Option.some(span))])
+    expect(served.flatMap((span) => Option.toArray(span).map(({ spanId }) => spanId)).toSorted()).toEqual(
+      requests.toSorted()
+    )
+    expect(requests).toHaveLength(Math.floor(64 / every))
+    expect(statements.length).toBeLessThanOrEqual(transactions)
+  })
 
   it.effect("is taken where the entry's path is written with a query, as where it is not", function* () {
     const { request } = yield* TestService

@@ -7,7 +7,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
   makeNewTenant,
@@ -24,19 +24,13 @@ import {
 // What changes after a notification was looked up and before it is stored
 
 const deliveriesTo = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ type: string; secrets: number }>`
-      SELECT e.type, cardinality(d.secret_ids) AS secrets FROM payments.deliveries d JOIN payments.events e
-        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-      WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`
-  )
+  inDatabase<{ type: string; secrets: number }>`
+    SELECT e.type, cardinality(d.secret_ids) AS secrets FROM payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`
 
 const skippedBy = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpointId}`
-  )
+  inDatabase`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpointId}`
 
 /** The provider's entry with a provider that answers the items of a subscription when it is let, and not before. */
 const heldBack = Effect.gen(function* () {
@@ -134,20 +128,16 @@ onSharedService("while the provider is asked about a notification", (it) => {
     [
       "disconnected",
       ({ id }: Tenant) =>
-        Effect.flatMap(
-          TestService,
-          ({ sql }) => sql`
-            UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-            WHERE organization_id = ${id}`
-        )
+        inDatabase`
+          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+          WHERE organization_id = ${id}`
     ]
   ] as const) {
     it.scoped(`the account is ${what}: nothing is made of it`, function* () {
-      const { sql } = yield* TestService
       const { endpoint, id, receive, tenant } = yield* setUp
       expect(yield* receive(Effect.asVoid<unknown, unknown, TestService>(end(tenant)))).toBe("unlinked")
       expect([yield* outcomeOf(id), yield* deliveriesTo(endpoint.id)]).toEqual(["unlinked", []])
-      expect(yield* sql`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
+      expect(yield* inDatabase`SELECT 1 FROM payments.events WHERE provider_event_id = ${id}`).toEqual([])
     })
   }
 })
@@ -177,33 +167,30 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
 })
 
 onSharedService("between the look-up of a payment and its storing", (it) => {
-  it.scoped(
-    "an endpoint is deleted, another one paused, a third one activated: each gets what is its due",
-    function* () {
-      const tenant = yield* makeTenant
-      const [deleted, paused, activated, kept] = [
-        yield* subscribe(tenant),
-        yield* subscribe(tenant),
-        yield* subscribe(tenant),
-        yield* subscribe(tenant)
-      ]
-      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: false })
-      const { store } = yield* lookedUp(tenant)
-      yield* atEndpoints(tenant, "DELETE", `/${deleted.id}`)
-      yield* atEndpoints(tenant, "PATCH", `/${paused.id}`, { active: false })
-      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: true })
-      expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
-      for (const [{ id }, deliveries, skipped] of [
-        [deleted, 0, 0],
-        [paused, 0, 1],
-        [activated, 1, 0],
-        [kept, 1, 0]
-      ] as const) {
-        expect([(yield* deliveriesTo(id)).length, (yield* skippedBy(id)).length]).toEqual([deliveries, skipped])
-      }
-      expect(yield* store).toMatchObject({ first: false })
+  it.scoped("an endpoint is deleted, another paused, a third activated: each gets what is its due", function* () {
+    const tenant = yield* makeTenant
+    const [deleted, paused, activated, kept] = [
+      yield* subscribe(tenant),
+      yield* subscribe(tenant),
+      yield* subscribe(tenant),
+      yield* subscribe(tenant)
+    ]
+    yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: false })
+    const { store } = yield* lookedUp(tenant)
+    yield* atEndpoints(tenant, "DELETE", `/${deleted.id}`)
+    yield* atEndpoints(tenant, "PATCH", `/${paused.id}`, { active: false })
+    yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: true })
+    expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
+    for (const [{ id }, deliveries, skipped] of [
+      [deleted, 0, 0],
+      [paused, 0, 1],
+      [activated, 1, 0],
+      [kept, 1, 0]
+    ] as const) {
+      expect([(yield* deliveriesTo(id)).length, (yield* skippedBy(id)).length]).toEqual([deliveries, skipped])
     }
-  )
+    expect(yield* store).toMatchObject({ first: false })
+  })
 
   it.scoped("its only endpoint is deleted: the receipt says that nobody got it", function* () {
     const tenant = yield* makeTenant
@@ -215,24 +202,21 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
   })
 
   for (const atOnce of [false, true]) {
-    it.scoped(
-      `another payment is the first one${atOnce ? ", at the same moment" : ""}: one carries the milestone`,
-      function* () {
-        const tenant = yield* makeNewTenant
-        const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-        const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
-        const stored = yield* Effect.forEach(payments, ({ store }) => store, {
-          concurrency: atOnce ? "unbounded" : 1
-        })
-        expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
-        expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
-          "milestone.first_payment",
-          "payment.succeeded",
-          "payment.succeeded",
-          "payment.succeeded"
-        ])
-      }
-    )
+    it.scoped(`another payment is first${atOnce ? ", at the same moment" : ""}: one has the milestone`, function* () {
+      const tenant = yield* makeNewTenant
+      const both = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+      const payments = [yield* lookedUp(tenant), yield* lookedUp(tenant), yield* lookedUp(tenant)]
+      const stored = yield* Effect.forEach(payments, ({ store }) => store, {
+        concurrency: atOnce ? "unbounded" : 1
+      })
+      expect(stored.map(({ outcome }) => outcome)).toEqual(["delivered", "delivered", "delivered"])
+      expect((yield* deliveriesTo(both.id)).map(({ type }) => type)).toEqual([
+        "milestone.first_payment",
+        "payment.succeeded",
+        "payment.succeeded",
+        "payment.succeeded"
+      ])
+    })
 
     it.scoped(
       `another payment takes the milestone${atOnce ? " at the same moment" : ""}: of those that only it would be delivered of, one receipt says so`,

@@ -7,7 +7,7 @@ import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import type { Author } from "../../src/platform/kit/Tenant.ts"
 import { paymentIntent, snapshot } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { type Answer, type RequestOptions, TestService, testWebhookSecret } from "../harness/TestService.ts"
+import { type Answer, inDatabase, type RequestOptions, TestService, testWebhookSecret } from "../harness/TestService.ts"
 
 /** An organization of one test's own, with a linked sandbox account. */
 export interface Tenant {
@@ -181,11 +181,9 @@ export const receiptKey = (providerEventId: string) => ({ environment: "sandbox"
 
 /** What became of a notification: nothing where there is no receipt of it. */
 export const outcomeOf = (providerEventId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ outcome: string }>`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
-      ([row]) => row?.outcome
-    )
+  Effect.map(
+    inDatabase<{ outcome: string }>`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
+    ([row]) => row?.outcome
   )
 
 /** A payment at the provider, whose event the provider keeps: its id, once the receipt of its notification is there. */
@@ -202,21 +200,16 @@ export const paidAtProvider = Effect.fnUntraced(function* (
 
 /** The types of the events that were delivered or are to be delivered to an endpoint, in alphabetical order. */
 export const typesTo = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ type: string }>`
-        SELECT e.type FROM payments.deliveries d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`,
-      (rows) => rows.map(({ type }) => type)
-    )
+  Effect.map(
+    inDatabase<{ type: string }>`
+      SELECT e.type FROM payments.deliveries d JOIN payments.events e
+        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+      WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`,
+    (rows) => rows.map(({ type }) => type)
   )
 
 /** The audit records of replays, the oldest first. */
 export const auditedReplays = (tenant: Tenant) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log
-      WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
-  )
+  inDatabase`
+    SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log
+    WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`

@@ -8,7 +8,7 @@ import { Provider } from "../../src/payments/Provider.ts"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { endQueued } from "../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   auditedReplays,
@@ -30,16 +30,13 @@ import {
 const receipts = Effect.map(TestService, ({ services }) => Context.get(services, Receipts))
 
 const deliveriesOf = (tenant: Tenant) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; endpoint: string; type: string; state: string; waiting: boolean }>`
-      SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state, q.id IS NOT NULL AS waiting
-      FROM payments.deliveries d JOIN payments.events e
-        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-      LEFT JOIN payments.delivery_queue q
-        ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
-      WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
-  )
+  inDatabase<{ id: string; endpoint: string; type: string; state: string; waiting: boolean }>`
+    SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state, q.id IS NOT NULL AS waiting
+    FROM payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    LEFT JOIN payments.delivery_queue q
+      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
+    WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
 
 /** As if deliveries had never been stored: what fulfils a condition on columns that the queue has too. */
 const loseDeliveries = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`
@@ -218,60 +215,54 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     expect(types).toEqual(["milestone.first_payment", "payment.succeeded", "payment.succeeded"])
   })
 
-  it.effect(
-    "of an account that was linked later are replayed to its organization, in which they are found then",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { get, replay } = yield* receipts
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["payment.failed"])
-      const accounts = Context.get(services, Accounts)
-      const place = { organizationId: tenant.id, environment: "sandbox" } as const
-      yield* accounts.unlink(place, operator)
-      const id = yield* paidAtProvider(tenant, "payment_intent.payment_failed")
-      expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({
-        _tag: "ReplayRefused",
-        reason: "account_not_linked"
-      })
-      yield* accounts.link(place, tenant.accountId, operator)
-      expect((yield* replay(receiptKey(id))).deliveriesMade).toBe(1)
-      expect(yield* get(receiptKey(id))).toMatchObject({ outcome: "delivered", organizationId: tenant.id })
+  it.effect("of an account linked later are replayed to its organization, and found in it", function* () {
+    const { services, sql } = yield* TestService
+    const { get, replay } = yield* receipts
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["payment.failed"])
+    const accounts = Context.get(services, Accounts)
+    const place = { organizationId: tenant.id, environment: "sandbox" } as const
+    yield* accounts.unlink(place, operator)
+    const id = yield* paidAtProvider(tenant, "payment_intent.payment_failed")
+    expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({
+      _tag: "ReplayRefused",
+      reason: "account_not_linked"
+    })
+    yield* accounts.link(place, tenant.accountId, operator)
+    expect((yield* replay(receiptKey(id))).deliveriesMade).toBe(1)
+    expect(yield* get(receiptKey(id))).toMatchObject({ outcome: "delivered", organizationId: tenant.id })
 
-      // Once they are an organization's, another one never gets them
-      const other = yield* makeTenant
-      yield* accounts.unlink(place, operator)
-      yield* sql`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
-      expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({ reason: "another_organization" })
-    }
-  )
+    // Once they are an organization's, another one never gets them
+    const other = yield* makeTenant
+    yield* accounts.unlink(place, operator)
+    yield* sql`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
+    expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({ reason: "another_organization" })
+  })
 
-  it.effect(
-    "of an account that was linked later are its organization's after a replay, though nobody subscribes",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { get, replay } = yield* receipts
-      const tenant = yield* makeTenant
-      const paused = yield* subscribe(tenant)
-      yield* setActive(tenant, paused, false)
-      const accounts = Context.get(services, Accounts)
-      const place = { organizationId: tenant.id, environment: "sandbox" } as const
-      yield* accounts.unlink(place, operator)
-      const id = yield* paidAtProvider(tenant)
-      expect(yield* get(receiptKey(id))).toMatchObject({ outcome: "unlinked", organizationId: null, events: [] })
-      yield* accounts.link(place, tenant.accountId, operator)
-      const stored = { outcome: "no_subscriber", deliveriesMade: 0, events: [{ type: "payment.succeeded" }] }
-      expect(yield* replay(receiptKey(id), operator)).toMatchObject({ ...stored, changed: true })
-      expect(yield* get(receiptKey(id))).toMatchObject({
-        outcome: "no_subscriber",
-        organizationId: tenant.id,
-        events: [{ type: "payment.succeeded", skipped: 1 }]
-      })
-      expect(yield* auditedReplays(tenant)).toMatchObject([{ target: id }])
-      expect(yield* replay(receiptKey(id), operator)).toMatchObject({ ...stored, changed: false })
-      expect(yield* auditedReplays(tenant)).toHaveLength(1)
-      expect(yield* sql`SELECT 1 FROM payments.skipped_events WHERE organization_id = ${tenant.id}`).toHaveLength(1)
-    }
-  )
+  it.effect("of an account linked later are its organization's after a replay without subscribers", function* () {
+    const { services, sql } = yield* TestService
+    const { get, replay } = yield* receipts
+    const tenant = yield* makeTenant
+    const paused = yield* subscribe(tenant)
+    yield* setActive(tenant, paused, false)
+    const accounts = Context.get(services, Accounts)
+    const place = { organizationId: tenant.id, environment: "sandbox" } as const
+    yield* accounts.unlink(place, operator)
+    const id = yield* paidAtProvider(tenant)
+    expect(yield* get(receiptKey(id))).toMatchObject({ outcome: "unlinked", organizationId: null, events: [] })
+    yield* accounts.link(place, tenant.accountId, operator)
+    const stored = { outcome: "no_subscriber", deliveriesMade: 0, events: [{ type: "payment.succeeded" }] }
+    expect(yield* replay(receiptKey(id), operator)).toMatchObject({ ...stored, changed: true })
+    expect(yield* get(receiptKey(id))).toMatchObject({
+      outcome: "no_subscriber",
+      organizationId: tenant.id,
+      events: [{ type: "payment.succeeded", skipped: 1 }]
+    })
+    expect(yield* auditedReplays(tenant)).toMatchObject([{ target: id }])
+    expect(yield* replay(receiptKey(id), operator)).toMatchObject({ ...stored, changed: false })
+    expect(yield* auditedReplays(tenant)).toHaveLength(1)
+    expect(yield* sql`SELECT 1 FROM payments.skipped_events WHERE organization_id = ${tenant.id}`).toHaveLength(1)
+  })
 
   it.effect("of an account's status are replayed as it was told, without asking for what is over", function* () {
     const { replay } = yield* receipts
@@ -284,42 +275,39 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
   })
 
-  it.effect(
-    "that are missing are found newest first, whosever they are; from the oldest on, the milestone is the same",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { replay } = yield* receipts
-      const { missing } = Context.get(services, Receipts)
-      const [tenant, other] = [yield* makeNewTenant, yield* makeNewTenant]
-      const lost: Array<{ readonly id: string }> = []
-      for (const of of [tenant, other, tenant]) {
-        lost.push({ id: yield* paidAtProvider(of) })
-        // The provider dates to the second
-        yield* Effect.promise(() => setTimeout(1010 - (Date.now() % 1000)))
-      }
-      const milestoneOf = ({ id }: Tenant) => sql<{ source: string }>`
+  it.effect("that are missing are found newest first; from the oldest on, the milestone is the same", function* () {
+    const { services, sql } = yield* TestService
+    const { replay } = yield* receipts
+    const { missing } = Context.get(services, Receipts)
+    const [tenant, other] = [yield* makeNewTenant, yield* makeNewTenant]
+    const lost: Array<{ readonly id: string }> = []
+    for (const of of [tenant, other, tenant]) {
+      lost.push({ id: yield* paidAtProvider(of) })
+      // The provider dates to the second
+      yield* Effect.promise(() => setTimeout(1010 - (Date.now() % 1000)))
+    }
+    const milestoneOf = ({ id }: Tenant) => sql<{ source: string }>`
         SELECT provider_event_id AS source FROM payments.events
         WHERE organization_id = ${id} AND type = 'milestone.first_payment'`
-      const told = yield* milestoneOf(tenant)
-      expect(told).toEqual([{ source: lost[0]?.id }])
+    const told = yield* milestoneOf(tenant)
+    expect(told).toEqual([{ source: lost[0]?.id }])
 
-      // As a database that has lost its last moments
-      for (const { id } of [tenant, other]) {
-        yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${id}`
-        yield* sql`DELETE FROM payments.events WHERE organization_id = ${id}`
-        yield* sql`UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE organization_id = ${id}`
-      }
-      const since = new Date(Date.now() - 60_000)
-      const found = (yield* missing({ environment: "sandbox", since })).events.filter(({ providerEventId }) =>
-        lost.some(({ id }) => id === providerEventId)
-      )
-      expect(found.map(({ providerEventId }) => providerEventId)).toEqual(lost.map(({ id }) => id).toReversed())
-      for (const { organizationId, providerEventId } of found.toReversed()) {
-        yield* replay({ ...receiptKey(providerEventId), organizationId })
-      }
-      expect(yield* milestoneOf(tenant)).toEqual(told)
+    // As a database that has lost its last moments
+    for (const { id } of [tenant, other]) {
+      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${id}`
+      yield* sql`DELETE FROM payments.events WHERE organization_id = ${id}`
+      yield* sql`UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE organization_id = ${id}`
     }
-  )
+    const since = new Date(Date.now() - 60_000)
+    const found = (yield* missing({ environment: "sandbox", since })).events.filter(({ providerEventId }) =>
+      lost.some(({ id }) => id === providerEventId)
+    )
+    expect(found.map(({ providerEventId }) => providerEventId)).toEqual(lost.map(({ id }) => id).toReversed())
+    for (const { organizationId, providerEventId } of found.toReversed()) {
+      yield* replay({ ...receiptKey(providerEventId), organizationId })
+    }
+    expect(yield* milestoneOf(tenant)).toEqual(told)
+  })
 
   it.effect("that are missing are found though some accounts can't be asked, and those are named", function* () {
     const { services, sql } = yield* TestService
@@ -349,87 +337,81 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     expect(yield* missing(elsewhere)).toMatchObject({ events: [], notAsked: [{ organizationId: tenant.id }] })
   })
 
-  it.effect(
-    "that are missing of an account's status lead to a reading of it, as if the notification came now",
-    function* () {
-      const { sql } = yield* TestService
-      const { replay } = yield* receipts
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
-      const [before] = yield* sql<{ status: string }>`
+  it.effect("that are missing of an account's status lead to a reading of it, as of now", function* () {
+    const { sql } = yield* TestService
+    const { replay } = yield* receipts
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant, ["account.updated"])
+    const [before] = yield* sql<{ status: string }>`
         SELECT reported_status::text AS status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`
-      const id = yield* updateAccount(tenant)
+    const id = yield* updateAccount(tenant)
 
-      // As a database that has lost its last moments
-      yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
-      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
-      yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
-      yield* sql`
+    // As a database that has lost its last moments
+    yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
+    yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
+    yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
+    yield* sql`
         UPDATE payments.provider_accounts SET reported_status = ${before?.status ?? ""}::jsonb
         WHERE organization_id = ${tenant.id}`
-      const again = replay({ ...receiptKey(id), organizationId: tenant.id }, operator)
-      expect(yield* again).toMatchObject({
-        outcome: "delivered",
-        deliveriesMade: 1,
-        events: [{ type: "account.updated" }]
-      })
-      expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
-      expect(yield* again).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
-      expect(yield* auditedReplays(tenant)).toHaveLength(1)
-    }
-  )
+    const again = replay({ ...receiptKey(id), organizationId: tenant.id }, operator)
+    expect(yield* again).toMatchObject({
+      outcome: "delivered",
+      deliveriesMade: 1,
+      events: [{ type: "account.updated" }]
+    })
+    expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
+    expect(yield* again).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
+    expect(yield* auditedReplays(tenant)).toHaveLength(1)
+  })
 
-  it.effect(
-    "of live events that came as the sandbox's are mended: they are missing in production, and replayed there",
-    function* () {
-      const { services, sql } = yield* TestService
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const id = yield* paidAtProvider(tenant)
-      // As a live event was once stored that came under the sandbox's secret, of an account that is linked in production
-      yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
-      yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
-      yield* sql`
+  it.effect("of live events that came as the sandbox's are missing in production, and replayed there", function* () {
+    const { services, sql } = yield* TestService
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const id = yield* paidAtProvider(tenant)
+    // As a live event was once stored that came under the sandbox's secret, of an account that is linked in production
+    yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
+    yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
+    yield* sql`
         UPDATE payments.receipts SET outcome = 'wrong_mode', livemode = true WHERE provider_event_id = ${id}`
-      yield* sql`UPDATE payments.provider_accounts SET environment = 'production' WHERE organization_id = ${tenant.id}`
-      yield* sql`
+    yield* sql`UPDATE payments.provider_accounts SET environment = 'production' WHERE organization_id = ${tenant.id}`
+    yield* sql`
         INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events, filters)
         SELECT organization_id, 'production', gen_random_uuid(), name, url, events, filters
         FROM payments.endpoints WHERE organization_id = ${tenant.id}`
-      yield* sql`
+    yield* sql`
         INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
         SELECT s.organization_id, 'production', gen_random_uuid(), e.id, s.master_key_id, s.ciphertext
         FROM payments.endpoint_secrets s JOIN payments.endpoints e USING (organization_id)
         WHERE s.organization_id = ${tenant.id} AND e.environment = 'production'`
 
-      // The local provider has no live mode: its sandbox stands for it
-      const local = Context.get(services, Provider)
-      const inSandbox = (account: ConnectedAccount): ConnectedAccount => ({ ...account, environment: "sandbox" })
-      const live = Receipts.layer({ receiptRetention: Duration.infinity }).pipe(
-        Layer.provide(
-          Layer.succeed(Provider, {
-            ...local,
-            listEvents: (account, range) => local.listEvents(inSandbox(account), range),
-            retrieveEvent: (account, eventId) =>
-              Effect.map(local.retrieveEvent(inSandbox(account), eventId), (event) => ({ ...event, livemode: true }))
-          })
-        ),
-        Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-      )
-      yield* Effect.gen(function* () {
-        const { get, missing, replay } = yield* Receipts
-        const production = { environment: "production", providerEventId: id } as const
-        const place = { environment: "production", organizationId: tenant.id } as const
-        expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({ reason: "wrong_mode" })
-        const since = new Date(Date.now() - 60_000)
-        expect((yield* missing({ ...place, since })).events).toMatchObject([{ providerEventId: id }])
-        const replayed = yield* replay({ ...production, organizationId: tenant.id }, operator)
-        expect(replayed).toMatchObject({ outcome: "delivered", deliveriesMade: 1 })
-        expect(yield* get(production)).toMatchObject({ livemode: true, organizationId: tenant.id })
-        expect((yield* missing({ ...place, since })).events).toEqual([])
-      }).pipe(Effect.provide(live), Effect.scoped)
-    }
-  )
+    // The local provider has no live mode: its sandbox stands for it
+    const local = Context.get(services, Provider)
+    const inSandbox = (account: ConnectedAccount): ConnectedAccount => ({ ...account, environment: "sandbox" })
+    const live = Receipts.layer({ receiptRetention: Duration.infinity }).pipe(
+      Layer.provide(
+        Layer.succeed(Provider, {
+          ...local,
+          listEvents: (account, range) => local.listEvents(inSandbox(account), range),
+          retrieveEvent: (account, eventId) =>
+            Effect.map(local.retrieveEvent(inSandbox(account), eventId), (event) => ({ ...event, livemode: true }))
+        })
+      ),
+      Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+    )
+    yield* Effect.gen(function* () {
+      const { get, missing, replay } = yield* Receipts
+      const production = { environment: "production", providerEventId: id } as const
+      const place = { environment: "production", organizationId: tenant.id } as const
+      expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({ reason: "wrong_mode" })
+      const since = new Date(Date.now() - 60_000)
+      expect((yield* missing({ ...place, since })).events).toMatchObject([{ providerEventId: id }])
+      const replayed = yield* replay({ ...production, organizationId: tenant.id }, operator)
+      expect(replayed).toMatchObject({ outcome: "delivered", deliveriesMade: 1 })
+      expect(yield* get(production)).toMatchObject({ livemode: true, organizationId: tenant.id })
+      expect((yield* missing({ ...place, since })).events).toEqual([])
+    }).pipe(Effect.provide(live), Effect.scoped)
+  })
 
   it.effect("are not replayed where nothing may be made of them, or the provider can't be asked", function* () {
     const { sql } = yield* TestService

@@ -6,7 +6,7 @@ import { makeReceiptsRepo, RememberedContexts } from "../../src/inbound/Receipts
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { EndpointId } from "../../src/platform/kit/Ids.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
   makeNewTenant,
@@ -29,13 +29,11 @@ const pay = Effect.fnUntraced(function* (tenant: Tenant) {
 })
 
 const secretCounts = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ secrets: number }>`
-        SELECT cardinality(secret_ids) AS secrets FROM payments.deliveries
-        WHERE endpoint_id = ${endpointId} ORDER BY created_at`,
-      (rows) => rows.map(({ secrets }) => secrets)
-    )
+  Effect.map(
+    inDatabase<{ secrets: number }>`
+      SELECT cardinality(secret_ids) AS secrets FROM payments.deliveries
+      WHERE endpoint_id = ${endpointId} ORDER BY created_at`,
+    (rows) => rows.map(({ secrets }) => secrets)
   )
 
 onSharedService("a payment of an account that had one just before", (it) => {
@@ -57,10 +55,11 @@ onSharedService("a payment of an account that had one just before", (it) => {
 
   it.scoped("goes to none that was paused, and is told as skipped", function* () {
     const { endpoint, tenant } = yield* remembered
-    const { sql } = yield* TestService
     yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false })
     expect(yield* pay(tenant)).toBe("no_subscriber")
-    expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpoint.id}`).toHaveLength(1)
+    expect(yield* inDatabase`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpoint.id}`).toHaveLength(
+      1
+    )
     yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: true })
     expect(yield* pay(tenant)).toBe("delivered")
   })
@@ -90,11 +89,10 @@ onSharedService("a payment of an account that had one just before", (it) => {
   })
 
   it.scoped("concerns nobody if the account was disconnected or unlinked in between", function* () {
-    const { sql } = yield* TestService
     const { tenant } = yield* remembered
-    const disconnect = (status: "connected" | "disconnected") => sql`
-        UPDATE payments.provider_accounts SET status = ${status},
-          disconnected_at = ${status === "connected" ? null : new Date()} WHERE account_id = ${tenant.accountId}`
+    const disconnect = (status: "connected" | "disconnected") => inDatabase`
+      UPDATE payments.provider_accounts SET status = ${status},
+        disconnected_at = ${status === "connected" ? null : new Date()} WHERE account_id = ${tenant.accountId}`
     yield* disconnect("disconnected")
     expect(yield* pay(tenant)).toBe("unlinked")
     yield* disconnect("connected")

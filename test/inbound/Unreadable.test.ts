@@ -6,7 +6,7 @@ import { Receipts } from "../../src/inbound/Receipts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { Metrics, type MetricsWriter, makeMetrics } from "../../src/platform/telemetry/Metrics.ts"
 import { charge, invoice, paymentIntent, secretMark, subscription } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
   auditedReplays,
   makeNewTenant,
@@ -81,35 +81,32 @@ const { currency: _currency, amount_received: _amount, ...unknownPayment } = pay
 const fields = "missing or not as expected: event.data.object.amount_received, event.data.object.currency"
 
 onSharedService("a notification that can't be read", (it) => {
-  it.scoped(
-    "is an error in the log, counted, and on its receipt: the fields, and nothing of the payer's",
-    function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant)
-      const { counted, lines, receipts, receive } = yield* versionWith()
-      const id = newEventId()
-      const body = notification(tenant.accountId, { id, object: unknownPayment })
-      expect(yield* receive(body)).toBe("malformed")
-      expect(yield* receive(body)).toBe("duplicate")
-      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
-      const { data } = yield* receipts.list({ environment: "sandbox", organizationId: tenant.id, outcome: "malformed" })
-      expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
-      expect(lines).toEqual([
-        {
-          message: expect.stringContaining("Notifications can't be read"),
-          part: "object",
-          reason: fields,
-          environment: "sandbox",
-          organizationId: tenant.id,
-          providerEventId: id,
-          type: "payment_intent.succeeded",
-          apiVersion: "2026-10-28.endive"
-        }
-      ])
-      expect(JSON.stringify(lines)).not.toContain(secretMark)
-      expect(counted).toEqual([["sandbox", "payment_intent.succeeded", "object"]])
-    }
-  )
+  it.scoped("is an error in the log, counted, and on its receipt: fields, nothing of the payer's", function* () {
+    const tenant = yield* makeTenant
+    yield* subscribe(tenant)
+    const { counted, lines, receipts, receive } = yield* versionWith()
+    const id = newEventId()
+    const body = notification(tenant.accountId, { id, object: unknownPayment })
+    expect(yield* receive(body)).toBe("malformed")
+    expect(yield* receive(body)).toBe("duplicate")
+    expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "malformed", reason: fields, events: [] })
+    const { data } = yield* receipts.list({ environment: "sandbox", organizationId: tenant.id, outcome: "malformed" })
+    expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
+    expect(lines).toEqual([
+      {
+        message: expect.stringContaining("Notifications can't be read"),
+        part: "object",
+        reason: fields,
+        environment: "sandbox",
+        organizationId: tenant.id,
+        providerEventId: id,
+        type: "payment_intent.succeeded",
+        apiVersion: "2026-10-28.endive"
+      }
+    ])
+    expect(JSON.stringify(lines)).not.toContain(secretMark)
+    expect(counted).toEqual([["sandbox", "payment_intent.succeeded", "object"]])
+  })
 
   it.scoped("as a whole is refused, and told of without its id", function* () {
     const { counted, lines, receive, receiveThin } = yield* versionWith()
@@ -138,7 +135,6 @@ onSharedService("a notification that can't be read", (it) => {
   })
 
   it.scoped("is replayed once it can be: event, deliveries, milestone, and what paused endpoints missed", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeNewTenant
     const id = yield* unheard(tenant)
     const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
@@ -162,7 +158,7 @@ onSharedService("a notification that can't be read", (it) => {
     })
     expect(yield* typesTo(endpoint.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
     expect(yield* typesTo(paused.id)).toEqual([])
-    expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
+    expect(yield* inDatabase`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${paused.id}`).toEqual([
       { type: "payment.succeeded" }
     ])
     expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason: null })
@@ -191,12 +187,11 @@ onSharedService("a notification that can't be read", (it) => {
   })
 
   it.scoped("for its account leads to the account's status once that can be read", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const endpoint = yield* subscribe(tenant, ["account.updated"])
     const { counted, receiveThin } = yield* versionWith({ retrieveAccount: () => Effect.succeed({ id: "acct_1" }) })
     const { receipts } = yield* versionWith()
-    yield* sql`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
+    yield* inDatabase`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
     const id = newEventId()
     expect(yield* receiveThin(thinNotification(tenant.accountId, { id }))).toBe("malformed")
     expect(counted).toEqual([["sandbox", "v1.account.updated", "account"]])
@@ -239,23 +234,20 @@ onSharedService("a notification that can't be read", (it) => {
     ]
   ] as const
   for (const [what, type, event, object, filters, path] of filtered) {
-    it.scoped(
-      `in ${what} is delivered to those that don't filter by them, and told of where somebody does`,
-      function* () {
-        const tenant = yield* makeTenant
-        const all = yield* subscribe(tenant, [event])
-        const { counted, lines, receipts, receive } = yield* versionWith()
-        expect(yield* receive(notification(tenant.accountId, { type, object }))).toBe("delivered")
-        expect([lines, counted]).toEqual([[], []])
-        const some = yield* subscribe(tenant, [event], undefined, filters)
-        const id = newEventId()
-        expect(yield* receive(notification(tenant.accountId, { id, type, object }))).toBe("delivered")
-        expect([yield* typesTo(all.id), yield* typesTo(some.id)]).toEqual([[event, event], []])
-        const reason = `missing or not as expected: event.data.object.${path}`
-        expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
-        expect(lines).toMatchObject([{ part: "filters", reason }])
-        expect(counted).toEqual([["sandbox", type, "filters"]])
-      }
-    )
+    it.scoped(`in ${what} is delivered to those that don't filter by them, and told of if some do`, function* () {
+      const tenant = yield* makeTenant
+      const all = yield* subscribe(tenant, [event])
+      const { counted, lines, receipts, receive } = yield* versionWith()
+      expect(yield* receive(notification(tenant.accountId, { type, object }))).toBe("delivered")
+      expect([lines, counted]).toEqual([[], []])
+      const some = yield* subscribe(tenant, [event], undefined, filters)
+      const id = newEventId()
+      expect(yield* receive(notification(tenant.accountId, { id, type, object }))).toBe("delivered")
+      expect([yield* typesTo(all.id), yield* typesTo(some.id)]).toEqual([[event, event], []])
+      const reason = `missing or not as expected: event.data.object.${path}`
+      expect(yield* receipts.get(receiptKey(id))).toMatchObject({ outcome: "delivered", reason })
+      expect(lines).toMatchObject([{ part: "filters", reason }])
+      expect(counted).toEqual([["sandbox", type, "filters"]])
+    })
   }
 })

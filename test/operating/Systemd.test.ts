@@ -70,20 +70,17 @@ describe("the units for systemd", () => {
     ])
   })
 
-  it.skipIf(version < 250)(
-    "are what systemd understands, and little exposed (skipped where it is not installed)",
-    () => {
-      withUnits((files) => {
-        const { status, stderr, stdout } = analyze("verify", "--man=no", "--recursive-errors=no", ...files)
-        expect([status, stderr, stdout]).toEqual([0, "", ""])
-        for (const file of files) {
-          // Out of 100; an ordinary service has 96
-          const judged = analyze("security", "--offline=true", "--no-pager", "--threshold=20", file)
-          expect(judged.status, `${file}\n${judged.stdout}${judged.stderr}`).toBe(0)
-        }
-      })
-    }
-  )
+  it.skipIf(version < 250)("are what systemd understands, and little exposed (skipped if not installed)", () => {
+    withUnits((files) => {
+      const { status, stderr, stdout } = analyze("verify", "--man=no", "--recursive-errors=no", ...files)
+      expect([status, stderr, stdout]).toEqual([0, "", ""])
+      for (const file of files) {
+        // Out of 100; an ordinary service has 96
+        const judged = analyze("security", "--offline=true", "--no-pager", "--threshold=20", file)
+        expect(judged.status, `${file}\n${judged.stdout}${judged.stderr}`).toBe(0)
+      }
+    })
+  })
 
   it("start what the build makes, as the image does", () => {
     const image = text("Dockerfile")

@@ -98,50 +98,47 @@ onService()("the package of the consumer's kit", (it) => {
     })
   )
 
-  it.scoped(
-    "takes the service's deliveries, and a receiver for the other environment says that it refuses them",
-    function* () {
-      const service = yield* TestService
-      const { organization, request } = service
-      const tenant = { organizationId: organization.id, key: organization.testKey }
-      const path = `/v2/organizations/${organization.id}/integrations/endpoints`
-      const subscribe = Effect.fnUntraced(function* (name: string, change?: (text: string) => string) {
-        const port = yield* freePort
-        const { json, status, text } = yield* request("POST", path, {
-          key: tenant.key,
-          headers: { "idempotency-key": `kit-package-${name}` },
-          body: { name, url: `http://127.0.0.1:${port}/webhooks`, events: ["payment.succeeded"] }
+  it.scoped("takes the service's deliveries; a receiver for the other environment refuses them", function* () {
+    const service = yield* TestService
+    const { organization, request } = service
+    const tenant = { organizationId: organization.id, key: organization.testKey }
+    const path = `/v2/organizations/${organization.id}/integrations/endpoints`
+    const subscribe = Effect.fnUntraced(function* (name: string, change?: (text: string) => string) {
+      const port = yield* freePort
+      const { json, status, text } = yield* request("POST", path, {
+        key: tenant.key,
+        headers: { "idempotency-key": `kit-package-${name}` },
+        body: { name, url: `http://127.0.0.1:${port}/webhooks`, events: ["payment.succeeded"] }
+      })
+      expect(status, text).toBe(200)
+      const env = { WEBHOOK_SECRET: String(json["signingSecret"]), ORGANIZATION: organization.id }
+      const output = yield* startReceiver(port, env, change)
+      return { id: String(json["id"]), output }
+    })
+    const delivery = (endpointId: string) =>
+      eventually(
+        "the delivery ends",
+        Effect.map(request("GET", `${path}/${endpointId}/deliveries`, { key: tenant.key }), ({ json }) => {
+          const [only] = Array.isArray(json["data"]) ? json["data"] : []
+          return only === undefined || only.state === "queued" ? Option.none() : Option.some(only)
         })
-        expect(status, text).toBe(200)
-        const env = { WEBHOOK_SECRET: String(json["signingSecret"]), ORGANIZATION: organization.id }
-        const output = yield* startReceiver(port, env, change)
-        return { id: String(json["id"]), output }
-      })
-      const delivery = (endpointId: string) =>
-        eventually(
-          "the delivery ends",
-          Effect.map(request("GET", `${path}/${endpointId}/deliveries`, { key: tenant.key }), ({ json }) => {
-            const [only] = Array.isArray(json["data"]) ? json["data"] : []
-            return only === undefined || only.state === "queued" ? Option.none() : Option.some(only)
-          })
-        )
-      const sandbox = yield* subscribe("sandbox")
-      const production = yield* subscribe("production", (text) => text.replace("livemode: false", "livemode: true"))
-      const session = yield* pay(service, { ...tenant, priceId: yield* makePrice(service, tenant) })
-      expect(yield* delivery(sandbox.id)).toMatchObject({ state: "delivered", lastErrorCode: null })
-      yield* eventuallyTrue("the receiver's line", () => sandbox.output.stdout.includes("\n"))
-      expect(sandbox.output).toEqual({ stdout: `paid ${session.json["payment_intent"]} 1500 brl\n`, stderr: "" })
-      expect(yield* delivery(production.id)).toMatchObject({
-        state: "failed",
-        attemptCount: 1,
-        lastHttpStatus: 400,
-        lastErrorCode: "consumer_refused_environment"
-      })
-      yield* eventuallyTrue("the receiver's report", () => production.output.stderr.includes("\n"))
-      expect(production.output.stdout).toBe("")
-      expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
-    }
-  )
+      )
+    const sandbox = yield* subscribe("sandbox")
+    const production = yield* subscribe("production", (text) => text.replace("livemode: false", "livemode: true"))
+    const session = yield* pay(service, { ...tenant, priceId: yield* makePrice(service, tenant) })
+    expect(yield* delivery(sandbox.id)).toMatchObject({ state: "delivered", lastErrorCode: null })
+    yield* eventuallyTrue("the receiver's line", () => sandbox.output.stdout.includes("\n"))
+    expect(sandbox.output).toEqual({ stdout: `paid ${session.json["payment_intent"]} 1500 brl\n`, stderr: "" })
+    expect(yield* delivery(production.id)).toMatchObject({
+      state: "failed",
+      attemptCount: 1,
+      lastHttpStatus: 400,
+      lastErrorCode: "consumer_refused_environment"
+    })
+    yield* eventuallyTrue("the receiver's report", () => production.output.stderr.includes("\n"))
+    expect(production.output.stdout).toBe("")
+    expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
+  })
 
   it.effect(
     "type-checks in a strict project, with the guides' receiver and recipe",

@@ -124,56 +124,50 @@ onService()("accounts", (it) => {
     ])
   })
 
-  it.effect(
-    "that the provider gives no access to any more are disconnected once, on record as the provider's doing",
-    function* () {
-      const accounts = yield* provide
-      const { emulator, sql } = yield* TestService
-      const { audited, tenant } = yield* makeTenant
-      yield* accounts.link(tenant, yield* emulator.ensureAccount(), operator)
-      const gone = `acct_${randomUUID().replaceAll("-", "")}`
-      yield* sql`
+  it.effect("that the provider gives no access to are disconnected once, on record as its doing", function* () {
+    const accounts = yield* provide
+    const { emulator, sql } = yield* TestService
+    const { audited, tenant } = yield* makeTenant
+    yield* accounts.link(tenant, yield* emulator.ensureAccount(), operator)
+    const gone = `acct_${randomUUID().replaceAll("-", "")}`
+    yield* sql`
         UPDATE payments.provider_accounts SET account_id = ${gone} WHERE organization_id = ${tenant.organizationId}`
-      const call = Effect.flip(accounts.use(tenant, () => Effect.fail(new AccountAccessRevoked({ accountId: gone }))))
-      const refused = yield* Effect.all([call, call, call], { concurrency: "unbounded" })
-      expect(refused.map(({ _tag }) => _tag)).toEqual(Array.from({ length: 3 }, () => "ProviderAccountNotConnected"))
-      const disconnections = (yield* audited).filter((entry) => entry.startsWith("account.disconnected"))
-      expect(disconnections).toEqual([`account.disconnected ${gone} provider stripe sandbox`])
-    }
-  )
+    const call = Effect.flip(accounts.use(tenant, () => Effect.fail(new AccountAccessRevoked({ accountId: gone }))))
+    const refused = yield* Effect.all([call, call, call], { concurrency: "unbounded" })
+    expect(refused.map(({ _tag }) => _tag)).toEqual(Array.from({ length: 3 }, () => "ProviderAccountNotConnected"))
+    const disconnections = (yield* audited).filter((entry) => entry.startsWith("account.disconnected"))
+    expect(disconnections).toEqual([`account.disconnected ${gone} provider stripe sandbox`])
+  })
 
   for (const [what, isConnected] of [
     ["that are connected", true],
     ["that were disconnected meanwhile", false]
   ] as const) {
-    it.effect(
-      `${what} stay connected if they are linked while an older call is told that access was revoked`,
-      function* () {
-        const accounts = yield* provide
-        const { emulator, services, sql } = yield* TestService
-        const { disconnect, tenant } = yield* makeTenant
-        const accountId = yield* emulator.ensureAccount()
-        yield* accounts.link(tenant, accountId, operator)
-        const provider = Context.get(services, Provider)
-        const revoked = new AccountAccessRevoked({ accountId })
-        // Its owner gives access again before the answer arrives
-        const late: Provider["Type"] = {
-          ...provider,
-          retrieveAccount: () =>
-            Effect.zipRight(
-              isConnected ? Effect.void : Effect.orDie(disconnect),
-              accounts.link(tenant, accountId, operator)
-            ).pipe(Effect.orDie, Effect.zipRight(revoked))
-        }
-        const { use } = yield* Layer.build(Accounts.layer).pipe(
-          Effect.map(Context.get(Accounts)),
-          Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql)),
-          Effect.scoped
-        )
-        expect((yield* Effect.flip(use(tenant, () => revoked)))._tag).toBe("ProviderAccountNotConnected")
-        expect(Option.getOrThrow(yield* accounts.show(tenant)).status).toBe("connected")
+    it.effect(`${what} stay connected if linked while an older call is told that access was revoked`, function* () {
+      const accounts = yield* provide
+      const { emulator, services, sql } = yield* TestService
+      const { disconnect, tenant } = yield* makeTenant
+      const accountId = yield* emulator.ensureAccount()
+      yield* accounts.link(tenant, accountId, operator)
+      const provider = Context.get(services, Provider)
+      const revoked = new AccountAccessRevoked({ accountId })
+      // Its owner gives access again before the answer arrives
+      const late: Provider["Type"] = {
+        ...provider,
+        retrieveAccount: () =>
+          Effect.zipRight(
+            isConnected ? Effect.void : Effect.orDie(disconnect),
+            accounts.link(tenant, accountId, operator)
+          ).pipe(Effect.orDie, Effect.zipRight(revoked))
       }
-    )
+      const { use } = yield* Layer.build(Accounts.layer).pipe(
+        Effect.map(Context.get(Accounts)),
+        Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql)),
+        Effect.scoped
+      )
+      expect((yield* Effect.flip(use(tenant, () => revoked)))._tag).toBe("ProviderAccountNotConnected")
+      expect(Option.getOrThrow(yield* accounts.show(tenant)).status).toBe("connected")
+    })
   }
 
   it.effect("take a disconnected account's place, never a connected one's", function* () {

@@ -10,7 +10,7 @@ import {
 } from "../../src/payments/prices/PriceFields.ts"
 import { CreateProduct, UpdateProduct } from "../../src/payments/products/Api.ts"
 import { CreatePromotionCode, UpdatePromotionCode } from "../../src/payments/promotion-codes/Api.ts"
-import { Currency, Metadata, ProviderText, Reference, TaxBehavior, UnitAmount } from "../../src/payments/Schemas.ts"
+import { Currency, Metadata, ProviderText, referenceTo, TaxBehavior, UnitAmount } from "../../src/payments/Schemas.ts"
 
 /** Bodies of every shape that the catalog's operations take. */
 
@@ -55,7 +55,7 @@ const costs = FastCheck.oneof(
 )
 
 const productOfPrice = FastCheck.oneof(
-  FastCheck.record({ product: Arbitrary.make(Reference) }),
+  FastCheck.record({ product: Arbitrary.make(referenceTo("product")) }),
   FastCheck.record({
     product_data: FastCheck.record({
       name: Arbitrary.make(ProviderText(250)),

@@ -124,31 +124,28 @@ onService()("checkout pages", (it) => {
     expect(thanks.text).toContain("Test page.")
   })
 
-  it.effect(
-    "create one session for a form that is sent twice, and another for another choice or attempt",
-    function* () {
-      yield* refill
-      const tenant = yield* newTenant
-      const { slug } = yield* pageOf(tenant)
-      const fields = hidden((yield* open(slug)).text)
-      const send = (quantity: string, more: Readonly<Record<string, string>> = {}) =>
-        Effect.map(submit(slug, new URLSearchParams({ ...fields, q0: quantity, ...more }).toString()), (answer) => [
-          answer.status,
-          answer.headers.get("location")
-        ])
-      const [first, second] = yield* Effect.all([send("2"), send("2")], { concurrency: 2 })
-      expect(second).toEqual(first)
-      expect(first[0]).toBe(303)
-      const other = yield* send("3")
-      const again = yield* send("2", { attempt: randomUUID() })
-      expect(new Set([first[1], other[1], again[1]]).size).toBe(3)
-      expect(yield* sessionsOf(tenant)).toHaveLength(3)
-      // Without a success text, payers return to the return URLs of the organization or the operator
-      expect((yield* sessionsOf(tenant))[0]).toMatchObject({
-        success_url: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}"
-      })
-    }
-  )
+  it.effect("create one session for a form sent twice, and another for another choice or attempt", function* () {
+    yield* refill
+    const tenant = yield* newTenant
+    const { slug } = yield* pageOf(tenant)
+    const fields = hidden((yield* open(slug)).text)
+    const send = (quantity: string, more: Readonly<Record<string, string>> = {}) =>
+      Effect.map(submit(slug, new URLSearchParams({ ...fields, q0: quantity, ...more }).toString()), (answer) => [
+        answer.status,
+        answer.headers.get("location")
+      ])
+    const [first, second] = yield* Effect.all([send("2"), send("2")], { concurrency: 2 })
+    expect(second).toEqual(first)
+    expect(first[0]).toBe(303)
+    const other = yield* send("3")
+    const again = yield* send("2", { attempt: randomUUID() })
+    expect(new Set([first[1], other[1], again[1]]).size).toBe(3)
+    expect(yield* sessionsOf(tenant)).toHaveLength(3)
+    // Without a success text, payers return to the return URLs of the organization or the operator
+    expect((yield* sessionsOf(tenant))[0]).toMatchObject({
+      success_url: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}"
+    })
+  })
 
   it.effect("leave out what the payer takes none of, and become a payment if that was the subscription", function* () {
     yield* refill
@@ -189,25 +186,22 @@ onService()("checkout pages", (it) => {
     expect((yield* tenant.patch(`/checkout-pages/${id}`, { items })).status).toBe(200)
   })
 
-  it.effect(
-    "need subscriptions:write to open a page that sells a recurring price, and nothing else for it",
-    function* () {
-      const tenant = yield* newTenant
-      const monthly = yield* priceOf(tenant, { recurring: { interval: "month" } })
-      const { id } = yield* pageOf(tenant)
-      expect(
-        (yield* tenant.patch(`/checkout-pages/${id}`, { items: [{ price: monthly.price, quantity: 1 }] })).status
-      ).toBe(200)
-      const key = yield* tenant.keyOf(["payments:write"])
-      const change = (body: unknown, by = key) => tenant.send("PATCH", `/checkout-pages/${id}`, { key: by, body })
-      for (const body of [{ active: true }, { title: "Club" }, { active: false }]) {
-        expect([body, (yield* change(body)).status]).toEqual([body, 200])
-      }
-      expectFailure(yield* change({ active: true }), { status: 403, code: "permission_denied", fields: [] })
-      expect((yield* tenant.get(`/checkout-pages/${id}`)).json).toMatchObject({ active: false })
-      expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
+  it.effect("need subscriptions:write to open a page that sells a recurring price, and only then", function* () {
+    const tenant = yield* newTenant
+    const monthly = yield* priceOf(tenant, { recurring: { interval: "month" } })
+    const { id } = yield* pageOf(tenant)
+    expect(
+      (yield* tenant.patch(`/checkout-pages/${id}`, { items: [{ price: monthly.price, quantity: 1 }] })).status
+    ).toBe(200)
+    const key = yield* tenant.keyOf(["payments:write"])
+    const change = (body: unknown, by = key) => tenant.send("PATCH", `/checkout-pages/${id}`, { key: by, body })
+    for (const body of [{ active: true }, { title: "Club" }, { active: false }]) {
+      expect([body, (yield* change(body)).status]).toEqual([body, 200])
     }
-  )
+    expectFailure(yield* change({ active: true }), { status: 403, code: "permission_denied", fields: [] })
+    expect((yield* tenant.get(`/checkout-pages/${id}`)).json).toMatchObject({ active: false })
+    expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
+  })
 
   it.effect("refuse what can't be sold, or not together, naming the item", function* () {
     const tenant = yield* newTenant

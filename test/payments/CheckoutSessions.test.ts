@@ -72,56 +72,50 @@ onSharedService("checkout sessions", (it) => {
     )
   )
 
-  it.effect(
-    "are created again under their key if the operator's pages were changed after an answer was lost",
-    function* () {
-      const { emulator, options } = yield* TestService
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const account = { environment: "sandbox", accountId: tenant.accountId } as const
-      const createUnder = (checkoutSuccessUrl: string) =>
-        Effect.flatMap(Provider, (provider) =>
-          provider.createCheckoutSession(
-            account,
-            { ...session("payment", price), mode: "payment", trialPeriodDays: null, returnUrls: noPages },
-            { idempotencyKey: "the-same-key" }
-          )
-        ).pipe(
-          Effect.provide(
-            stripeProviderLayer({ ...options.provider, apiUrl: Option.some(new URL(emulator.url)), checkoutSuccessUrl })
-          ),
-          Effect.map((created) => created.session["id"])
+  it.effect("are created again under their key if the operator's pages changed after a lost answer", function* () {
+    const { emulator, options } = yield* TestService
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const account = { environment: "sandbox", accountId: tenant.accountId } as const
+    const createUnder = (checkoutSuccessUrl: string) =>
+      Effect.flatMap(Provider, (provider) =>
+        provider.createCheckoutSession(
+          account,
+          { ...session("payment", price), mode: "payment", trialPeriodDays: null, returnUrls: noPages },
+          { idempotencyKey: "the-same-key" }
         )
-      const first = yield* createUnder("https://shop.example/thanks")
-      expect(yield* createUnder("https://shop.example/thanks")).toBe(first)
-      expect(yield* createUnder("https://shop.example/thank-you")).not.toBe(first)
-    }
-  )
+      ).pipe(
+        Effect.provide(
+          stripeProviderLayer({ ...options.provider, apiUrl: Option.some(new URL(emulator.url)), checkoutSuccessUrl })
+        ),
+        Effect.map((created) => created.session["id"])
+      )
+    const first = yield* createUnder("https://shop.example/thanks")
+    expect(yield* createUnder("https://shop.example/thanks")).toBe(first)
+    expect(yield* createUnder("https://shop.example/thank-you")).not.toBe(first)
+  })
 
-  it.effect(
-    "of a subscription take 20 lines that recur and 20 that do not, and refuse more without a call",
-    function* () {
-      const tenant = yield* newTenant
-      const [{ price: monthly }, { price: once }] = [yield* priceOf(tenant, recurring()), yield* priceOf(tenant)]
-      const lines = (recurringLines: number, others: number) =>
-        tenant.post("/checkout/sessions", {
-          mode: "subscription",
-          line_items: [...Array(recurringLines).fill(monthly), ...Array(others).fill(once)].map((price) => ({
-            price,
-            quantity: 1
-          }))
-        })
-      expect((yield* lines(20, 20)).status).toBe(200)
-      for (const [recurringLines, others] of [
-        [21, 0],
-        [1, 21]
-      ] as const) {
-        const refused = yield* lines(recurringLines, others)
-        expectFailure(refused, { status: 422, code: "provider_invalid_request_error", fields: ["line_items"] })
-        expect(refused.json["error"]).toContain("20 lines with recurring prices")
-      }
+  it.effect("of a subscription take 20 lines that recur and 20 others, and refuse more without a call", function* () {
+    const tenant = yield* newTenant
+    const [{ price: monthly }, { price: once }] = [yield* priceOf(tenant, recurring()), yield* priceOf(tenant)]
+    const lines = (recurringLines: number, others: number) =>
+      tenant.post("/checkout/sessions", {
+        mode: "subscription",
+        line_items: [...Array(recurringLines).fill(monthly), ...Array(others).fill(once)].map((price) => ({
+          price,
+          quantity: 1
+        }))
+      })
+    expect((yield* lines(20, 20)).status).toBe(200)
+    for (const [recurringLines, others] of [
+      [21, 0],
+      [1, 21]
+    ] as const) {
+      const refused = yield* lines(recurringLines, others)
+      expectFailure(refused, { status: 422, code: "provider_invalid_request_error", fields: ["line_items"] })
+      expect(refused.json["error"]).toContain("20 lines with recurring prices")
     }
-  )
+  })
 
   it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", function* () {
     const tenant = yield* newTenant
@@ -201,55 +195,47 @@ onSharedService("checkout sessions", (it) => {
     ["no trial", [undefined], null],
     ["the price's trial", [14], 14],
     ["the longest trial of its prices", [7, undefined, 30], 30]
-  ] as const)("make subscriptions with %s", ([, trials, expected]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const prices = yield* Effect.forEach(trials, (trial) => priceOf(tenant, recurring(trial)))
-      const made = yield* tenant.post(
-        "/checkout/sessions",
-        session("subscription", ...prices.map(({ price }) => price))
-      )
-      expect(made.status, made.text).toBe(200)
-      // Nothing is due in a trial
-      expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
-      yield* payAt(made.json["url"])
-      const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
-      const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
-      const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
-      expect(days).toBe(expected ?? 0)
-    })
-  )
+  ] as const)("make subscriptions with %s", function* ([, trials, expected]) {
+    const tenant = yield* newTenant
+    const prices = yield* Effect.forEach(trials, (trial) => priceOf(tenant, recurring(trial)))
+    const made = yield* tenant.post("/checkout/sessions", session("subscription", ...prices.map(({ price }) => price)))
+    expect(made.status, made.text).toBe(200)
+    // Nothing is due in a trial
+    expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
+    yield* payAt(made.json["url"])
+    const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
+    const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
+    const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
+    expect(days).toBe(expected ?? 0)
+  })
 
-  it.effect(
-    "carry promotion codes, the caller's reference and metadata, and mark themselves as the service's",
-    function* () {
-      const tenant = yield* newTenant
-      const [first, second] = [yield* priceOf(tenant), yield* priceOf(tenant)]
-      const body = {
-        ...session("payment", first.price, second.price, first.price),
-        allow_promotion_codes: true,
-        client_reference_id: "order-1",
-        metadata: { campaign: "summer" }
-      }
-      const made = yield* tenant.post("/checkout/sessions", body, "the-order")
-      expect((yield* tenant.post("/checkout/sessions", body, "the-order")).text).toBe(made.text)
-      expect(made.json).toMatchObject({
-        allow_promotion_codes: true,
-        client_reference_id: "order-1",
-        metadata: { campaign: "summer", svc_source: "connected-payments" }
-      })
-      expect(made.json).not.toHaveProperty("client_secret")
-      // Each price and product once
-      expect(yield* soldItems(tenant, idOf(made))).toEqual({
-        prices: [first.price, second.price],
-        products: [first.product, second.product]
-      })
-      yield* payAt(made.json["url"])
-      const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
-      const intent = yield* tenant.atProvider(`/payment_intents/${paid["payment_intent"]}`)
-      expect(intent["metadata"]).toEqual({ campaign: "summer" })
+  it.effect("carry promotion codes, the caller's reference and metadata, and the service's mark", function* () {
+    const tenant = yield* newTenant
+    const [first, second] = [yield* priceOf(tenant), yield* priceOf(tenant)]
+    const body = {
+      ...session("payment", first.price, second.price, first.price),
+      allow_promotion_codes: true,
+      client_reference_id: "order-1",
+      metadata: { campaign: "summer" }
     }
-  )
+    const made = yield* tenant.post("/checkout/sessions", body, "the-order")
+    expect((yield* tenant.post("/checkout/sessions", body, "the-order")).text).toBe(made.text)
+    expect(made.json).toMatchObject({
+      allow_promotion_codes: true,
+      client_reference_id: "order-1",
+      metadata: { campaign: "summer", svc_source: "connected-payments" }
+    })
+    expect(made.json).not.toHaveProperty("client_secret")
+    // Each price and product once
+    expect(yield* soldItems(tenant, idOf(made))).toEqual({
+      prices: [first.price, second.price],
+      products: [first.product, second.product]
+    })
+    yield* payAt(made.json["url"])
+    const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
+    const intent = yield* tenant.atProvider(`/payment_intents/${paid["payment_intent"]}`)
+    expect(intent["metadata"]).toEqual({ campaign: "summer" })
+  })
 
   it.effect("remember all they sell, though the provider shows but the first ten lines with them", function* () {
     const tenant = yield* newTenant
@@ -262,33 +248,30 @@ onSharedService("checkout sessions", (it) => {
     expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
   })
 
-  it.effect(
-    "are the same object wherever they are answered, and list what they sell page by page in its order",
-    function* () {
-      const tenant = yield* newTenant
-      const { product } = yield* priceOf(tenant)
-      const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) =>
-        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
-      )
-      const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
-      const path = `/checkout/sessions/${idOf(made)}`
-      expect((yield* tenant.get(path)).json).toEqual(made.json)
-      expect(dataOf((yield* tenant.get("/checkout/sessions")).json)).toEqual([made.json])
-      const first = (yield* tenant.get(`${path}/line-items`)).json
-      expect(first).toMatchObject({
-        has_more: true,
-        data: prices.slice(0, 10).map((id) => ({ object: "item", quantity: 1, price: { id, product } }))
-      })
-      const last = (yield* tenant.get(`${path}/line-items?limit=5&starting_after=${dataOf(first).at(-1)?.["id"]}`)).json
-      expect(last).toMatchObject({ has_more: false, data: prices.slice(10).map((id) => ({ price: { id } })) })
-      expect(dataOf((yield* tenant.get(`${path}/line-items?limit=100`)).json)).toHaveLength(12)
-      expectFailure(yield* tenant.get(`${path}/line-items?starting_after=li_unknown`), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["starting_after"]
-      })
-    }
-  )
+  it.effect("are the same object wherever answered, and list what they sell page by page in order", function* () {
+    const tenant = yield* newTenant
+    const { product } = yield* priceOf(tenant)
+    const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) =>
+      Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+    )
+    const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
+    const path = `/checkout/sessions/${idOf(made)}`
+    expect((yield* tenant.get(path)).json).toEqual(made.json)
+    expect(dataOf((yield* tenant.get("/checkout/sessions")).json)).toEqual([made.json])
+    const first = (yield* tenant.get(`${path}/line-items`)).json
+    expect(first).toMatchObject({
+      has_more: true,
+      data: prices.slice(0, 10).map((id) => ({ object: "item", quantity: 1, price: { id, product } }))
+    })
+    const last = (yield* tenant.get(`${path}/line-items?limit=5&starting_after=${dataOf(first).at(-1)?.["id"]}`)).json
+    expect(last).toMatchObject({ has_more: false, data: prices.slice(10).map((id) => ({ price: { id } })) })
+    expect(dataOf((yield* tenant.get(`${path}/line-items?limit=100`)).json)).toHaveLength(12)
+    expectFailure(yield* tenant.get(`${path}/line-items?starting_after=li_unknown`), {
+      status: 422,
+      code: "provider_resource_missing",
+      fields: ["starting_after"]
+    })
+  })
 
   it.effect("are listed by their status, their payment and the time of their creation, page by page", function* () {
     const tenant = yield* newTenant
@@ -416,12 +399,10 @@ onSharedService("checkout sessions", (it) => {
     ...["success_url", "cancel_url", "return_url", "url", "after_expiration"].map(
       (field) => [`a ${field} of the caller's`, { [field]: "https://evil.example" }, [field]] as const
     )
-  ] as const)("with %s are refused before the provider is asked", ([, more, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const body = { ...session("payment", "price_123"), ...more }
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, more, fields]) {
+    const tenant = yield* newTenant
+    const body = { ...session("payment", "price_123"), ...more }
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

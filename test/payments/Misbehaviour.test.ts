@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { type Clock, Duration, Effect, Fiber, Layer } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { makeMovableClock } from "../harness/MovableClock.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { makeLiveKey } from "../surface/http/StartedService.ts"
 import { type Behaviour, dripping, flooding, replying, resetting, silent } from "./ScriptedProvider.ts"
@@ -107,33 +106,29 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       ["a redirect", replying(302, {}, { location: "http://127.0.0.1:9/" }), 502, "provider_unavailable"],
       ["an answer without an end", flooding, 502, "provider_unavailable"],
       ["connections that are reset", resetting, 502, "provider_unavailable"]
-    ] as const)("%s is answered as documented, for reads and writes", ([, behaviour, status, code]) =>
-      Effect.gen(function* () {
-        const { provider } = yield* ScriptedService
-        const { get, post } = yield* newTenant
-        provider.behave(behaviour)
-        const [read, write] = yield* Effect.all([get, post()], { concurrency: 2 })
-        expectFailure(read, { status, code, fields: [] }, "read")
-        expectFailure(write, { status, code, fields: [] }, "write")
-      })
-    )
+    ] as const)("%s is answered as documented, for reads and writes", function* ([, behaviour, status, code]) {
+      const { provider } = yield* ScriptedService
+      const { get, post } = yield* newTenant
+      provider.behave(behaviour)
+      const [read, write] = yield* Effect.all([get, post()], { concurrency: 2 })
+      expectFailure(read, { status, code, fields: [] }, "read")
+      expectFailure(write, { status, code, fields: [] }, "write")
+    })
 
     it.effect.each([
       ["silence", silent],
       ["a slow drip that is never silent", dripping]
-    ] as const)("%s is 504 provider_timeout at the call's deadline, for reads and writes", ([, behaviour]) =>
-      Effect.gen(function* () {
-        const { provider } = yield* ScriptedService
-        const { calls, get, post } = yield* newTenant
-        provider.behave(behaviour)
-        const answers = yield* Effect.fork(Effect.all([get, post()], { concurrency: 2 }))
-        yield* eventuallyTrue("both calls", () => calls().length === 2)
-        yield* passDeadlines
-        for (const answer of yield* Fiber.join(answers)) {
-          expectFailure(answer, { status: 504, code: "provider_timeout", fields: [] })
-        }
-      })
-    )
+    ] as const)("%s is 504 provider_timeout at the call's deadline, for reads and writes", function* ([, behaviour]) {
+      const { provider } = yield* ScriptedService
+      const { calls, get, post } = yield* newTenant
+      provider.behave(behaviour)
+      const answers = yield* Effect.fork(Effect.all([get, post()], { concurrency: 2 }))
+      yield* eventuallyTrue("both calls", () => calls().length === 2)
+      yield* passDeadlines
+      for (const answer of yield* Fiber.join(answers)) {
+        expectFailure(answer, { status: 504, code: "provider_timeout", fields: [] })
+      }
+    })
 
     it.effect("an answer without an end is read no further once nobody waits for it", function* () {
       const { provider } = yield* ScriptedService
@@ -195,24 +190,21 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect((yield* post()).headers.get("retry-after")).toBe("1")
     })
 
-    it.effect(
-      "that revoked our access, and says so again when asked, ends the connection until it is linked again",
-      function* () {
-        const { provider } = yield* ScriptedService
-        const { accountId, calls, get, status } = yield* newTenant
-        const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
-        provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
-        expectFailure(yield* get, notConnected)
-        expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
-          "/v1/products/prod_123",
-          `/v1/accounts/${accountId}`
-        ])
-        expect(yield* status).toBe("disconnected")
-        provider.behave(replying(200, product))
-        expectFailure(yield* get, notConnected)
-        expect(calls()).toHaveLength(2)
-      }
-    )
+    it.effect("that revoked our access, and says so when asked, ends the connection until a new link", function* () {
+      const { provider } = yield* ScriptedService
+      const { accountId, calls, get, status } = yield* newTenant
+      const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
+      provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
+      expectFailure(yield* get, notConnected)
+      expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
+        "/v1/products/prod_123",
+        `/v1/accounts/${accountId}`
+      ])
+      expect(yield* status).toBe("disconnected")
+      provider.behave(replying(200, product))
+      expectFailure(yield* get, notConnected)
+      expect(calls()).toHaveLength(2)
+    })
 
     it.effect("that revoked one call, but still shows the account, leaves it connected", function* () {
       const { provider } = yield* ScriptedService
@@ -232,18 +224,16 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
     it.effect.each([
       ["all calls, one that names no account included", refusing(403, { code: "account_invalid" }), 502],
       ["access while it can't say which platform the key is of", replying(500, {}), 502]
-    ] as const)("that refuses %s disconnects nothing", ([, ofItself, status]) =>
-      Effect.gen(function* () {
-        const { log, provider } = yield* ScriptedService
-        const { get, status: recorded } = yield* newTenant
-        provider.behave((call, response) =>
-          (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
-        )
-        expect((yield* get).status).toBe(status)
-        expect(yield* recorded).toBe("connected")
-        expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
-      })
-    )
+    ] as const)("that refuses %s disconnects nothing", function* ([, ofItself, status]) {
+      const { log, provider } = yield* ScriptedService
+      const { get, status: recorded } = yield* newTenant
+      provider.behave((call, response) =>
+        (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
+      )
+      expect((yield* get).status).toBe(status)
+      expect(yield* recorded).toBe("connected")
+      expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
+    })
 
     it.effect("that can't be asked whether access was revoked leaves the account connected", function* () {
       const { provider } = yield* ScriptedService
@@ -259,33 +249,30 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect(yield* status).toBe("connected")
     })
 
-    it.effect(
-      "is called with the same derived key when a caller repeats after a lost answer, and with no two callers' alike",
-      function* () {
-        const { provider } = yield* ScriptedService
-        const [first, second] = [yield* newTenant, yield* newTenant]
-        const callerKey = "k".repeat(255)
-        provider.behave(silent)
-        const unanswered = yield* Effect.fork(first.post(undefined, callerKey))
-        yield* eventuallyTrue("the call", () => first.calls().length === 1)
-        yield* passDeadlines
-        expectFailure(yield* Fiber.join(unanswered), { status: 504, code: "provider_timeout" })
-        provider.behave(replying(200, product))
-        expect((yield* first.post(undefined, callerKey)).status).toBe(200)
-        yield* first.post(undefined, "another-key")
-        yield* second.post(undefined, callerKey)
-        const price = { product: "prod_123", currency: "brl", unit_amount: 5 }
-        yield* first.post(price, callerKey.replace("k", "p"), "/prices")
-        const keysOf = (tenant: typeof first) => tenant.calls().map(({ headers }) => String(headers["idempotency-key"]))
-        const [lost, repeated, ...others] = keysOf(first)
-        expect(repeated).toBe(lost)
-        const distinct = [repeated, ...others, ...keysOf(second)]
-        expect(new Set(distinct).size).toBe(distinct.length)
-        for (const key of distinct) {
-          expect(key).toMatch(/^[0-9a-f]{64}$/)
-        }
+    it.effect("is called with the same derived key when a caller repeats, and no two callers' alike", function* () {
+      const { provider } = yield* ScriptedService
+      const [first, second] = [yield* newTenant, yield* newTenant]
+      const callerKey = "k".repeat(255)
+      provider.behave(silent)
+      const unanswered = yield* Effect.fork(first.post(undefined, callerKey))
+      yield* eventuallyTrue("the call", () => first.calls().length === 1)
+      yield* passDeadlines
+      expectFailure(yield* Fiber.join(unanswered), { status: 504, code: "provider_timeout" })
+      provider.behave(replying(200, product))
+      expect((yield* first.post(undefined, callerKey)).status).toBe(200)
+      yield* first.post(undefined, "another-key")
+      yield* second.post(undefined, callerKey)
+      const price = { product: "prod_123", currency: "brl", unit_amount: 5 }
+      yield* first.post(price, callerKey.replace("k", "p"), "/prices")
+      const keysOf = (tenant: typeof first) => tenant.calls().map(({ headers }) => String(headers["idempotency-key"]))
+      const [lost, repeated, ...others] = keysOf(first)
+      expect(repeated).toBe(lost)
+      const distinct = [repeated, ...others, ...keysOf(second)]
+      expect(new Set(distinct).size).toBe(distinct.length)
+      for (const key of distinct) {
+        expect(key).toMatch(/^[0-9a-f]{64}$/)
       }
-    )
+    })
 
     it.effect("gets the platform's key and the tenant's account, and nothing of the caller's", function* () {
       const { provider } = yield* ScriptedService

@@ -50,72 +50,66 @@ onSharedService("payment links", (it) => {
     expect(yield* tenant.audited).toContain(`payment_link.created ${id}`)
   })
 
-  it.effect(
-    "remember and show all they sell, though the provider shows but the first ten lines with them",
-    function* () {
-      const tenant = yield* newTenant
-      const { product } = yield* priceOf(tenant)
-      const prices = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
-        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
-      )
-      const made = yield* tenant.post("/payment-links", {
-        line_items: prices.map((price) => ({ price, quantity: 1 }))
-      })
-      expect(made.status, made.text).toBe(200)
-      const id = idOf(made)
-      expect((yield* soldItems(tenant, id))?.prices).toEqual(prices)
-      const lines = {
-        object: "list",
-        has_more: false,
-        data: prices.map((price) => ({ price: { id: price, product } }))
-      }
-      expect(made.json["line_items"]).toMatchObject(lines)
-      expect((yield* tenant.get(`/payment-links/${id}`)).json).toEqual(made.json)
-      expect(dataOf((yield* tenant.get("/payment-links")).json)).toEqual([made.json])
-      const closed = yield* tenant.patch(`/payment-links/${id}`, { active: false })
-      expect(closed.json).toEqual({ ...made.json, active: false })
-
-      const page = (query = "") => Effect.map(tenant.get(`/payment-links/${id}/line-items${query}`), ({ json }) => json)
-      const first = yield* page()
-      expect(first).toMatchObject({ has_more: true, data: lines.data.slice(0, 10) })
-      const last = yield* page(`?limit=11&starting_after=${dataOf(first).at(-1)?.["id"]}`)
-      expect(last).toMatchObject({ has_more: false, data: lines.data.slice(10) })
+  it.effect("remember and show all they sell, though the provider shows but ten lines with them", function* () {
+    const tenant = yield* newTenant
+    const { product } = yield* priceOf(tenant)
+    const prices = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+      Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+    )
+    const made = yield* tenant.post("/payment-links", {
+      line_items: prices.map((price) => ({ price, quantity: 1 }))
+    })
+    expect(made.status, made.text).toBe(200)
+    const id = idOf(made)
+    expect((yield* soldItems(tenant, id))?.prices).toEqual(prices)
+    const lines = {
+      object: "list",
+      has_more: false,
+      data: prices.map((price) => ({ price: { id: price, product } }))
     }
-  )
+    expect(made.json["line_items"]).toMatchObject(lines)
+    expect((yield* tenant.get(`/payment-links/${id}`)).json).toEqual(made.json)
+    expect(dataOf((yield* tenant.get("/payment-links")).json)).toEqual([made.json])
+    const closed = yield* tenant.patch(`/payment-links/${id}`, { active: false })
+    expect(closed.json).toEqual({ ...made.json, active: false })
 
-  it.effect(
-    "have their metadata merged, and what it has become is what the payments of later sessions get",
-    function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const made = yield* tenant.post("/payment-links", {
-        line_items: [{ price, quantity: 1 }],
-        metadata: { campaign: "summer", channel: "mail", region: "south" }
-      })
-      const path = `/payment-links/${idOf(made)}`
-      const body = { metadata: { campaign: "winter", channel: null, region: "", shop: "north" } }
-      const changed = yield* tenant.patch(path, body, "another-season")
-      expect(changed.status, changed.text).toBe(200)
-      const own = { campaign: "winter", shop: "north" }
-      const expected = {
-        ...made.json,
-        metadata: { ...own, svc_source: "connected-payments" },
-        payment_intent_data: { ...part(made.json, "payment_intent_data"), metadata: own }
-      }
-      expect(changed.json).toEqual(expected)
-      expect((yield* tenant.get(path)).json).toEqual(expected)
-      expect((yield* tenant.patch(path, body, "another-season")).text).toBe(changed.text)
-      expect(yield* tenant.audited).toContain(`payment_link.updated ${idOf(made)}`)
+    const page = (query = "") => Effect.map(tenant.get(`/payment-links/${id}/line-items${query}`), ({ json }) => json)
+    const first = yield* page()
+    expect(first).toMatchObject({ has_more: true, data: lines.data.slice(0, 10) })
+    const last = yield* page(`?limit=11&starting_after=${dataOf(first).at(-1)?.["id"]}`)
+    expect(last).toMatchObject({ has_more: false, data: lines.data.slice(10) })
+  })
 
-      yield* payThrough(String(made.json["url"]))
-      const [paid] = dataOf((yield* tenant.get("/payment-intents")).json)
-      expect(paid).toMatchObject({ metadata: own, status: "succeeded" })
-
-      const emptied = yield* tenant.patch(path, { metadata: { campaign: null, shop: null } })
-      expect(emptied.json).toMatchObject({ metadata: { svc_source: "connected-payments" } })
-      expect(part(emptied.json, "payment_intent_data")["metadata"]).toEqual({})
+  it.effect("have their metadata merged, and what it has become is what later payments get", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const made = yield* tenant.post("/payment-links", {
+      line_items: [{ price, quantity: 1 }],
+      metadata: { campaign: "summer", channel: "mail", region: "south" }
+    })
+    const path = `/payment-links/${idOf(made)}`
+    const body = { metadata: { campaign: "winter", channel: null, region: "", shop: "north" } }
+    const changed = yield* tenant.patch(path, body, "another-season")
+    expect(changed.status, changed.text).toBe(200)
+    const own = { campaign: "winter", shop: "north" }
+    const expected = {
+      ...made.json,
+      metadata: { ...own, svc_source: "connected-payments" },
+      payment_intent_data: { ...part(made.json, "payment_intent_data"), metadata: own }
     }
-  )
+    expect(changed.json).toEqual(expected)
+    expect((yield* tenant.get(path)).json).toEqual(expected)
+    expect((yield* tenant.patch(path, body, "another-season")).text).toBe(changed.text)
+    expect(yield* tenant.audited).toContain(`payment_link.updated ${idOf(made)}`)
+
+    yield* payThrough(String(made.json["url"]))
+    const [paid] = dataOf((yield* tenant.get("/payment-intents")).json)
+    expect(paid).toMatchObject({ metadata: own, status: "succeeded" })
+
+    const emptied = yield* tenant.patch(path, { metadata: { campaign: null, shop: null } })
+    expect(emptied.json).toMatchObject({ metadata: { svc_source: "connected-payments" } })
+    expect(part(emptied.json, "payment_intent_data")["metadata"]).toEqual({})
+  })
 
   it.effect("of recurring prices hand their changed metadata to subscriptions, and keep the trial", function* () {
     const tenant = yield* newTenant
@@ -148,25 +142,23 @@ onSharedService("payment links", (it) => {
     ["html_502", 1],
     ["lost_answer", 0],
     ["lost_answer", 1]
-  ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", ([fault, after]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant)
-      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
-      const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
-      const path = `/v1/payment_links/${id}`
-      const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
-      expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
-      // The first of the two calls merged the metadata
-      const reached = after > 0 || fault === "lost_answer"
-      const between = (yield* tenant.get(`/payment-links/${id}`)).json
-      expect(part(between, "metadata")["campaign"]).toBe(reached ? "summer" : undefined)
-      expect((yield* change).json).toMatchObject({
-        metadata: { campaign: "summer" },
-        payment_intent_data: { metadata: { campaign: "summer" } }
-      })
+  ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", function* ([fault, after]) {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant)
+    const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+    const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
+    const path = `/v1/payment_links/${id}`
+    const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
+    expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
+    // The first of the two calls merged the metadata
+    const reached = after > 0 || fault === "lost_answer"
+    const between = (yield* tenant.get(`/payment-links/${id}`)).json
+    expect(part(between, "metadata")["campaign"]).toBe(reached ? "summer" : undefined)
+    expect((yield* change).json).toMatchObject({
+      metadata: { campaign: "summer" },
+      payment_intent_data: { metadata: { campaign: "summer" } }
     })
-  )
+  })
 
   it.effect("hand on what several changes at once have made of their metadata", function* () {
     const tenant = yield* newTenant
@@ -214,26 +206,23 @@ onSharedService("payment links", (it) => {
     })
   })
 
-  it.effect(
-    "of a recurring price are opened only with subscriptions:write, and closed and changed without it",
-    function* () {
-      const tenant = yield* newTenant
-      const { price } = yield* priceOf(tenant, monthly)
-      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
-      const key = yield* tenant.keyOf(["payments:write"])
-      const change = (body: unknown, by = key) => tenant.send("PATCH", `/payment-links/${id}`, { key: by, body })
-      for (const body of [{ active: true }, { metadata: { campaign: "summer" } }, { active: false }]) {
-        expect([body, (yield* change(body)).status]).toEqual([body, 200])
-      }
-      const denied = yield* change({ active: true })
-      expectFailure(denied, { status: 403, code: "permission_denied", fields: [] })
-      expect(denied.json["error"]).toContain("subscriptions:write")
-      expect((yield* tenant.get(`/payment-links/${id}`)).json).toMatchObject({ active: false })
-      expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
-      const unknown = yield* tenant.send("PATCH", "/payment-links/plink_unknown", { key, body: { active: true } })
-      expectFailure(unknown, { status: 404, code: "provider_resource_missing", fields: ["id"] })
+  it.effect("of a recurring price are opened only with subscriptions:write, and closed without it", function* () {
+    const tenant = yield* newTenant
+    const { price } = yield* priceOf(tenant, monthly)
+    const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+    const key = yield* tenant.keyOf(["payments:write"])
+    const change = (body: unknown, by = key) => tenant.send("PATCH", `/payment-links/${id}`, { key: by, body })
+    for (const body of [{ active: true }, { metadata: { campaign: "summer" } }, { active: false }]) {
+      expect([body, (yield* change(body)).status]).toEqual([body, 200])
     }
-  )
+    const denied = yield* change({ active: true })
+    expectFailure(denied, { status: 403, code: "permission_denied", fields: [] })
+    expect(denied.json["error"]).toContain("subscriptions:write")
+    expect((yield* tenant.get(`/payment-links/${id}`)).json).toMatchObject({ active: false })
+    expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
+    const unknown = yield* tenant.send("PATCH", "/payment-links/plink_unknown", { key, body: { active: true } })
+    expectFailure(unknown, { status: 404, code: "provider_resource_missing", fields: ["id"] })
+  })
 
   it.effect("are closed and opened again, with or without an idempotency key", function* () {
     const tenant = yield* newTenant
@@ -343,12 +332,10 @@ onSharedService("payment links", (it) => {
     ["a fee", { application_fee_amount: 1, transfer_data: {} }, ["application_fee_amount", "transfer_data"]],
     ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],
     ["any key that is the service's", { metadata: { svc_: "mine" } }, ["metadata.svc_"]]
-  ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const body = { line_items: [item], ...change }
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/payment-links", body))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const body = { line_items: [item], ...change }
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/payment-links", body))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Option, Redacted } from "effect"
 import { anotherPlatformKey, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
@@ -7,7 +6,7 @@ import { AccountConnection } from "../../src/payments/connecting/AccountConnecti
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { makeOrganization, type StartedService, startService } from "../surface/http/StartedService.ts"
 

@@ -24,18 +24,16 @@ onSharedService("prices", (it) => {
       ["custom_unit_amount.minimum"],
       "end in 00"
     ]
-  ] as const)("in %s end in zeros, as the refusal says", ([currency, broken, whole, fields, reason]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const refusal = yield* tenant.post("/prices", { product, currency, ...broken })
-      expectFailure(refusal, { status: 422, code: "provider_invalid_request_error", fields })
-      expect(refusal.json["error"]).toContain(reason)
-      expect((yield* tenant.post("/prices", { product, currency, ...whole })).status).toBe(200)
-      const withProduct = yield* tenant.post("/products", { name: "Tea", default_price_data: { currency, ...broken } })
-      expect([withProduct.status, String(withProduct.json["error"]).includes(reason)]).toEqual([422, true])
-    })
-  )
+  ] as const)("in %s end in zeros, as the refusal says", function* ([currency, broken, whole, fields, reason]) {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const refusal = yield* tenant.post("/prices", { product, currency, ...broken })
+    expectFailure(refusal, { status: 422, code: "provider_invalid_request_error", fields })
+    expect(refusal.json["error"]).toContain(reason)
+    expect((yield* tenant.post("/prices", { product, currency, ...whole })).status).toBe(200)
+    const withProduct = yield* tenant.post("/products", { name: "Tea", default_price_data: { currency, ...broken } })
+    expect([withProduct.status, String(withProduct.json["error"]).includes(reason)]).toEqual([422, true])
+  })
 
   it.effect.each([
     ["a fixed amount", { unit_amount: 1500 }, { unit_amount: 1500, type: "one_time" }],
@@ -100,17 +98,15 @@ onSharedService("prices", (it) => {
       { unit_amount: 1, nickname: "Basic", lookup_key: "basic", tax_behavior: "exclusive", metadata: { plan: "b" } },
       { nickname: "Basic", lookup_key: "basic", tax_behavior: "exclusive", metadata: { plan: "b" } }
     ]
-  ] as const)("are made with %s", ([, body, expected]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const made = yield* tenant.post("/prices", { product, currency: "brl", ...body })
-      expect(made.status, made.text).toBe(200)
-      expect(made.json).toMatchObject({ product, currency: "brl", ...expected })
-      expect((yield* tenant.get(`/prices/${idOf(made)}`)).json).toMatchObject(expected)
-      expect(yield* tenant.audited).toContain(`price.created ${idOf(made)}`)
-    })
-  )
+  ] as const)("are made with %s", function* ([, body, expected]) {
+    const tenant = yield* newTenant
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const made = yield* tenant.post("/prices", { product, currency: "brl", ...body })
+    expect(made.status, made.text).toBe(200)
+    expect(made.json).toMatchObject({ product, currency: "brl", ...expected })
+    expect((yield* tenant.get(`/prices/${idOf(made)}`)).json).toMatchObject(expected)
+    expect(yield* tenant.audited).toContain(`price.created ${idOf(made)}`)
+  })
 
   it.effect("are made with a product of their own", function* () {
     const tenant = yield* newTenant
@@ -293,14 +289,12 @@ onSharedService("prices", (it) => {
     ["a meter", { recurring: { interval: "month", meter: "m_1" } }, ["recurring.meter"]],
     ["a nameless product", { product_data: {} }, ["product_data.name"]],
     ["another billing scheme", { billing_scheme: "tiered" }, ["billing_scheme"]]
-  ] as const)("refuse %s before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const body = { product: "prod_123", currency: "brl", unit_amount: 500, ...change }
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/prices", body))
-      expectFailure(answer, refused(fields))
-    })
-  )
+  ] as const)("refuse %s before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const body = { product: "prod_123", currency: "brl", unit_amount: 500, ...change }
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/prices", body))
+    expectFailure(answer, refused(fields))
+  })
 
   it.effect("take 25 tiers and three years", function* () {
     const tenant = yield* newTenant

@@ -133,25 +133,22 @@ onSharedService("products", (it) => {
     }
   })
 
-  it.effect(
-    "have their default price replaced by a new one, with the other changes; the former stays in sale",
-    function* () {
-      const tenant = yield* newTenant
-      const made = yield* tenant.post("/products", {
-        name: "Coffee",
-        default_price_data: { currency: "brl", unit_amount: 1500 }
-      })
-      const changed = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
-      expect(changed.json).toMatchObject({ name: "Tea", default_price: { unit_amount: 2000, currency: "brl" } })
-      const again = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
-      expect(again.text).toBe(changed.text)
-      expect(again.headers.get("idempotent-replayed")).toBe("true")
-      expect(yield* pricesOf(tenant)).toMatchObject([
-        { active: true, unit_amount: 1500 },
-        { active: true, unit_amount: 2000 }
-      ])
-    }
-  )
+  it.effect("have their default price replaced with the other changes; the former stays in sale", function* () {
+    const tenant = yield* newTenant
+    const made = yield* tenant.post("/products", {
+      name: "Coffee",
+      default_price_data: { currency: "brl", unit_amount: 1500 }
+    })
+    const changed = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
+    expect(changed.json).toMatchObject({ name: "Tea", default_price: { unit_amount: 2000, currency: "brl" } })
+    const again = yield* tenant.patch(`/products/${idOf(made)}`, { ...newPrice, name: "Tea" }, "new-default-price")
+    expect(again.text).toBe(changed.text)
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expect(yield* pricesOf(tenant)).toMatchObject([
+      { active: true, unit_amount: 1500 },
+      { active: true, unit_amount: 2000 }
+    ])
+  })
 
   it.effect("need an idempotency key for a new default price, and for nothing else", function* () {
     const tenant = yield* newTenant
@@ -170,20 +167,18 @@ onSharedService("products", (it) => {
     ["html_502", "/v1/products/*"],
     ["lost_answer", "/v1/prices"],
     ["lost_answer", "/v1/products/*"]
-  ] as const)("have one new default price after %s on %s and a repeat", ([fault, path]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
-      const replace = tenant.patch(`/products/${id}`, newPrice, "cut-off-between")
-      const cutOff = yield* tenant.during({ fault, method: "POST", path }, replace)
-      expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
-      const replaced = yield* replace
-      expect(replaced.json).toMatchObject({ default_price: { unit_amount: 2000, active: true } })
-      expect(yield* pricesOf(tenant)).toEqual([
-        { active: true, id: part(replaced.json, "default_price")["id"], unit_amount: 2000 }
-      ])
-    })
-  )
+  ] as const)("have one new default price after %s on %s and a repeat", function* ([fault, path]) {
+    const tenant = yield* newTenant
+    const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const replace = tenant.patch(`/products/${id}`, newPrice, "cut-off-between")
+    const cutOff = yield* tenant.during({ fault, method: "POST", path }, replace)
+    expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
+    const replaced = yield* replace
+    expect(replaced.json).toMatchObject({ default_price: { unit_amount: 2000, active: true } })
+    expect(yield* pricesOf(tenant)).toEqual([
+      { active: true, id: part(replaced.json, "default_price")["id"], unit_amount: 2000 }
+    ])
+  })
 
   it.effect("that do not exist have no price made for them", function* () {
     const tenant = yield* newTenant
@@ -236,11 +231,9 @@ onSharedService("products", (it) => {
     ],
     ["tiers", { default_price_data: { currency: "brl", unit_amount: 1, tiers: [] } }, ["default_price_data.tiers"]],
     ["an unknown key", { colour: "brown" }, ["colour"]]
-  ] as const)("refuse %s before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const answer = yield* tenant.during({ fault: "html_502" }, tenant.patch("/products/prod_123", change))
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("refuse %s before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const answer = yield* tenant.during({ fault: "html_502" }, tenant.patch("/products/prod_123", change))
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

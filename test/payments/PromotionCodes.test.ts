@@ -97,21 +97,18 @@ onSharedService("promotion codes", (it) => {
     expect((yield* tenant.get(`/promotion-codes/${id}`)).json).toMatchObject({ active: true })
   })
 
-  it.effect(
-    "are refused where the code is active already, whatever its case, and leave no coupon behind",
-    function* () {
-      const tenant = yield* newTenant
-      const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
-      for (const code of ["SUMMER25", "summer25"]) {
-        expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, code }, "the-duplicate"), duplicate)
-        expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-      }
-      yield* tenant.patch(`/promotion-codes/${id}`, { active: false })
-      const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
-      expect(free.status, free.text).toBe(200)
-      expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
+  it.effect("are refused if the code is active already, whatever its case, and leave no coupon behind", function* () {
+    const tenant = yield* newTenant
+    const id = idOf(yield* tenant.post("/promotion-codes", quarterOff))
+    for (const code of ["SUMMER25", "summer25"]) {
+      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, code }, "the-duplicate"), duplicate)
+      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
     }
-  )
+    yield* tenant.patch(`/promotion-codes/${id}`, { active: false })
+    const free = yield* tenant.post("/promotion-codes", quarterOff, "the-duplicate")
+    expect(free.status, free.text).toBe(200)
+    expect((yield* tenant.patch(`/promotion-codes/${id}`, { active: true })).status).toBe(422)
+  })
 
   it.effect("are refused alike where two callers want the same code at the same time", function* () {
     const tenant = yield* newTenant
@@ -160,8 +157,9 @@ onSharedService("promotion codes", (it) => {
     expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
   })
 
-  it.effect.each(["/v1/coupons", "/v1/promotion_codes"])("are made once though every answer of %s is lost", (path) =>
-    Effect.gen(function* () {
+  it.effect.each(["/v1/coupons", "/v1/promotion_codes"])(
+    "are made once though every answer of %s is lost",
+    function* (path) {
       const tenant = yield* newTenant
       const create = tenant.post("/promotion-codes", quarterOff, "lost-answers")
       const lost = yield* tenant.during({ fault: "lost_answer", method: "POST", path }, create)
@@ -171,21 +169,18 @@ onSharedService("promotion codes", (it) => {
       expect(made.json).toMatchObject({ code: "SUMMER25", active: true, coupon: { percent_off: 25 } })
       expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
       expectFailure(yield* tenant.post("/promotion-codes", quarterOff), duplicate)
-    })
-  )
-
-  it.effect(
-    "are answered by their maker's repeat after a crash, though the code has been deactivated since",
-    function* () {
-      const tenant = yield* newTenant
-      const create = tenant.post("/promotion-codes", quarterOff, "crashed-after")
-      yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
-      const [code] = dataOf(yield* tenant.atProvider("/promotion_codes"))
-      yield* tenant.doAtProvider(`/promotion_codes/${code?.["id"]}`, { active: "false" })
-      expect(idOf(yield* create)).toBe(code?.["id"])
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
     }
   )
+
+  it.effect("are answered by their maker's repeat after a crash, though the code is inactive now", function* () {
+    const tenant = yield* newTenant
+    const create = tenant.post("/promotion-codes", quarterOff, "crashed-after")
+    yield* tenant.during({ fault: "lost_answer", method: "POST", path: "/v1/promotion_codes" }, create)
+    const [code] = dataOf(yield* tenant.atProvider("/promotion_codes"))
+    yield* tenant.doAtProvider(`/promotion_codes/${code?.["id"]}`, { active: "false" })
+    expect(idOf(yield* create)).toBe(code?.["id"])
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect("that are refused are undone by the repeat where the first undoing failed", function* () {
     const tenant = yield* newTenant
@@ -228,18 +223,16 @@ onSharedService("promotion codes", (it) => {
     { duration: "forever" },
     { max_redemptions: 5 },
     { expires_at: 4_102_444_800 }
-  ])("are not taken for what the same key asks for a month later, with other terms: %j", (change) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const key = "code-of-the-month"
-      expect((yield* tenant.post("/promotion-codes", quarterOff, key)).status).toBe(200)
-      yield* tenant.sql`
+  ])("are not taken for what the same key asks for a month later, with other terms: %j", function* (change) {
+    const tenant = yield* newTenant
+    const key = "code-of-the-month"
+    expect((yield* tenant.post("/promotion-codes", quarterOff, key)).status).toBe(200)
+    yield* tenant.sql`
         UPDATE payments.idempotency_keys SET created_at = now() - interval '30 days'
         WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND key = ${key}`
-      expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, ...change }, key), duplicate)
-      expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
-    })
-  )
+    expectFailure(yield* tenant.post("/promotion-codes", { ...quarterOff, ...change }, key), duplicate)
+    expect(yield* counts(tenant)).toEqual({ coupons: 1, codes: 1 })
+  })
 
   it.effect("are made once with all of their terms though the answer is lost", function* () {
     const tenant = yield* newTenant
@@ -274,14 +267,12 @@ onSharedService("promotion codes", (it) => {
     ["repeating without months", { duration: "repeating" }, ["duration_in_months"]],
     ["months without repeating", { duration: "forever", duration_in_months: 3 }, ["duration_in_months"]],
     ["an unknown key", { discount: { percent_off: 5, percentage: 5 } }, ["discount.percentage"]]
-  ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const answer = yield* tenant.during(
-        { fault: "html_502" },
-        tenant.post("/promotion-codes", { ...quarterOff, ...change }, randomUUID())
-      )
-      expectFailure(answer, { status: 422, code: "validation_failed", fields })
-    })
-  )
+  ] as const)("with %s are refused before the provider is asked", function* ([, change, fields]) {
+    const tenant = yield* newTenant
+    const answer = yield* tenant.during(
+      { fault: "html_502" },
+      tenant.post("/promotion-codes", { ...quarterOff, ...change }, randomUUID())
+    )
+    expectFailure(answer, { status: 422, code: "validation_failed", fields })
+  })
 })

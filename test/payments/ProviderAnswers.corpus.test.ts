@@ -1,9 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Cause, Effect, FastCheck, Predicate } from "effect"
 import type { ConnectedAccount, ProviderCall } from "../../src/payments/ProviderCall.ts"
 import { isApiError } from "../../src/platform/errors/Errors.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { replying } from "./ScriptedProvider.ts"
 

@@ -114,29 +114,26 @@ onSharedService("a refund", (it) => {
     expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
   })
 
-  it.effect(
-    "whose failure the provider keeps under its key says so, and is made again under a new key only",
-    function* () {
-      const { emulator } = yield* TestService
-      const { payment_intent, refunds, tenant } = yield* paidTenant
-      const key = randomUUID()
-      const body = { payment_intent, amount: 100 }
-      yield* emulator.addFault({ fault: "kept_500", account: tenant.accountId, path: "/v1/refunds", method: "POST" })
-      for (const _ of [1, 2, 3]) {
-        const kept = yield* tenant.post("/refunds", body, key)
-        expectFailure(kept, { status: 502, code: "provider_outcome_unknown", fields: [] })
-        expect(kept.json["error"]).toMatch(/whether its object exists .* new idempotency key/)
-      }
-      // It was made after all: who looks sees it, and need not send it again
-      expect(dataOf((yield* tenant.get(`/refunds?payment_intent=${payment_intent}`)).json)).toHaveLength(1)
-      expectFailure(yield* tenant.post("/refunds", { ...body, amount: 101 }, key), {
-        status: 409,
-        code: "idempotency_key_reused"
-      })
-      expect((yield* tenant.post("/refunds", body)).status).toBe(200)
-      expect(yield* refunds).toHaveLength(2)
+  it.effect("whose failure the provider keeps under its key says so; only a new key makes it again", function* () {
+    const { emulator } = yield* TestService
+    const { payment_intent, refunds, tenant } = yield* paidTenant
+    const key = randomUUID()
+    const body = { payment_intent, amount: 100 }
+    yield* emulator.addFault({ fault: "kept_500", account: tenant.accountId, path: "/v1/refunds", method: "POST" })
+    for (const _ of [1, 2, 3]) {
+      const kept = yield* tenant.post("/refunds", body, key)
+      expectFailure(kept, { status: 502, code: "provider_outcome_unknown", fields: [] })
+      expect(kept.json["error"]).toMatch(/whether its object exists .* new idempotency key/)
     }
-  )
+    // It was made after all: who looks sees it, and need not send it again
+    expect(dataOf((yield* tenant.get(`/refunds?payment_intent=${payment_intent}`)).json)).toHaveLength(1)
+    expectFailure(yield* tenant.post("/refunds", { ...body, amount: 101 }, key), {
+      status: 409,
+      code: "idempotency_key_reused"
+    })
+    expect((yield* tenant.post("/refunds", body)).status).toBe(200)
+    expect(yield* refunds).toHaveLength(2)
+  })
 
   it.effect("pays back more than eight digits where the currency has them", function* () {
     const service = yield* TestService
@@ -178,19 +175,16 @@ onSharedService("a refund", (it) => {
     expect([...(yield* refunds), ...(yield* other.refunds)]).toEqual([])
   })
 
-  it.effect(
-    "of any body that the contract admits is made, or refused by name: never a failure of the service",
-    function* () {
-      const { charge, payment_intent, tenant } = yield* paidTenant
-      const bodies = FastCheck.sample(Arbitrary.make(Schema.typeSchema(CreateRefund)), 40)
-      for (const [index, body] of bodies.entries()) {
-        // Half of them about the payment that there is
-        const known = body.charge === undefined ? { ...body, payment_intent } : { ...body, charge }
-        const answer = yield* tenant.post("/refunds", index % 2 === 0 ? known : body)
-        expect([200, 422], `${JSON.stringify(body)} ${answer.text}`).toContain(answer.status)
-      }
+  it.effect("of any body that the contract admits is made, or refused by name: never a failure", function* () {
+    const { charge, payment_intent, tenant } = yield* paidTenant
+    const bodies = FastCheck.sample(Arbitrary.make(Schema.typeSchema(CreateRefund)), 40)
+    for (const [index, body] of bodies.entries()) {
+      // Half of them about the payment that there is
+      const known = body.charge === undefined ? { ...body, payment_intent } : { ...body, charge }
+      const answer = yield* tenant.post("/refunds", index % 2 === 0 ? known : body)
+      expect([200, 422], `${JSON.stringify(body)} ${answer.text}`).toContain(answer.status)
     }
-  )
+  })
 
   it.effect("needs an idempotency key", function* () {
     const { payment_intent, refunds, tenant } = yield* paidTenant

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { type Behaviour, type ProviderCall, replying } from "./ScriptedProvider.ts"
 import { ScriptedService, scriptedTenant } from "./ScriptedService.ts"
@@ -58,27 +57,24 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
 const price = replying(200, { id: "price_new", object: "price" })
 
 layer(ScriptedService.layer(), { timeout: "60 seconds" })("a refused step", (it) => {
-  it.effect(
-    "of a product's change takes the new price out of sale, and is named after the caller's field",
-    function* () {
-      const { answer, calls } = yield* writing(
-        "PATCH",
-        "/products/prod_123",
-        { name: "Tea", default_price_data: { currency: "brl", unit_amount: 5 } },
-        answering({
-          "POST /v1/prices": price,
-          "POST /v1/products/prod_123": refusing({ param: "default_price", code: "some_code" }),
-          "POST /v1/prices/price_new": price
-        })
-      )
-      expectFailure(answer, { status: 422, code: "provider_some_code", fields: ["default_price_data"] })
-      expect(calls).toEqual([
-        "POST /v1/prices currency=brl",
-        "POST /v1/products/prod_123 name=Tea",
-        "POST /v1/prices/price_new active=false"
-      ])
-    }
-  )
+  it.effect("of a product's change takes the new price out of sale, and names the caller's field", function* () {
+    const { answer, calls } = yield* writing(
+      "PATCH",
+      "/products/prod_123",
+      { name: "Tea", default_price_data: { currency: "brl", unit_amount: 5 } },
+      answering({
+        "POST /v1/prices": price,
+        "POST /v1/products/prod_123": refusing({ param: "default_price", code: "some_code" }),
+        "POST /v1/prices/price_new": price
+      })
+    )
+    expectFailure(answer, { status: 422, code: "provider_some_code", fields: ["default_price_data"] })
+    expect(calls).toEqual([
+      "POST /v1/prices currency=brl",
+      "POST /v1/products/prod_123 name=Tea",
+      "POST /v1/prices/price_new active=false"
+    ])
+  })
 
   it.effect("of a product's change leaves its key to the next try, which makes a price of its own", function* () {
     const { provider } = yield* ScriptedService

@@ -1,9 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Chunk, Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { repeated } from "../../src/payments/stripe/StripeCall.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { scripted } from "./ScriptedAdapter.ts"
 import { type Behaviour, makeScriptedProviderAt, replying, resetting, silent } from "./ScriptedProvider.ts"
 
@@ -55,25 +54,23 @@ describe("a call to the provider", () => {
     ["a lock timeout", refusing(429, { code: "lock_timeout", type: "invalid_request_error" })],
     ["a key whose first call is still under way", refusing(409, { code: "idempotency_key_in_use" })],
     ["what the provider advises to repeat", refusing(400, {}, { "stripe-should-retry": "true" })]
-  ] as const)("is made again after %s, a write under the same key", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const [forReads, forWrites] = [yield* scripted(), yield* scripted()]
-      for (const { behave } of [forReads, forWrites]) behave(inTurn(behaviour, behaviour, replying(200, product)))
-      const [read] = yield* Effect.all(
-        [
-          forReads.provider.retrieveProduct(account, "prod_123"),
-          forWrites.provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
-        ],
-        { concurrency: 2 }
-      )
-      expect(read).toEqual(product)
-      expect(forReads.calls).toHaveLength(3)
-      const writes = forWrites.calls
-      expect(writes.map(({ method }) => method)).toEqual(Array(3).fill("POST"))
-      expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
-      expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
-    })
-  )
+  ] as const)("is made again after %s, a write under the same key", function* ([, behaviour]) {
+    const [forReads, forWrites] = [yield* scripted(), yield* scripted()]
+    for (const { behave } of [forReads, forWrites]) behave(inTurn(behaviour, behaviour, replying(200, product)))
+    const [read] = yield* Effect.all(
+      [
+        forReads.provider.retrieveProduct(account, "prod_123"),
+        forWrites.provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
+      ],
+      { concurrency: 2 }
+    )
+    expect(read).toEqual(product)
+    expect(forReads.calls).toHaveLength(3)
+    const writes = forWrites.calls
+    expect(writes.map(({ method }) => method)).toEqual(Array(3).fill("POST"))
+    expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
+    expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
+  })
 
   it.scopedLive("is made at most three times", function* () {
     const { behave, calls, provider } = yield* scripted()
@@ -94,14 +91,12 @@ describe("a call to the provider", () => {
     ["no JSON", replying(200, "<html>")],
     ["null", replying(200, null)],
     ["a failure that the provider advises not to repeat", refusing(500, {}, { "stripe-should-retry": "false" })]
-  ] as const)("is made once where it comes to %s", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(behaviour)
-      yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-      expect(calls).toHaveLength(1)
-    })
-  )
+  ] as const)("is made once where it comes to %s", function* ([, behaviour]) {
+    const { behave, calls, provider } = yield* scripted()
+    behave(behaviour)
+    yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+    expect(calls).toHaveLength(1)
+  })
 
   it.scoped("waits as long as the provider asks, unless its deadline comes first", function* () {
     const { behave, calls, provider } = yield* scripted()
@@ -131,56 +126,51 @@ describe("a call to the provider", () => {
     expect(calls).toHaveLength(2)
   })
 
-  it.scopedLive(
-    "waits for its turn where its account has as many under way as it may; other accounts do not",
-    function* () {
-      const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
-      const answers: Array<() => void> = []
-      const underWay = new Map<string, number>()
-      const atOnce: Array<string> = []
-      const count = (name: string, by: number) => underWay.set(name, (underWay.get(name) ?? 0) + by).get(name)
-      behave((call, response) => {
-        const name = String(call.headers["stripe-account"])
-        atOnce.push(`${name}: ${count(name, 1)}`)
-        answers.push(() => {
-          count(name, -1)
-          replying(200, product)(call, response)
-        })
+  it.scopedLive("waits for its turn if its account has as many under way as it may; others do not", function* () {
+    const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
+    const answers: Array<() => void> = []
+    const underWay = new Map<string, number>()
+    const atOnce: Array<string> = []
+    const count = (name: string, by: number) => underWay.set(name, (underWay.get(name) ?? 0) + by).get(name)
+    behave((call, response) => {
+      const name = String(call.headers["stripe-account"])
+      atOnce.push(`${name}: ${count(name, 1)}`)
+      answers.push(() => {
+        count(name, -1)
+        replying(200, product)(call, response)
       })
-      const read = (of: ConnectedAccount) => Effect.fork(provider.retrieveProduct(of, "prod_123"))
-      const mine = yield* Effect.all(Array.from({ length: 5 }, () => read(account)))
-      const other = yield* read({ ...account, accountId: "acct_2" })
-      const arrived = (number: number) =>
-        Effect.repeat(Effect.sleep("5 millis"), { until: () => answers.length >= number })
-      yield* arrived(3)
-      for (let answered = 0; answered < 6; answered += 1) {
-        yield* arrived(answered + 1)
-        answers[answered]?.()
-      }
-      yield* Fiber.joinAll([...mine, other])
-      expect(calls).toHaveLength(6)
-      expect([...new Set(atOnce)].toSorted()).toEqual(["acct_1: 1", "acct_1: 2", "acct_2: 1"])
+    })
+    const read = (of: ConnectedAccount) => Effect.fork(provider.retrieveProduct(of, "prod_123"))
+    const mine = yield* Effect.all(Array.from({ length: 5 }, () => read(account)))
+    const other = yield* read({ ...account, accountId: "acct_2" })
+    const arrived = (number: number) =>
+      Effect.repeat(Effect.sleep("5 millis"), { until: () => answers.length >= number })
+    yield* arrived(3)
+    for (let answered = 0; answered < 6; answered += 1) {
+      yield* arrived(answered + 1)
+      answers[answered]?.()
     }
-  )
+    yield* Fiber.joinAll([...mine, other])
+    expect(calls).toHaveLength(6)
+    expect([...new Set(atOnce)].toSorted()).toEqual(["acct_1: 1", "acct_1: 2", "acct_2: 1"])
+  })
 
   it.scopedLive.each([
     ["a failure that it repeats", refusing(500, {}, { "idempotent-replayed": "true" })],
     ["a failure that it advises not to repeat", refusing(503, {}, { "stripe-should-retry": "false" })],
     ["one without an error object", replying(500, {}, { "stripe-should-retry": "false" })],
     ["a page for people", replying(502, "<html>", { "idempotent-replayed": "true" })]
-  ] as const)("is made once, and its outcome is unknown, if the provider keeps %s under its key", ([, behaviour]) =>
-    Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(behaviour)
-      const write = yield* Effect.flip(
-        provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
-      )
-      expect(write).toMatchObject({ _tag: "ProviderOutcomeUnknown", code: "provider_outcome_unknown", settles: "open" })
-      expect(calls).toHaveLength(1)
-      const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
-      expect(read._tag).toBe("ProviderUnavailable")
-    })
-  )
+  ] as const)("is made once, its outcome unknown, if the provider keeps %s under its key", function* ([, behaviour]) {
+    const { behave, calls, provider } = yield* scripted()
+    behave(behaviour)
+    const write = yield* Effect.flip(
+      provider.createRefund(account, { charge: "ch_1" }, { idempotencyKey: "derived-key" })
+    )
+    expect(write).toMatchObject({ _tag: "ProviderOutcomeUnknown", code: "provider_outcome_unknown", settles: "open" })
+    expect(calls).toHaveLength(1)
+    const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
+    expect(read._tag).toBe("ProviderUnavailable")
+  })
 
   it.scopedLive("is repeated until the provider repeats a failure under its key", function* () {
     const { behave, calls, provider } = yield* scripted()
@@ -220,34 +210,31 @@ describe("a call to the provider", () => {
     expect(calls).toHaveLength(8)
   })
 
-  it.scopedLive(
-    "says how an account is paid out by its own settings where the provider has no balance settings",
-    function* () {
-      const { behave, provider } = yield* scripted()
-      const shown = {
-        id: "acct_1",
-        object: "account",
-        payouts_enabled: false,
-        settings: { payouts: { schedule: { interval: "weekly", delay_days: 7, weekly_payout_days: ["monday"] } } }
-      }
-      for (const refusal of [
-        refusing(400, { type: "invalid_request_error" }),
-        refusing(403, { code: "more_permissions_required" }),
-        refusing(404, { code: "resource_missing" })
-      ]) {
-        behave((call, response) =>
-          (call.path.startsWith("/v1/balance_settings") ? refusal : replying(200, shown))(call, response)
-        )
-        expect(yield* provider.retrievePayoutSettings(account)).toEqual({
-          object: "payout_settings",
-          status: "disabled",
-          schedule: { interval: "weekly", weekly_payout_days: ["monday"] },
-          delay_days: 7,
-          destinations: null
-        })
-      }
+  it.scopedLive("says how an account is paid out by its own settings if it has no balance settings", function* () {
+    const { behave, provider } = yield* scripted()
+    const shown = {
+      id: "acct_1",
+      object: "account",
+      payouts_enabled: false,
+      settings: { payouts: { schedule: { interval: "weekly", delay_days: 7, weekly_payout_days: ["monday"] } } }
     }
-  )
+    for (const refusal of [
+      refusing(400, { type: "invalid_request_error" }),
+      refusing(403, { code: "more_permissions_required" }),
+      refusing(404, { code: "resource_missing" })
+    ]) {
+      behave((call, response) =>
+        (call.path.startsWith("/v1/balance_settings") ? refusal : replying(200, shown))(call, response)
+      )
+      expect(yield* provider.retrievePayoutSettings(account)).toEqual({
+        object: "payout_settings",
+        status: "disabled",
+        schedule: { interval: "weekly", weekly_payout_days: ["monday"] },
+        delay_days: 7,
+        destinations: null
+      })
+    }
+  })
 
   it.scopedLive("that lists the bank accounts of an account that does not show them comes to none", function* () {
     const { behave, provider } = yield* scripted()

@@ -110,7 +110,9 @@ describe("an error of the provider's", () => {
     }
     expect(inOurNames(pathIdNames)(error)).toMatchObject({
       fields: ["id"],
-      message: expect.stringMatching(/^`id` names no object .* The provider's id of the request is req_7\.$/)
+      message: expect.stringMatching(
+        /^`id` in the path names no object .* The provider's id of the request is req_7\.$/
+      )
     })
   })
 })

@@ -100,48 +100,45 @@ onSharedService("subscriptions", (it) => {
     expect([answer.status, answer.json["status"]], answer.text).toEqual([200, "canceled"])
   })
 
-  it.effect(
-    "are canceled at the end of their period, which is the event's time, and that can be undone before",
-    function* () {
-      const { emulator, journal } = yield* TestService
-      const { id, idsOf, tenant } = yield* subscribedTenant
-      const owner = { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]) }
-      const endpoint = yield* subscribe(owner, ["subscription.canceled", "subscription.renewed"])
-      const ends = (cancel_at_period_end: boolean) => tenant.patch(`/subscriptions/${id}`, { cancel_at_period_end })
-      const scheduled = yield* ends(true)
-      expect(scheduled.status, scheduled.text).toBe(200)
-      const { current_period_end } = part(scheduled.json, "items", "data", 0)
-      expect(scheduled.json).toMatchObject({
-        status: "active",
-        cancel_at_period_end: true,
-        cancel_at: current_period_end
-      })
-      expect((yield* ends(false)).json).toMatchObject({
-        cancel_at_period_end: false,
-        cancel_at: null,
-        canceled_at: null
-      })
-      const renew = emulator.renewSubscription({ account: tenant.accountId, id, outcome: "paid" })
-      yield* renew
-      expect((yield* ends(true)).json).toMatchObject({ status: "active", cancel_at_period_end: true })
-      expect(yield* idsOf("status=active")).toEqual([id])
-      yield* renew
-      expect(yield* idsOf("status=canceled")).toEqual([id])
-      yield* eventually(
-        "the event of the end",
-        Effect.map(typesTo(endpoint.id), (types) =>
-          types.includes("subscription.canceled") ? Option.some(types) : Option.none()
-        )
+  it.effect("are canceled at the end of their period, the event's time, which can be undone before", function* () {
+    const { emulator, journal } = yield* TestService
+    const { id, idsOf, tenant } = yield* subscribedTenant
+    const owner = { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]) }
+    const endpoint = yield* subscribe(owner, ["subscription.canceled", "subscription.renewed"])
+    const ends = (cancel_at_period_end: boolean) => tenant.patch(`/subscriptions/${id}`, { cancel_at_period_end })
+    const scheduled = yield* ends(true)
+    expect(scheduled.status, scheduled.text).toBe(200)
+    const { current_period_end } = part(scheduled.json, "items", "data", 0)
+    expect(scheduled.json).toMatchObject({
+      status: "active",
+      cancel_at_period_end: true,
+      cancel_at: current_period_end
+    })
+    expect((yield* ends(false)).json).toMatchObject({
+      cancel_at_period_end: false,
+      cancel_at: null,
+      canceled_at: null
+    })
+    const renew = emulator.renewSubscription({ account: tenant.accountId, id, outcome: "paid" })
+    yield* renew
+    expect((yield* ends(true)).json).toMatchObject({ status: "active", cancel_at_period_end: true })
+    expect(yield* idsOf("status=active")).toEqual([id])
+    yield* renew
+    expect(yield* idsOf("status=canceled")).toEqual([id])
+    yield* eventually(
+      "the event of the end",
+      Effect.map(typesTo(endpoint.id), (types) =>
+        types.includes("subscription.canceled") ? Option.some(types) : Option.none()
       )
-      yield* eventuallyTrue("all notifications", () => !journal.isPending([tenant.accountId]))
-      expect(yield* typesTo(endpoint.id)).toEqual(["subscription.canceled", "subscription.renewed"])
-      const outcomes = yield* tenant.sql<{ outcome: string }>`
+    )
+    yield* eventuallyTrue("all notifications", () => !journal.isPending([tenant.accountId]))
+    expect(yield* typesTo(endpoint.id)).toEqual(["subscription.canceled", "subscription.renewed"])
+    const outcomes = yield* tenant.sql<{ outcome: string }>`
         SELECT outcome FROM payments.receipts
         WHERE account_id = ${tenant.accountId} AND type = 'customer.subscription.updated'`
-      expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["ignored"]))
-      expect((yield* tenant.audited).filter((entry) => entry === `subscription.updated ${id}`)).toHaveLength(3)
-    }
-  )
+    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["ignored"]))
+    expect((yield* tenant.audited).filter((entry) => entry === `subscription.updated ${id}`)).toHaveLength(3)
+  })
 
   it.effect("that have ended take no date of their end, and a repeat under one key changes nothing", function* () {
     const { cancel, id, tenant } = yield* subscribedTenant

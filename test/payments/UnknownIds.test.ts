@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
 import { operations } from "../../src/surface/contract/Api.ts"
 import { operationKey } from "../../src/surface/contract/Operations.ts"
 import { onSharedService } from "../harness/TestService.ts"
@@ -43,17 +42,15 @@ const unknownThings: Things = {
 }
 
 onSharedService("an id that the provider does not know", (it) => {
-  it.effect.each(byId)("is `id` in %s, whatever the provider calls it", ([key, { method, path }]) =>
-    Effect.gen(function* () {
-      const tenant = yield* newTenant
-      const sample = samples[key]
-      const answer = yield* tenant.send(method, path.slice(P.length).replace(":id", nothing), {
-        headers: { "idempotency-key": randomUUID() },
-        ...(sample?.body === undefined ? {} : { body: sample.body(unknownThings) })
-      })
-      expectFailure(answer, { status: 404, code: "provider_resource_missing", fields: ["id"] })
+  it.effect.each(byId)("is `id` in %s, whatever the provider calls it", function* ([key, { method, path }]) {
+    const tenant = yield* newTenant
+    const sample = samples[key]
+    const answer = yield* tenant.send(method, path.slice(P.length).replace(":id", nothing), {
+      headers: { "idempotency-key": randomUUID() },
+      ...(sample?.body === undefined ? {} : { body: sample.body(unknownThings) })
     })
-  )
+    expectFailure(answer, { status: 404, code: "provider_resource_missing", fields: ["id"] })
+  })
 
   it.effect("is named where the body or the query has it", function* () {
     const tenant = yield* newTenant

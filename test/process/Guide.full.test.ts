@@ -2,11 +2,10 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 
 // The commands of the operating guide, run as they are written
@@ -92,20 +91,17 @@ describe("the guide's commands", () => {
 
   it.scopedLive.skipIf(majorOf("pg_dump") < serverMajor)(
     `back up and restore (skipped without PostgreSQL ${serverMajor}'s own pg_dump)`,
-    () =>
-      Effect.gen(function* () {
-        const { directory, run } = yield* setUp
-        const restored = yield* createTestDatabase()
-        const settings = {
-          BACKUP_FILE: join(directory, "backup"),
-          RESTORED_DATABASE_URL: Redacted.value(restored.url)
-        }
-        run("connected-payments migrate")
-        for (const script of [...blocks("backup"), ...blocks("restore")]) run(script, settings)
-        expect(run("connected-payments migrate", { DATABASE_URL: Redacted.value(restored.url) })).toContain(
-          "up to date"
-        )
-      })
+    function* () {
+      const { directory, run } = yield* setUp
+      const restored = yield* createTestDatabase()
+      const settings = {
+        BACKUP_FILE: join(directory, "backup"),
+        RESTORED_DATABASE_URL: Redacted.value(restored.url)
+      }
+      run("connected-payments migrate")
+      for (const script of [...blocks("backup"), ...blocks("restore")]) run(script, settings)
+      expect(run("connected-payments migrate", { DATABASE_URL: Redacted.value(restored.url) })).toContain("up to date")
+    }
   )
 })
 

@@ -1,8 +1,7 @@
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { databasePid, dataDirectory, isAlive, startService, stop } from "./ServiceProcess.ts"
 
 /** Loaded before the service: signals have it reject a promise that nobody awaits, or throw outside of everything. */
@@ -42,37 +41,34 @@ const hostileHeads: ReadonlyArray<string | Buffer> = [
 ]
 
 describe("a process of the service", () => {
-  it.scopedLive(
-    "outlives hostile heads, connections that are reset, CONNECT's included, and a rejection that nobody handles",
-    function* () {
-      const service = yield* startService(yield* dataDirectory, withFaults)
-      const isLive = Effect.promise(async () => (await fetch(`${service.local.baseUrl}/health/live`)).status)
-      const emulatorLives = Effect.promise(async () => (await fetch(service.local.emulatorUrl)).status < 600)
-      for (const url of [service.local.baseUrl, service.local.emulatorUrl]) {
-        const port = Number(new URL(url).port)
-        yield* Effect.promise(() => sendAndReset(port, connectHead, 100))
-        yield* Effect.forEach(
-          Array.from({ length: 1000 }, (_, n) => n),
-          (n) =>
-            Effect.promise(() => {
-              const head = Buffer.from(hostileHeads[n % hostileHeads.length] ?? "")
-              // Whole or cut anywhere, and reset at once or when the server has begun
-              const bytes = n % 3 === 0 ? head.subarray(0, (n * 7919) % (head.length + 1)) : head
-              return sendAndReset(port, bytes, n % 5)
-            }),
-          { concurrency: 32, discard: true }
-        )
-      }
-      expect(yield* isLive).toBe(200)
-      expect(yield* emulatorLives).toBe(true)
-      expect(service.output.stderr).not.toContain("was not caught")
-      service.child.kill("SIGUSR2")
-      const log = () => service.output.stdout + service.output.stderr
-      yield* eventuallyTrue("the log's line", () => log().includes("the rejection of the test"))
-      expect(log()).toContain("A rejected promise was not handled")
-      expect(yield* isLive).toBe(200)
+  it.scopedLive("outlives hostile heads, reset connections (of CONNECT too) and unhandled rejections", function* () {
+    const service = yield* startService(yield* dataDirectory, withFaults)
+    const isLive = Effect.promise(async () => (await fetch(`${service.local.baseUrl}/health/live`)).status)
+    const emulatorLives = Effect.promise(async () => (await fetch(service.local.emulatorUrl)).status < 600)
+    for (const url of [service.local.baseUrl, service.local.emulatorUrl]) {
+      const port = Number(new URL(url).port)
+      yield* Effect.promise(() => sendAndReset(port, connectHead, 100))
+      yield* Effect.forEach(
+        Array.from({ length: 1000 }, (_, n) => n),
+        (n) =>
+          Effect.promise(() => {
+            const head = Buffer.from(hostileHeads[n % hostileHeads.length] ?? "")
+            // Whole or cut anywhere, and reset at once or when the server has begun
+            const bytes = n % 3 === 0 ? head.subarray(0, (n * 7919) % (head.length + 1)) : head
+            return sendAndReset(port, bytes, n % 5)
+          }),
+        { concurrency: 32, discard: true }
+      )
     }
-  )
+    expect(yield* isLive).toBe(200)
+    expect(yield* emulatorLives).toBe(true)
+    expect(service.output.stderr).not.toContain("was not caught")
+    service.child.kill("SIGUSR2")
+    const log = () => service.output.stdout + service.output.stderr
+    yield* eventuallyTrue("the log's line", () => log().includes("the rejection of the test"))
+    expect(log()).toContain("A rejected promise was not handled")
+    expect(yield* isLive).toBe(200)
+  })
 
   it.scopedLive.each<{ by: string; signal: NodeJS.Signals; to: "process" | "group"; says: string; codes: object }>([
     {
@@ -83,16 +79,14 @@ describe("a process of the service", () => {
       codes: [1]
     },
     { by: "the end of its terminal", signal: "SIGHUP", to: "group", says: "", codes: expect.anything() }
-  ])("ends in order by $by", ({ codes, says, signal, to }) =>
-    Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      const service = yield* startService(directory, withFaults)
-      const database = yield* databasePid(directory)
-      const { code } = yield* stop(service, signal, to)
-      expect([code]).toEqual(codes)
-      const log = service.output.stdout + service.output.stderr
-      for (const words of [says, "Shutdown: done"]) expect(log).toContain(words)
-      expect(yield* isAlive(database)).toBe(false)
-    })
-  )
+  ])("ends in order by $by", function* ({ codes, says, signal, to }) {
+    const directory = yield* dataDirectory
+    const service = yield* startService(directory, withFaults)
+    const database = yield* databasePid(directory)
+    const { code } = yield* stop(service, signal, to)
+    expect([code]).toEqual(codes)
+    const log = service.output.stdout + service.output.stderr
+    for (const words of [says, "Shutdown: done"]) expect(log).toContain(words)
+    expect(yield* isAlive(database)).toBe(false)
+  })
 })

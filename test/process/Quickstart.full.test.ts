@@ -1,8 +1,7 @@
 import { readdir } from "node:fs/promises"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { expect, it } from "../harness/Tests.ts"
 import { emptyDataDirectory, groupIsAlive, spawnService } from "./ServiceProcess.ts"
 
 const quickstart = [process.execPath, "--import", "tsx", "src/app/cli/quickstart.ts"] as const

@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Option, type Scope } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
 import { integrator, payOn } from "./Integrator.ts"
 import {

@@ -1,8 +1,7 @@
 import { Agent, request } from "node:http"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { dataDirectory, keptConnection, type LocalFile, startService, stop } from "./ServiceProcess.ts"
 
 /** What one request of a busy client came to. */

@@ -1,11 +1,10 @@
 import { copyFile, readdir, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { dataDirectory, emptyDataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
 
 const refused = (directory: string, settings: Readonly<Record<string, string>>) =>
@@ -52,6 +51,14 @@ describe("a start", () => {
       const { mode } = yield* Effect.promise(() => stat(join(directory, file)))
       expect([file, (mode & 0o777).toString(8)]).toEqual([file, "600"])
     }
+    const steps = output.stderr.split("\n").flatMap((line) => /^ *\d+\.\d s {2}(\w+ [\w-]+)/.exec(line)?.[1] ?? [])
+    expect(steps).toEqual([
+      "Starting connected-payments",
+      "Starting PostgreSQL",
+      "Starting the",
+      "Preparing the",
+      "Starting the"
+    ])
     for (const shown of [local.baseUrl, local.organizationId, local.apiKey]) expect(output.stdout).toContain(shown)
 
     const other = yield* dataDirectory
@@ -69,70 +76,67 @@ describe("a start", () => {
     expect(answer.status).toBe(200)
   })
 
-  it.scopedLive(
-    "on a known database finds its organization, leaves the file of a live process alone, and names a missing master key",
-    function* () {
-      const [firstHome, otherHome, newHome, thirdHome] = yield* Effect.all([
-        emptyDataDirectory,
-        emptyDataDirectory,
-        emptyDataDirectory,
-        emptyDataDirectory
-      ])
-      const database = { DATABASE_URL: Redacted.value((yield* createMigratedDatabase).url) }
-      const first = yield* startService(firstHome, database)
-      const headers = { "x-api-key": first.local.apiKey, "content-type": "application/json" }
-      const endpoint = yield* Effect.promise(() =>
-        fetch(`${first.local.baseUrl}/v2/organizations/${first.local.organizationId}/integrations/endpoints`, {
-          method: "POST",
-          headers: { ...headers, "idempotency-key": "first-endpoint" },
-          body: JSON.stringify({ name: "A", url: "http://127.0.0.1:9000/webhooks", events: ["payment.succeeded"] })
-        })
-      )
-      expect(endpoint.status, yield* Effect.promise(() => endpoint.text())).toBe(200)
+  it.scopedLive("on a known database finds its organization, and names a missing master key", function* () {
+    const [firstHome, otherHome, newHome, thirdHome] = yield* Effect.all([
+      emptyDataDirectory,
+      emptyDataDirectory,
+      emptyDataDirectory,
+      emptyDataDirectory
+    ])
+    const database = { DATABASE_URL: Redacted.value((yield* createMigratedDatabase).url) }
+    const first = yield* startService(firstHome, database)
+    const headers = { "x-api-key": first.local.apiKey, "content-type": "application/json" }
+    const endpoint = yield* Effect.promise(() =>
+      fetch(`${first.local.baseUrl}/v2/organizations/${first.local.organizationId}/integrations/endpoints`, {
+        method: "POST",
+        headers: { ...headers, "idempotency-key": "first-endpoint" },
+        body: JSON.stringify({ name: "A", url: "http://127.0.0.1:9000/webhooks", events: ["payment.succeeded"] })
+      })
+    )
+    expect(endpoint.status, yield* Effect.promise(() => endpoint.text())).toBe(200)
 
-      // The key of a new data directory has the id of the old one
-      const otherMasterKey = `next:${Buffer.alloc(32, 1).toString("base64")}`
-      const [otherKey, missingKey] = yield* Effect.all(
-        [refused(newHome, database), refused(thirdHome, { ...database, MASTER_KEYS: otherMasterKey })],
-        { concurrency: 2 }
-      )
-      const theirFile = join(newHome, "secrets.json")
-      expectPlainRefusal(otherKey, "MASTER_KEYS", '"local" is not the one', theirFile, "copy the secrets.json")
-      expectPlainRefusal(missingKey, "MASTER_KEYS", '"local" is missing', "signing secrets")
+    // The key of a new data directory has the id of the old one
+    const otherMasterKey = `next:${Buffer.alloc(32, 1).toString("base64")}`
+    const [otherKey, missingKey] = yield* Effect.all(
+      [refused(newHome, database), refused(thirdHome, { ...database, MASTER_KEYS: otherMasterKey })],
+      { concurrency: 2 }
+    )
+    const theirFile = join(newHome, "secrets.json")
+    expectPlainRefusal(otherKey, "MASTER_KEYS", '"local" is not the one', theirFile, "copy the secrets.json")
+    expectPlainRefusal(missingKey, "MASTER_KEYS", '"local" is missing', "signing secrets")
 
-      yield* Effect.promise(() => copyFile(join(firstHome, "secrets.json"), join(otherHome, "secrets.json")))
-      const other = yield* startService(otherHome, database)
-      expect(other.local).toMatchObject({ organizationId: first.local.organizationId })
-      expect(other.local.apiKey).not.toBe(first.local.apiKey)
-      const provider = `${other.local.baseUrl}/v2/organizations/${other.local.organizationId}/provider`
-      const products = yield* Effect.promise(() =>
-        fetch(`${provider}/products`, { headers: { "x-api-key": other.local.apiKey } })
-      )
-      expect(products.status).toBe(200)
+    yield* Effect.promise(() => copyFile(join(firstHome, "secrets.json"), join(otherHome, "secrets.json")))
+    const other = yield* startService(otherHome, database)
+    expect(other.local).toMatchObject({ organizationId: first.local.organizationId })
+    expect(other.local.apiKey).not.toBe(first.local.apiKey)
+    const provider = `${other.local.baseUrl}/v2/organizations/${other.local.organizationId}/provider`
+    const products = yield* Effect.promise(() =>
+      fetch(`${provider}/products`, { headers: { "x-api-key": other.local.apiKey } })
+    )
+    expect(products.status).toBe(200)
 
-      // Not the emulator of the process beside it
-      const beside = {
-        ...database,
-        PROVIDER_SANDBOX_SECRET_KEY: "sk_test_beside",
-        PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_beside",
-        PROVIDER_API_URL: other.local.emulatorUrl
-      }
-      const second = yield* startService(otherHome, beside)
-      expect(second.local).toEqual(other.local)
-      const notChanged = `${join(otherHome, "local.json")} is not changed`
-      yield* eventuallyTrue("the second one's word on the file", () => second.output.stderr.includes(notChanged))
-      const [, address = "an address in the log"] =
-        /serves on (http:\/\/127\.0\.0\.1:\d+)/.exec(second.output.stderr) ?? []
-      yield* eventuallyTrue("the second one's banner", () => second.output.stdout.includes(address))
-      expect(second.output.stdout).not.toContain(other.local.baseUrl)
-
-      yield* stop(other, "SIGKILL")
-      const next = yield* startService(otherHome, beside)
-      expect(next.local).toMatchObject({ organizationId: other.local.organizationId, apiKey: other.local.apiKey })
-      expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
-      yield* eventuallyTrue("the next one's banner", () => next.output.stdout.includes(next.local.baseUrl))
+    // Not the emulator of the process beside it
+    const beside = {
+      ...database,
+      PROVIDER_SANDBOX_SECRET_KEY: "sk_test_beside",
+      PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_beside",
+      PROVIDER_API_URL: other.local.emulatorUrl
     }
-  )
+    const second = yield* startService(otherHome, beside)
+    expect(second.local).toEqual(other.local)
+    const notChanged = `${join(otherHome, "local.json")} is not changed`
+    yield* eventuallyTrue("the second one's word on the file", () => second.output.stderr.includes(notChanged))
+    const [, address = "an address in the log"] =
+      /serves on (http:\/\/127\.0\.0\.1:\d+)/.exec(second.output.stderr) ?? []
+    yield* eventuallyTrue("the second one's banner", () => second.output.stdout.includes(address))
+    expect(second.output.stdout).not.toContain(other.local.baseUrl)
+
+    yield* stop(other, "SIGKILL")
+    const next = yield* startService(otherHome, beside)
+    expect(next.local).toMatchObject({ organizationId: other.local.organizationId, apiKey: other.local.apiKey })
+    expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
+    yield* eventuallyTrue("the next one's banner", () => next.output.stdout.includes(next.local.baseUrl))
+  })
 })
 
 /** A module for `--import` that makes a package fail to load. */
@@ -156,17 +160,14 @@ describe.concurrent("a start", () => {
     ]
   ]
   for (const [settings, names] of wrong) {
-    it.scopedLive(
-      `with ${Object.keys(settings).join(", ")} wrong ends with 1 and a message that names it`,
-      function* () {
-        const directory = yield* emptyDataDirectory
-        const end = yield* refused(directory, settings)
-        expectPlainRefusal(end, ...names)
-        expect(end.stderr).not.toContain("secret-of-the-operator")
-        expect(end.stderr).not.toContain("c2VjcmV0")
-        expect(yield* Effect.promise(() => readdir(directory))).not.toContain("postgres")
-      }
-    )
+    it.scopedLive(`with ${Object.keys(settings).join(", ")} wrong ends with 1 and a message of it`, function* () {
+      const directory = yield* emptyDataDirectory
+      const end = yield* refused(directory, settings)
+      expectPlainRefusal(end, ...names)
+      expect(end.stderr).not.toContain("secret-of-the-operator")
+      expect(end.stderr).not.toContain("c2VjcmV0")
+      expect(yield* Effect.promise(() => readdir(directory))).not.toContain("postgres")
+    })
   }
 
   it.scopedLive("without a package that it needs ends with 1 and says which", function* () {

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { readStream } from "../destinations/stream/Reader.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Answer } from "../harness/TestService.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { type Installation, installation, type ServiceProcess } from "./Processes.ts"
@@ -187,66 +186,62 @@ layer(Installed.layer, { timeout: "120 seconds" })("two processes", (it) => {
     yield* eventuallyTrue("the second event", () => second.events().includes(two))
   })
 
-  it.effect("make nothing twice when one is killed between the provider's answer and its own", () =>
-    Effect.gen(function* () {
-      const { losingAnswers, processes, start } = yield* Installed
-      const { text: key } = yield* newKey
-      const doomed = yield* start
-      const idempotencyKey = randomUUID()
-      const before = yield* productIds
-      const create = (process: ServiceProcess) =>
-        post(process, "/provider/products", { key, idempotencyKey, body: { name: "Twice?" } })
-      yield* losingAnswers((lost) =>
+  it.scoped("make nothing twice when one is killed between the provider's answer and its own", function* () {
+    const { losingAnswers, processes, start } = yield* Installed
+    const { text: key } = yield* newKey
+    const doomed = yield* start
+    const idempotencyKey = randomUUID()
+    const before = yield* productIds
+    const create = (process: ServiceProcess) =>
+      post(process, "/provider/products", { key, idempotencyKey, body: { name: "Twice?" } })
+    yield* losingAnswers((lost) =>
+      Effect.gen(function* () {
+        const unanswered = yield* Effect.fork(Effect.exit(create(doomed)))
+        yield* eventuallyTrue("the provider has made the product", () => lost.count() === 1)
+        yield* doomed.kill
+        yield* Fiber.join(unanswered)
+      })
+    )
+    const [made, ...others] = (yield* productIds).filter((id) => !before.includes(id))
+    expect(others).toEqual([])
+    expectFailure(yield* create(processes[0]), inProgress)
+    yield* passLease(idempotencyKey)
+    const answers = yield* Effect.all([create(processes[0]), create(processes[1])], { concurrency: 2 })
+    expectOneEffect(answers)
+    expect(idOf(yield* create(processes[1]))).toBe(made)
+    expect((yield* productIds).filter((id) => !before.includes(id))).toEqual([made])
+    expect(yield* recordsOf(made ?? "")).toHaveLength(1)
+  })
+
+  it.scoped("make nothing twice when one is killed in the midst of its change", function* () {
+    const { organizationId, processes, sql, start } = yield* Installed
+    const { text: key } = yield* newKey
+    const doomed = yield* start
+    const idempotencyKey = randomUUID()
+    const before = yield* endpointIds
+    const create = (process: ServiceProcess) =>
+      post(process, "/integrations/endpoints", { key, idempotencyKey, body: endpointBody })
+    const [locked, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const holder = yield* Effect.fork(
+      sql.withTransaction(
         Effect.gen(function* () {
-          const unanswered = yield* Effect.fork(Effect.exit(create(doomed)))
-          yield* eventuallyTrue("the provider has made the product", () => lost.count() === 1)
-          yield* doomed.kill
-          yield* Fiber.join(unanswered)
+          yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organizationId} FOR NO KEY UPDATE`
+          yield* Deferred.succeed(locked, undefined)
+          yield* Deferred.await(release)
         })
       )
-      const [made, ...others] = (yield* productIds).filter((id) => !before.includes(id))
-      expect(others).toEqual([])
-      expectFailure(yield* create(processes[0]), inProgress)
-      yield* passLease(idempotencyKey)
-      const answers = yield* Effect.all([create(processes[0]), create(processes[1])], { concurrency: 2 })
-      expectOneEffect(answers)
-      expect(idOf(yield* create(processes[1]))).toBe(made)
-      expect((yield* productIds).filter((id) => !before.includes(id))).toEqual([made])
-      expect(yield* recordsOf(made ?? "")).toHaveLength(1)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("make nothing twice when one is killed in the midst of its change", () =>
-    Effect.gen(function* () {
-      const { organizationId, processes, sql, start } = yield* Installed
-      const { text: key } = yield* newKey
-      const doomed = yield* start
-      const idempotencyKey = randomUUID()
-      const before = yield* endpointIds
-      const create = (process: ServiceProcess) =>
-        post(process, "/integrations/endpoints", { key, idempotencyKey, body: endpointBody })
-      const [locked, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const holder = yield* Effect.fork(
-        sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organizationId} FOR NO KEY UPDATE`
-            yield* Deferred.succeed(locked, undefined)
-            yield* Deferred.await(release)
-          })
-        )
-      )
-      yield* Deferred.await(locked)
-      const unanswered = yield* Effect.fork(Effect.exit(create(doomed)))
-      yield* begun(idempotencyKey)
-      yield* doomed.kill
-      yield* Fiber.join(unanswered)
-      yield* Deferred.succeed(release, undefined)
-      yield* Fiber.join(holder)
-      expectFailure(yield* create(processes[0]), inProgress)
-      yield* passLease(idempotencyKey)
-      const answer = yield* create(processes[1])
-      expect(answer.status, answer.text).toBe(200)
-      expect((yield* endpointIds).filter((id) => !before.includes(id))).toEqual([idOf(answer)])
-    }).pipe(Effect.scoped)
-  )
+    )
+    yield* Deferred.await(locked)
+    const unanswered = yield* Effect.fork(Effect.exit(create(doomed)))
+    yield* begun(idempotencyKey)
+    yield* doomed.kill
+    yield* Fiber.join(unanswered)
+    yield* Deferred.succeed(release, undefined)
+    yield* Fiber.join(holder)
+    expectFailure(yield* create(processes[0]), inProgress)
+    yield* passLease(idempotencyKey)
+    const answer = yield* create(processes[1])
+    expect(answer.status, answer.text).toBe(200)
+    expect((yield* endpointIds).filter((id) => !before.includes(id))).toEqual([idOf(answer)])
+  })
 })

@@ -1,12 +1,11 @@
 import { once } from "node:events"
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { cuttableLine } from "../harness/CuttableLine.ts"
 import { eventuallyIs } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
 interface Health {
@@ -69,64 +68,61 @@ describe("a process that is only a worker", () => {
     expect(silence).toBe("TimeoutError")
   })
 
-  it.scopedLive(
-    "serves its health and nothing else: it is ready while it claims, and alive but not ready without a database",
-    function* () {
-      const { url } = yield* createMigratedDatabase
-      const line = yield* cuttableLine(Redacted.value(url).replace(/^postgres\w*:/, "http:"))
-      const through = new URL(Redacted.value(url))
-      through.port = new URL(line.url).port
-      const worker = yield* startService(
-        yield* emptyDataDirectory,
-        { ROLES: "worker", DATABASE_URL: through.href, SHUTDOWN_TIMEOUT: "10 seconds" },
-        [process.execPath, ...program("src/app/cli/main.ts"), "serve"]
-      )
-      const { baseUrl } = worker.local
-      const claiming = yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
-      expect(claiming.body).toEqual({ status: "ready", worker: expect.any(String) })
-      // It says where that is, once, and offers no API
-      const { stderr, stdout } = worker.output
-      expect(stderr.split("\n").filter((line) => line.includes("The worker's health"))).toHaveLength(1)
-      expect(stdout).toContain(`${baseUrl}/health/ready`)
-      expect(stdout).not.toMatch(/curl|API key|console/)
-      expect(yield* ask(baseUrl, "/health/live?verbose=1")).toEqual({
-        status: 200,
-        body: { status: "live", worker: expect.stringMatching(/^(claims|waits for deliveries that come due)/) }
-      })
+  it.scopedLive("serves its health alone: ready while it claims, alive but not ready without a database", function* () {
+    const { url } = yield* createMigratedDatabase
+    const line = yield* cuttableLine(Redacted.value(url).replace(/^postgres\w*:/, "http:"))
+    const through = new URL(Redacted.value(url))
+    through.port = new URL(line.url).port
+    const worker = yield* startService(
+      yield* emptyDataDirectory,
+      { ROLES: "worker", DATABASE_URL: through.href, SHUTDOWN_TIMEOUT: "10 seconds" },
+      [process.execPath, ...program("src/app/cli/main.ts"), "serve"]
+    )
+    const { baseUrl } = worker.local
+    const claiming = yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
+    expect(claiming.body).toEqual({ status: "ready", worker: expect.any(String) })
+    // It says where that is, once, and offers no API
+    const { stderr, stdout } = worker.output
+    expect(stderr.split("\n").filter((line) => line.includes("The worker's health"))).toHaveLength(1)
+    expect(stdout).toContain(`${baseUrl}/health/ready`)
+    expect(stdout).not.toMatch(/curl|API key|console/)
+    expect(yield* ask(baseUrl, "/health/live?verbose=1")).toEqual({
+      status: 200,
+      body: { status: "live", worker: expect.stringMatching(/^(claims|waits for deliveries that come due)/) }
+    })
 
-      // No other path, no other method, nobody's body
-      for (const path of ["/", "/v2/organizations", "/health", "/health/live/", "/webhooks/provider", "/metrics"]) {
-        expect([path, (yield* ask(baseUrl, path)).status]).toEqual([path, 404])
-      }
-      const posted = yield* ask(baseUrl, "/health/live", { method: "POST", body: "x".repeat(100_000) })
-      expect(posted.status).toBe(405)
-
-      // Who opens connections and says nothing keeps no check out
-      const silent = yield* Effect.acquireRelease(
-        Effect.promise(async () => {
-          const sockets = Array.from({ length: 200 }, () => connect(Number(new URL(baseUrl).port), "127.0.0.1"))
-          for (const socket of sockets) socket.on("error", () => {})
-          await Promise.all(sockets.map((socket) => once(socket, "connect")))
-          return sockets
-        }),
-        (sockets) => Effect.sync(() => sockets.forEach((socket) => void socket.destroy()))
-      )
-      expect((yield* ask(baseUrl, "/health/live")).status).toBe(200)
-      expect(silent.length).toBe(200)
-
-      line.cut()
-      const away = yield* until(baseUrl, "/health/ready", ({ status }) => status === 503)
-      expect(away.body).toEqual({ status: "not_ready", reason: "the database does not answer" })
-      const alive = yield* until(baseUrl, "/health/live", ({ body }) => /does not answer/.test(String(body["worker"])))
-      expect(alive).toEqual({
-        status: 200,
-        body: { status: "live", worker: "can't claim: the database does not answer" }
-      })
-      line.mend()
-      yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
-      yield* until(baseUrl, "/health/live", ({ body }) => /^(claims|waits)/.test(String(body["worker"])))
-
-      expect((yield* stop(worker, "SIGTERM")).code).toBe(0)
+    // No other path, no other method, nobody's body
+    for (const path of ["/", "/v2/organizations", "/health", "/health/live/", "/webhooks/provider", "/metrics"]) {
+      expect([path, (yield* ask(baseUrl, path)).status]).toEqual([path, 404])
     }
-  )
+    const posted = yield* ask(baseUrl, "/health/live", { method: "POST", body: "x".repeat(100_000) })
+    expect(posted.status).toBe(405)
+
+    // Who opens connections and says nothing keeps no check out
+    const silent = yield* Effect.acquireRelease(
+      Effect.promise(async () => {
+        const sockets = Array.from({ length: 200 }, () => connect(Number(new URL(baseUrl).port), "127.0.0.1"))
+        for (const socket of sockets) socket.on("error", () => {})
+        await Promise.all(sockets.map((socket) => once(socket, "connect")))
+        return sockets
+      }),
+      (sockets) => Effect.sync(() => sockets.forEach((socket) => void socket.destroy()))
+    )
+    expect((yield* ask(baseUrl, "/health/live")).status).toBe(200)
+    expect(silent.length).toBe(200)
+
+    line.cut()
+    const away = yield* until(baseUrl, "/health/ready", ({ status }) => status === 503)
+    expect(away.body).toEqual({ status: "not_ready", reason: "the database does not answer" })
+    const alive = yield* until(baseUrl, "/health/live", ({ body }) => /does not answer/.test(String(body["worker"])))
+    expect(alive).toEqual({
+      status: 200,
+      body: { status: "live", worker: "can't claim: the database does not answer" }
+    })
+    line.mend()
+    yield* until(baseUrl, "/health/ready", ({ status }) => status === 200)
+    yield* until(baseUrl, "/health/live", ({ body }) => /^(claims|waits)/.test(String(body["worker"])))
+
+    expect((yield* stop(worker, "SIGTERM")).code).toBe(0)
+  })
 })

@@ -93,17 +93,14 @@ onService(api)("a connection", (it) => {
     expect(lastBody(wire)["code"]).toBe("validation_failed")
   })
 
-  it.scoped(
-    "is not upgraded: what asks for it is served as an ordinary request, with its body, and is the last",
-    function* () {
-      const body = '{"email":"nobody"}'
-      const head = `POST /identity/sign-in-links HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-type: application/json\r\n`
-      const wire = yield* open(`${head}content-length: ${body.length}\r\n\r\n${body}${get("/health/live")}`)
-      yield* eventuallyTrue("the end", wire.closed)
-      expect(statusesIn(wire.received())).toEqual(["422"])
-      expect(lastBody(wire)["code"]).toBe("validation_failed")
-    }
-  )
+  it.scoped("is not upgraded: what asks for it is served as an ordinary last request, with its body", function* () {
+    const body = '{"email":"nobody"}'
+    const head = `POST /identity/sign-in-links HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-type: application/json\r\n`
+    const wire = yield* open(`${head}content-length: ${body.length}\r\n\r\n${body}${get("/health/live")}`)
+    yield* eventuallyTrue("the end", wire.closed)
+    expect(statusesIn(wire.received())).toEqual(["422"])
+    expect(lastBody(wire)["code"]).toBe("validation_failed")
+  })
 })
 
 const impatient = {

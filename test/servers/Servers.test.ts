@@ -1,14 +1,13 @@
 import { writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll } from "vitest"
 import { type Consumer, post, tcpConsumer, transport } from "../engine/TransportServers.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { startInstalled } from "../harness/Installed.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { type Path, type RealServer, type Recorded, recorded, recordedIn, servers } from "./Servers.ts"
 
 /** Why a server can't run on this machine; undefined if it can. */

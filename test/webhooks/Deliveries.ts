@@ -1,6 +1,6 @@
 /** Deliveries for tests of the consumer kit, signed by the service's own code. */
 import { Redacted } from "effect"
-import { signatureHeaders } from "../../src/engine/attempts/Signature.ts"
+import { signatureHeaders } from "../../src/engine/attempts/Signing.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 

@@ -274,22 +274,19 @@ describe("a handler", () => {
     expect(logged()).toEqual([failure])
   })
 
-  it.scopedLive(
-    "answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected",
-    function* () {
-      const logged = yield* logOfErrors
-      const failures = [new Error("The log is away"), new Error("It still is")]
-      const { options } = watched({
-        onEvent: () => Promise.reject(new Error("The database is away")),
-        onRefused: () => Promise.reject(failures[0]),
-        onError: () => Promise.reject(failures[1])
-      })
-      const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
-      expect((yield* sendIt({ headers: {} })).status).toBe(400)
-      expect((yield* sendIt()).status).toBe(503)
-      expect(logged()).toEqual(failures)
-    }
-  )
+  it.scopedLive("answers as ever, and logs it, if the promise of `onRefused` or `onError` is rejected", function* () {
+    const logged = yield* logOfErrors
+    const failures = [new Error("The log is away"), new Error("It still is")]
+    const { options } = watched({
+      onEvent: () => Promise.reject(new Error("The database is away")),
+      onRefused: () => Promise.reject(failures[0]),
+      onError: () => Promise.reject(failures[1])
+    })
+    const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
+    expect((yield* sendIt({ headers: {} })).status).toBe(400)
+    expect((yield* sendIt()).status).toBe(503)
+    expect(logged()).toEqual(failures)
+  })
 
   it.scopedLive("survives a sender that goes away in the middle of its body", function* () {
     const { options, seen } = watched()

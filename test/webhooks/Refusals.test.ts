@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "@effect/vitest"
-import { AttemptErrorCode, refusedCode } from "../../src/engine/attempts/Attempt.ts"
+import { AttemptErrorCode, refusedCode } from "../../src/engine/attempts/Outcome.ts"
 import {
   answerRefused,
   fetchWebhookHandler,

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import { standardWebhooksSecretOf } from "../../src/engine/attempts/Secrets.ts"
+import { standardWebhooksSecretOf } from "../../src/engine/attempts/Signing.ts"
 import { standardWebhooksSecret } from "../../src/webhooks/index.ts"
 import { secret } from "./Deliveries.ts"
 

@@ -6,22 +6,25 @@ import { columns } from "./Output.ts"
 
 export const programName = "connected-payments"
 
-const notes = [
-  "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command. `listen`, `trigger` and `mcp` need only the URL of a running service and an API key.",
-  "Exit codes: 0 done, 1 failed, 2 wrong usage. Failures are printed to standard error."
-].join("\n")
+export interface Program {
+  readonly commands: ReadonlyArray<Command>
+  /** What the help says about all of its commands. */
+  readonly notes: string
+}
+
+const exitCodeNote = "Exit codes: 0 done, 1 failed, 2 wrong usage. Failures are printed to standard error."
 
 const exampleOf = ({ example, name }: Command): string => `  $ ${programName} ${name} ${example}`.trimEnd()
 
 /** The help for all commands or those of one noun: a line and an example for each. */
-export const overview = (commands: ReadonlyArray<Command>): string =>
+export const overview = ({ commands, notes }: Program): string =>
   [
     `${programName} ${version}`,
     `Usage: ${programName} <command> [options]`,
     `Commands:\n${columns(commands.map(({ name, summary }) => [`  ${name}`, summary]))}`,
     `Examples:\n${commands.map(exampleOf).join("\n")}`,
     "Options of every command: --help, --log-level LEVEL. Of the program: --version, --completions sh|bash|fish|zsh.",
-    notes
+    `${notes}\n${exitCodeNote}`
   ].join("\n\n")
 
 const inUsage = (parameter: Parameter): string => {
@@ -35,7 +38,7 @@ const details = (title: string, parameters: ReadonlyArray<Parameter>): ReadonlyA
     : [`${title}:`, ...parameters.map((one) => `  ${written(one)}\n      ${one.description}`)]
 
 /** The help for one command: its usage, its options with the forms of their values, and an example. */
-export const commandHelp = (command: Command): string => {
+export const commandHelp = (command: Command, notes: string): string => {
   const options = command.parameters.filter((one) => !isArgument(one))
   const args = command.parameters.filter(isArgument)
   return [
@@ -45,6 +48,6 @@ export const commandHelp = (command: Command): string => {
     ...details("Arguments", args),
     ...details("Options", options),
     `Example:\n${exampleOf(command)}`,
-    notes
+    `${notes}\n${exitCodeNote}`
   ].join("\n\n")
 }

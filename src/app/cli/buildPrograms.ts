@@ -2,7 +2,7 @@ import { chmod, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { packageRoot } from "../../platform/settings/PackageFolders.ts"
-import { bundlePrograms, licencesOf } from "./ProgramBundles.ts"
+import { bundlePrograms, licencesOf } from "../../surface/packages/ProgramBundles.ts"
 
 /** Bundles the service and the command line into `dist`, for the package and the image: a part of `npm run build`. */
 

@@ -9,6 +9,7 @@ import type { MasterKey, ProviderCredentials, SettingsShape } from "../../platfo
 import { tryLock } from "../../platform/storage/DirectoryLock.ts"
 import { freePort } from "../../platform/storage/FreePort.ts"
 import type { ServiceOptions } from "../Service.ts"
+import { showStep } from "./Progress.ts"
 
 /**
  * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and
@@ -210,16 +211,19 @@ export const completeSettings = (
     }
     const databaseUrl = yield* Option.match(settings.databaseUrl, {
       onSome: Effect.succeed,
-      onNone: () =>
-        Effect.promise(() => import("../../platform/storage/EmbeddedPostgres.ts")).pipe(
+      onNone: () => {
+        showStep(`Starting PostgreSQL in ${join(directory, "postgres")}`)
+        return Effect.promise(() => import("../../platform/storage/EmbeddedPostgres.ts")).pipe(
           Effect.flatMap(({ startEmbeddedPostgres }) =>
             startEmbeddedPostgres({ directory: join(directory, "postgres") })
           ),
           Effect.map(({ url }) => url),
           Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
         )
+      }
     })
     const secrets = needsFiles ? Option.some(yield* localSecrets(localSecretsPath(settings))) : Option.none()
+    if (needsEmulator) showStep("Starting the local payment provider")
     const emulator =
       needsEmulator && Option.isSome(secrets)
         ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))

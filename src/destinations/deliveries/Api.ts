@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
+import { AttemptErrorCode } from "../../engine/attempts/Outcome.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { type ResendRefusal, resendRefusal } from "../../engine/queue/StateMachine.ts"
+import { type ResendRefusal, resendRefusal } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
@@ -24,7 +24,8 @@ import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDel
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
 
-const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
+const noDelivery = () =>
+  new ResourceNotFound({ message: "There is no such delivery in this organization and environment." })
 
 const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
@@ -40,7 +41,9 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
       if (!(yield* endpoints.existed(tenant, endpointId))) {
-        return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
+        return yield* new ResourceNotFound({
+          message: "There is no such endpoint in this organization and environment."
+        })
       }
       // A cursor from another endpoint's history is not valid in this one
       if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {

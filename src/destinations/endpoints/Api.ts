@@ -5,7 +5,7 @@ import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName, maxSubscriptions } from "../../events/EventCatalog.ts"
 import { Filters, filtersJsonSchema } from "../../events/Filters.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
-import { rule } from "../../platform/bounds/Rules.ts"
+import { familiar, rule } from "../../platform/bounds/Rules.ts"
 import { PrintableText, text } from "../../platform/bounds/Text.ts"
 import {
   DestinationRejected,
@@ -160,7 +160,10 @@ export const UpdateEndpoint = strict(
     name: optional(EndpointName),
     events: optional(Subscriptions),
     filters: optional(UnjudgedFilters)
-  }).annotations({ identifier: "UpdateEndpoint" })
+  }).annotations({
+    identifier: "UpdateEndpoint",
+    ...familiar({ url: "an endpoint's URL never changes; create another endpoint, and delete this one" })
+  })
 )
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
 

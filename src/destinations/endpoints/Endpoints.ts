@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Either, Layer, Option, Redacted } from "effect"
-import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Secrets.ts"
+import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "../../engine/attempts/Signing.ts"
 import {
   addressPolicyFor,
   type DestinationSettings,
@@ -168,7 +168,8 @@ const makeParts = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const slowReads = yield* SlowReads
   const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
     audit({ ...principal, action, targetId: id })
-  const notFound = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
   return { options, sql, cipher, resolver, repo, audit, catalog, slowReads, record, notFound }
 })
 

@@ -7,7 +7,7 @@ import {
   mayStillBeSent,
   signsNoNew,
   signsUntil
-} from "../../engine/attempts/SecretLifetime.ts"
+} from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"

@@ -1,7 +1,7 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Array as Arr, Data, Effect } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { secretContext } from "../../engine/attempts/Secrets.ts"
+import { secretContext } from "../../engine/attempts/Signing.ts"
 import { Cipher } from "../../platform/kit/Cipher.ts"
 import { answerContext } from "../../platform/kit/Idempotency.ts"
 import { installationKeyContext } from "../../platform/kit/KeyedHash.ts"

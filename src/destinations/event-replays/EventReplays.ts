@@ -45,7 +45,8 @@ export type StartReplayError =
   | ValidationFailed
   | ServiceUnavailable
 
-const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+const noEndpoint = () =>
+  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 const noReplay = () => new ResourceNotFound({ message: "There is no such replay of this endpoint." })
 
 /** The range of a request; without `until`, it ends now. */

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
-import { canSign, signingSecretIds } from "../../engine/attempts/SecretLifetime.ts"
+import { canSign, signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
 import { type DeliveryId, type EndpointId, type EventReplayId, firstIdAt, millisOf } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"

@@ -53,7 +53,8 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 
   const get = Effect.fn("Events.get")(
     function* (tenant: Tenant, id: string) {
-      const notFound = () => new ResourceNotFound({ message: "There is no such event here." })
+      const notFound = () =>
+        new ResourceNotFound({ message: "There is no such event in this organization and environment." })
       const row = yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound))
       const its = yield* repo.bounded(deliveriesOf(tenant, row, { limit: shownDeliveries }))
       const age = (yield* Clock.currentTimeMillis) - row.createdAt.getTime()

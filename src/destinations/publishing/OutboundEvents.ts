@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Data, Effect, Exit, Layer, Option, Schema } from "effect"
-import { type HandOff, LocalHandOff } from "../../engine/queue/LocalHandOff.ts"
+import { type HandOff, LocalHandOff } from "../../engine/queue/Enqueue.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { envelopeVersion, providerName, testProviderName } from "../../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../../events/EventCatalog.ts"

@@ -1,7 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { leasedRows } from "../../engine/queue/Enqueue.ts"
-import type { HandOff, LeasedRow } from "../../engine/queue/LocalHandOff.ts"
+import { type HandOff, type LeasedRow, leasedRows } from "../../engine/queue/Enqueue.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { MatchableEndpoint, NewEvent } from "./Publication.ts"
 import { matchableEndpoints, publicationParts } from "./PublicationStatement.ts"

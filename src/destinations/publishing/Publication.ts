@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import { type NewDelivery, newDeliveries, type Subscriber } from "../../engine/queue/NewDelivery.ts"
+import { type NewDelivery, newDeliveries, type Subscriber } from "../../engine/queue/Enqueue.ts"
 import { type FilterSubjects, type Filters, passes, storeSubjects } from "../../events/Filters.ts"
 import type { KeyedHash } from "../../platform/kit/KeyedHash.ts"
 

@@ -1,5 +1,5 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import { signingSecretIds } from "../../engine/attempts/SecretLifetime.ts"
+import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import { type EnqueueLease, enqueue, enqueueLeased } from "../../engine/queue/Enqueue.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { type OfferDelivery, type Publication, type PublicationValues, publicationValues } from "./Publication.ts"

@@ -46,7 +46,9 @@ const make = Effect.gen(function* () {
       // A separate statement: the first would still see the rows as they were before it waited for the lock
       Effect.flatMap(
         repo.find(tenant, id),
-        Effect.mapError(() => new ResourceNotFound({ message: "There is no such endpoint here." }))
+        Effect.mapError(
+          () => new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
+        )
       )
     )
 

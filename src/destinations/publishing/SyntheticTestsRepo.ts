@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
-import { signingSecretIds } from "../../engine/attempts/SecretLifetime.ts"
+import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"

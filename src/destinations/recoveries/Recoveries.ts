@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
-import { deliveryWindow } from "../../engine/queue/RetryPolicy.ts"
+import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
@@ -27,7 +27,8 @@ import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
  */
 const grace = Duration.minutes(1)
 
-const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+const noEndpoint = () =>
+  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
 const checkSince = Effect.fnUntraced(function* (since: Date) {
   const age = (yield* Clock.currentTimeMillis) - since.getTime()

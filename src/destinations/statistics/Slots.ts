@@ -1,5 +1,5 @@
 import { Duration } from "effect"
-import { deliveryWindow } from "../../engine/queue/RetryPolicy.ts"
+import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 
 /**
  * How time is divided for counting. Rows belong to the time in their ids, a UUIDv7. Each slot is read and counted

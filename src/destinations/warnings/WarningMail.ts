@@ -1,4 +1,4 @@
-import type { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
+import type { AttemptErrorCode } from "../../engine/attempts/Outcome.ts"
 import type { Mail } from "../../platform/kit/Mailer.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"

@@ -3,7 +3,7 @@ import { serverAttributes } from "../../platform/kit/UrlServer.ts"
 import { LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { discardingTracer, failedWith, KeptSpan, spanOfTraceparent } from "../../platform/telemetry/Spans.ts"
-import type { FinishedAttempt } from "../queue/RecordStatements.ts"
+import type { FinishedAttempt } from "../queue/Queue.ts"
 
 /**
  * Reports attempts to operators: a span, metrics and a log line, created when the attempt has ended. This costs nothing

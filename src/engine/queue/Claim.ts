@@ -1,10 +1,12 @@
-import type { SqlClient, Statement } from "@effect/sql"
-import type { Duration } from "effect"
+import type { SqlClient, SqlError, Statement } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import { v7 } from "uuid"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
-import type { AttemptTrigger } from "./Enqueue.ts"
-import type { LeasedDelivery } from "./LocalHandOff.ts"
+import type { RunStatement } from "../../platform/storage/Statements.ts"
+import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../attempts/Outcome.ts"
+import type { AttemptTrigger, LeasedDelivery } from "./Enqueue.ts"
 
 /** Claims: their options and results, and the form of these in the database. */
 
@@ -88,10 +90,10 @@ export interface ClaimOptions {
   /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
   readonly perNewcomer?: number
   /**
-   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); those that
-   * came due in the last few seconds, the newest first; or none.
+   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); as well those
+   * that came due in the last few seconds, however many are due before them; or none.
    */
-  readonly look?: "oldest" | "newest" | "asked"
+  readonly look?: "oldest" | "oldest and newest" | "asked"
   /** Where to start the search for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   readonly leftOut?: ReadonlyArray<EndpointId>
@@ -265,3 +267,207 @@ export class Plans {
 }
 
 const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2)
+
+/** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
+const windowFactor = 2
+
+/** How many of the newest rows a claim looks at, whatever its limit, and their maximum age. */
+const newestWindow = 1024
+const newestAge = "5 seconds"
+
+/**
+ * How long, in milliseconds, a delivery waits after its claim was abandoned, for the first time, the second and so on,
+ * and, if its endpoint was deleted, until the housekeeping ends it. Null if it does not wait.
+ */
+const abandonedFor = `CASE WHEN lease IS NOT NULL THEN ('{${automaticDelays.map(Duration.toMillis).join(",")}}'::float8[])[abandoned + 1] END`
+const deletedFor = "CASE WHEN endpoint_id = ANY (ARRAY(SELECT id FROM deleted)) THEN 120000 END"
+const jittered = `(${jitter.min} + random() * ${jitter.max - jitter.min})`
+
+/** Whether a delivery's claim was abandoned after its confirmation, so that its attempt counts. */
+const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unconfirmed)))"
+
+const itself = <A>(value: A): A => value
+
+/**
+ * The parts of a claim that find due rows besides those of the endpoints asked for, and the names of these parts. The
+ * oldest are at most `window`.
+ */
+const lookedAt = (
+  sql: SqlClient.SqlClient,
+  { from = queueStart, look }: ClaimOptions,
+  out: ReadonlyArray<EndpointId>,
+  window: number
+) => {
+  // Not `= ANY`, which compares one by one: there may be thousands
+  const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
+    THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
+  const oldest = sql`
+      oldest AS MATERIALIZED (
+        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
+        ORDER BY next_attempt_at LIMIT ${window}
+      )`
+  if (look !== "oldest and newest") return { parts: oldest, due: sql`SELECT * FROM oldest` }
+  const newest = sql`
+      newest AS MATERIALIZED (
+        SELECT tid, endpoint_id, next_attempt_at FROM (
+          SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+          WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
+          ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+        ) AS newest
+        WHERE ${free}
+      )`
+  return { parts: sql`${oldest}, ${newest}`, due: sql`SELECT * FROM oldest UNION SELECT * FROM newest` }
+}
+
+/**
+ * The claim: a statement that leases due deliveries and returns everything their attempts need, then one that confirms
+ * that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and takes no
+ * attempt. One abandoned later takes an attempt, `interrupted`.
+ *
+ * Deliveries of dead workers are claimed again, delayed as long as before the automatic attempt of the same number, or
+ * given up after `maxAbandoned` abandoned claims, confirmed or not, the last of which is listed as `interrupted`.
+ * Abandoned claims use up none of the automatic attempts, and don't end a manual one. Deliveries of deleted endpoints
+ * are not claimed.
+ *
+ * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
+ * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
+ * to hold few rows, and would read them all and then sort; `>= ANY` of one value means the same and avoids that. With a
+ * range of whole rows and the matching order, only the index of that order is used.
+ */
+export const makeClaim =
+  (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
+  (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const interrupted = sql.literal(cutOff)
+    const usedUp = sql.literal(
+      `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
+    )
+    const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
+    const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
+    const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
+    const out = new Set(leftOut)
+    for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
+    // Endpoints left out and not asked for can't be found. There may be hundreds of them, and hundreds of claims a
+    // second
+    const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
+    const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
+    const window = options.look === "asked" ? 0 : options.limit * windowFactor
+    const looked = lookedAt(sql, options, [...out], window)
+    return Effect.suspend(() => {
+      const lease = v7()
+      const claim = Effect.map(
+        run(
+          sql<ClaimRow>`
+      ${plans.mark} WITH ${looked.parts}, asked AS MATERIALIZED (
+        SELECT a.tid, w.endpoint_id, a.next_attempt_at
+        FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
+          ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
+          ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
+        CROSS JOIN LATERAL (
+          SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
+          WHERE (endpoint_id, next_attempt_at) >= (w.endpoint_id, w.since)
+            AND (endpoint_id, next_attempt_at) <= (w.endpoint_id, now())
+            AND (leased_until IS NULL OR leased_until <= now())
+          ORDER BY endpoint_id, next_attempt_at LIMIT w.room
+        ) AS a
+      ), due AS (
+        (${looked.due}) UNION ALL SELECT * FROM asked
+      ), chosen AS MATERIALIZED (
+        SELECT tid FROM (
+          SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, ${perNewcomer}) AS cap, COALESCE(busy.attempts, 0)
+            + row_number() OVER (PARTITION BY due.endpoint_id ORDER BY due.next_attempt_at) AS turn
+          FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[],
+            ${arrayOf(busy, ([id]) => capOf(id))}::int[])
+            AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
+        ) AS ranked
+        WHERE turn <= cap
+        ORDER BY turn, next_attempt_at
+        LIMIT ${options.limit}
+      ), locked AS MATERIALIZED (
+        -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
+        SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
+          abandoned
+        FROM payments.delivery_queue
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
+          -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
+          -- one would be read from end to end for it
+          AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
+        FOR UPDATE SKIP LOCKED
+      ), deleted AS MATERIALIZED (
+        SELECT e.id FROM (SELECT DISTINCT organization_id, environment, endpoint_id FROM locked) l
+        CROSS JOIN LATERAL (
+          SELECT e.id FROM payments.endpoints e WHERE e.organization_id = l.organization_id
+            AND e.environment = l.environment AND e.id = l.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0
+        ) e
+      ), unconfirmed AS MATERIALIZED (
+        SELECT lease FROM payments.unconfirmed_claims WHERE lease = ANY (ARRAY(SELECT lease FROM locked))
+      ), given_up AS (
+        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE ${usedUp}))
+      ), interrupted AS MATERIALIZED (
+        SELECT payments.record_interrupted(organization_id, environment, id, attempt_count, next_trigger, claimed_at,
+          ${usedUp})
+        FROM locked WHERE ${interrupted} OR ${usedUp}
+      ), claimed AS (
+        -- In one update with those that rest: another one would read the whole table while its plan is stale
+        UPDATE payments.delivery_queue SET
+          lease = CASE WHEN ${rests} THEN NULL ELSE ${lease}::uuid END, claimed_at = now(),
+          attempt_count = attempt_count + CASE WHEN ${rests} THEN 0 ELSE 1 END
+            - CASE WHEN lease IS NULL OR ${interrupted} THEN 0 ELSE 1 END,
+          abandoned = abandoned + CASE WHEN lease IS NULL THEN 0 ELSE 1 END,
+          interrupted = interrupted + ${interrupted}::int,
+          leased_until = CASE WHEN ${rests} THEN NULL
+            ELSE now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond' END,
+          next_attempt_at = CASE WHEN ${rests}
+            THEN now() + ${sql.literal(`GREATEST(${abandonedFor} * ${jittered}, ${deletedFor})`)} * interval '1 millisecond'
+            ELSE next_attempt_at END
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT ${usedUp}))
+        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, interrupted, next_trigger, endpoint_id,
+          event_id, secret_ids, created_at, traceparent, lease
+      ), unconfirmed_itself AS (
+        INSERT INTO payments.unconfirmed_claims
+        SELECT ${lease}::uuid WHERE EXISTS (SELECT FROM claimed WHERE lease IS NOT NULL)
+      )
+      -- About the claim, in one row; then the deliveries, without it
+      SELECT json_build_object(
+          'claimedAt', date_part('epoch', now()) * 1000,
+          'pages', COALESCE(
+            pg_relation_size(to_regclass('payments.deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0
+          ) / 8192,
+          'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
+          -- Is read, so that it happens
+          'interrupted', (SELECT count(*) FROM interrupted),
+          'more', (SELECT count(*) FROM oldest) >= ${window},
+          -- A row that is stored late stands at the time when its transaction began: look back a little
+          'place', LEAST((SELECT min(next_attempt_at) FROM oldest), now() - interval '2 seconds')::text,
+          'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
+            SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
+          ) AS a),
+          'nextDueInMillis', date_part('epoch', (
+            SELECT next_attempt_at FROM payments.delivery_queue
+            WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
+          ) - now()) * 1000
+        ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
+        NULL::smallint AS interrupted, NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+        NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
+      UNION ALL
+      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.interrupted, d.next_trigger, d.endpoint_id, e.public_id,
+        d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
+      -- Not a join, for which a plan may read every day's table
+      FROM claimed d CROSS JOIN LATERAL (
+        SELECT e.public_id, e.payload FROM payments.events e
+        WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
+      ) e WHERE d.lease IS NOT NULL`
+        ),
+        (rows) => {
+          const claimed = toClaim(rows, lease)
+          plans.note(claimed)
+          return claimed
+        }
+      )
+      // Without a wait for the disk: if the database crashes just then, an interrupted attempt is not listed
+      const confirm = run(sql`
+        DELETE FROM payments.unconfirmed_claims
+        WHERE lease = ${lease} AND set_config('synchronous_commit', 'off', true) = 'off'`)
+      return Effect.tap(claim, ({ deliveries }) => (deliveries.length === 0 ? Effect.void : confirm))
+    })
+  }

@@ -2,12 +2,16 @@ import type { BlockList } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
 import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
-import type { AttemptErrorCode, AttemptOutcome } from "../attempts/Attempt.ts"
-import type { AddressPolicy } from "./AddressPolicy.ts"
-import { Deadlines } from "./Deadlines.ts"
-import { addressPolicyFor, type DestinationOptions, DnsResolver, parseDestination } from "./DestinationUrl.ts"
+import type { AttemptErrorCode, AttemptOutcome } from "../attempts/Outcome.ts"
+import { Connections, Deadlines, type Origin, TransportBug } from "./Connections.ts"
+import {
+  type AddressPolicy,
+  addressPolicyFor,
+  type DestinationOptions,
+  DnsResolver,
+  parseDestination
+} from "./DestinationUrl.ts"
 import { Exchange } from "./Exchange.ts"
-import { Connections, type Origin, TransportBug } from "./TransportConnections.ts"
 
 /**
  * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).

@@ -4,7 +4,7 @@ import { echoed } from "../../platform/bounds/Rules.ts"
 import { text } from "../../platform/bounds/Text.ts"
 import { createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { providerGet, providerGroup, providerList, providerRead } from "../Endpoints.ts"
-import { Reference } from "../Schemas.ts"
+import { referenceTo } from "../Schemas.ts"
 
 /** The organization's connected account itself (contract 4.4). */
 export class AccountApi extends providerGroup("account", "The organization's connected account")
@@ -47,7 +47,7 @@ export const ListBalanceTransactions = strict(
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),
-    payout: optional(Reference, "Only transactions of this automatic payout")
+    payout: optional(referenceTo("payout"), "Only transactions of this automatic payout")
   })
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type

@@ -29,7 +29,7 @@ import {
 import { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { type BrokenRule, Reference, removable } from "../Schemas.ts"
+import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"
 
 const maxQuantity = 9_999
 
@@ -62,7 +62,7 @@ const brokenQuantity = ({ adjustableQuantity, quantity }: NewItem): ReadonlyArra
 }
 
 const itemFields = {
-  price: described(Reference, "The id of the price that it is sold at"),
+  price: described(referenceTo("price"), "The id of the price that it is sold at"),
   quantity: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
     "The quantity; if the payer chooses, the initial one"

@@ -163,7 +163,8 @@ const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
   })
   const record = (principal: PrincipalShape, action: AuditAction, targetId: CheckoutPageId) =>
     audit({ ...principal, action, targetId })
-  const notFound = () => new ResourceNotFound({ message: "There is no such checkout page here." })
+  const notFound = () =>
+    new ResourceNotFound({ message: "There is no such checkout page in this organization and environment." })
   return { options, sql, accounts, sessions, repo, items, audit, isOwn, imagesUrl, urlOf, shown, record, notFound }
 })
 

@@ -1,5 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { familiar } from "../../platform/bounds/Rules.ts"
 import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
 import { createdFields, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import {
@@ -10,12 +11,18 @@ import {
   providerLineItems,
   providerList
 } from "../Endpoints.ts"
-import { ofPaymentFields, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
+import { ofPaymentFields, ProviderText, payerOf, Quantity, referenceTo } from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
-const LineItem = Schema.Struct({ price: Reference, quantity: Quantity }).annotations({
-  identifier: "CreateCheckoutSessionLineItemsItem"
+const LineItem = Schema.Struct({ price: referenceTo("price"), quantity: Quantity }).annotations({
+  identifier: "CreateCheckoutSessionLineItemsItem",
+  ...familiar({ price_data: "create the price first, by `POST …/provider/prices`, and send its id as `price`" })
 })
+
+const returnPages =
+  "the pages that payers return to are set beforehand, by an owner or admin (`PUT /identity/return-urls`) or by the operator"
+
+const collected = "what payers are asked for is set in `collect` of a checkout page, `POST …/provider/checkout-pages`"
 
 /** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are set beforehand (4.3). */
 export const CreateCheckoutSession = strict(
@@ -31,7 +38,20 @@ export const CreateCheckoutSession = strict(
     client_reference_id: optional(ProviderText(200), "Your own reference of the order"),
     allow_promotion_codes: optional(Schema.Boolean, "Whether payers can enter a promotion code"),
     metadata: optional(CheckoutMetadata)
-  }).annotations({ identifier: "CreateCheckoutSession" })
+  }).annotations({
+    identifier: "CreateCheckoutSession",
+    ...familiar({
+      success_url: returnPages,
+      cancel_url: returnPages,
+      return_url: returnPages,
+      custom_fields: collected,
+      phone_number_collection: collected,
+      shipping_address_collection: collected,
+      customer: "payers enter their address on the page",
+      customer_email: "payers enter their address on the page",
+      payment_method_types: "the page offers what the account's owner has activated at the provider"
+    })
+  })
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
 

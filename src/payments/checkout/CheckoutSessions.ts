@@ -9,8 +9,9 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { KeyFor } from "../ProviderCall.ts"
-import type { AccountFailure, ProviderFailure } from "../ProviderErrors.ts"
+import type { AccountFailure } from "../ProviderErrors.ts"
 import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
+import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
@@ -57,17 +58,26 @@ const make = Effect.gen(function* () {
   const returnUrls = yield* ReturnUrls
   const soldItems = yield* makeSoldItemsRepo
 
-  /** The provider refuses recurring prices in payment mode. Callers who may not sell them get `permission_denied`. */
+  /**
+   * The provider refuses a mode that does not go with the kind of the prices, without a code. Callers who may not sell
+   * recurring prices get `permission_denied`.
+   */
   const explainRefusal = Effect.fnUntraced(function* (
     principal: Seller,
-    params: CreateCheckoutSession,
-    refusal: ProviderFailure
+    { line_items, mode }: CreateCheckoutSession,
+    refusal: ProviderRequestRefused
   ) {
-    if (params.mode === "payment" && !principal.permissions.has("subscriptions:write")) {
-      const terms = yield* prices.termsOf(principal, params.line_items)
-      yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
-    }
-    return yield* Effect.fail(refusal)
+    const mayLackPermission = mode === "payment" && !principal.permissions.has("subscriptions:write")
+    if (refusal.code !== "provider_invalid_request_error" && !mayLackPermission) return yield* refusal
+    const terms = yield* Effect.mapError(prices.termsOf(principal, line_items), () => refusal)
+    const recurring = terms.findIndex((of) => of.recurring)
+    if (mode === "payment" ? recurring === -1 : recurring !== -1) return yield* refusal
+    yield* mode === "payment" ? requireSubscriptions(principal) : Effect.void
+    const reason =
+      mode === "payment"
+        ? `must be subscription here: \`line_items.${recurring}.price\` is recurring, and the mode payment sells only one-time prices`
+        : "must be payment here: no price in `line_items` is recurring, and the mode subscription needs a recurring price"
+    return yield* requestRefused({ ...refusal, fields: ["mode"] }, () => reason)
   })
 
   const create = Effect.fn("CheckoutSessions.create")(function* (

@@ -25,7 +25,8 @@ export const checkoutSessionsHandlers = handlersOf(
         (keyFor) => Effect.map(sessions.create(principal, payload, keyFor), withoutPayer)
       )
     }),
-    lineItems: ({ path, urlParams }) => onAccount((account) => provider.listSessionLines(account, path.id, urlParams)),
+    lineItems: ({ path, urlParams }) =>
+      onAccount((account) => provider.listSessionLines(account, path.id, urlParams), { path }),
     expire: (request) =>
       writeOnAccount(
         { operation: "checkout.sessions.expire", action: "checkout_session.expired" },

@@ -11,7 +11,7 @@ import {
   providerList,
   providerUpdate
 } from "../Endpoints.ts"
-import { ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { ProviderText, Quantity, referenceTo } from "../Schemas.ts"
 
 /** Whether the payer may change the quantity, and its bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({
@@ -29,7 +29,7 @@ const AdjustableQuantity = Schema.Struct({
   .annotations({ identifier: "CreatePaymentLinkLineItemsItemAdjustableQuantity" })
 
 const LinkItem = Schema.Struct({
-  price: Reference,
+  price: referenceTo("price"),
   quantity: Quantity,
   adjustable_quantity: optional(AdjustableQuantity, "Lets the payer change the quantity, within bounds")
 }).annotations({ identifier: "CreatePaymentLinkLineItemsItem" })

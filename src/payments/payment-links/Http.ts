@@ -18,7 +18,8 @@ export const paymentLinksHandlers = handlersOf(
         links.create(principal, request.payload, keyFor)
       )
     }),
-    lineItems: ({ path, urlParams }) => onAccount((account) => provider.listLinkLines(account, path.id, urlParams)),
+    lineItems: ({ path, urlParams }) =>
+      onAccount((account) => provider.listLinkLines(account, path.id, urlParams), { path }),
     update: (request) =>
       write({ operation: "payment_links.update", action: "payment_link.updated" }, request, (keyFor) =>
         Effect.flatMap(Principal, (principal) => links.update(principal, request.path.id, request.payload, keyFor))

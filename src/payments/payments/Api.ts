@@ -2,7 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList } from "../Endpoints.ts"
-import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, Reference } from "../Schemas.ts"
+import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, referenceTo } from "../Schemas.ts"
 
 /**
  * Query of `GET P/charges`, `GET P/payment-intents` and `GET P/customers` (contract 4.4). There is no search by e-mail
@@ -43,8 +43,8 @@ export class PaymentIntentsApi extends providerGroup(
 /** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
-    payment_intent: optional(Reference, "The payment to refund; or else `charge`"),
-    charge: optional(Reference, "The charge to refund; or else `payment_intent`"),
+    payment_intent: optional(referenceTo("payment_intent"), "The payment to refund; or else `charge`"),
+    charge: optional(referenceTo("charge"), "The charge to refund; or else `payment_intent`"),
     amount: optional(
       Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
         ...amountRemark,

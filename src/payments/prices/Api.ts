@@ -1,6 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { rule } from "../../platform/bounds/Rules.ts"
+import { familiar, rule } from "../../platform/bounds/Rules.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { UnitLabel } from "../products/Api.ts"
@@ -10,7 +10,7 @@ import {
   Metadata,
   MetadataChanges,
   ProviderText,
-  Reference,
+  referenceTo,
   StatementDescriptor,
   TaxBehavior,
   UnitAmount
@@ -62,7 +62,7 @@ const transferRule = (price: {
 /** Body of `POST P/prices` (contract 4.6). */
 export const CreatePrice = strict(
   Schema.Struct({
-    product: optional(Reference),
+    product: optional(referenceTo("product")),
     product_data: optional(ProductData, "The product that is created with the price"),
     currency: Currency,
     unit_amount: optional(UnitAmount),
@@ -85,6 +85,8 @@ export const CreatePrice = strict(
 )
 export type CreatePrice = typeof CreatePrice.Type
 
+const fixed = "what a price costs never changes; create another price, and deactivate this one"
+
 /** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields are unchanged. A price's amount never changes. */
 export const UpdatePrice = strict(
   Schema.Struct({
@@ -100,6 +102,7 @@ export const UpdatePrice = strict(
     ...transfer,
     metadata: optional(MetadataChanges)
   })
+    .annotations(familiar({ currency: fixed, product: fixed, recurring: fixed, unit_amount: fixed }))
     .pipe(Schema.filter(transferRule))
     .annotations({ identifier: "UpdatePrice" })
 )
@@ -129,7 +132,7 @@ export const ListPrices = strict(
     ...pageFields,
     active: optional(BooleanFromQuery),
     lookup_keys: optional(LookupKeysFromQuery),
-    product: optional(Reference)
+    product: optional(referenceTo("product"))
   })
 )
 export type ListPrices = typeof ListPrices.Type

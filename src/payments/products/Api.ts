@@ -9,7 +9,7 @@ import {
   Metadata,
   MetadataChanges,
   ProviderText,
-  Reference,
+  referenceTo,
   removable,
   StatementDescriptor,
   TaxBehavior,
@@ -92,7 +92,7 @@ export const UpdateProduct = strict(
   Schema.Struct({
     name: optional(Name),
     active: optional(Schema.Boolean, "False takes it off sale, true puts it back"),
-    default_price: optional(Reference, "The id of another of its prices, to be sold at from now on"),
+    default_price: optional(referenceTo("price"), "The id of another of its prices, to be sold at from now on"),
     default_price_data: optional(DefaultPriceData, "A new price, to be sold at from now on"),
     ...productFields,
     description: removable(Description),

@@ -1,5 +1,5 @@
 import { type ParseResult, SchemaAST } from "effect"
-import { type Kind, kindOf, takenBy } from "./Rules.ts"
+import { familiarIn, type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
  * Why a field of a request was refused: the rule, and what was wrong with the value.
@@ -80,15 +80,38 @@ const distance = (a: string, b: string): number => {
 /** A name without differences that readers overlook: upper case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** The suffix for a name similar to a known one: "; did you mean amountMin?"; otherwise empty. */
-export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
-  if (typeof name !== "string" || name.length < 3 || name.length > longestSuggested) return ""
+/** The words of a name in any spelling: `eventTypes`, `event_types` and `event.types` have the same. */
+export const wordsOf = (name: string): ReadonlyArray<string> =>
+  name
+    .replaceAll(/([a-z])(?=[A-Z])/g, "$1 ")
+    .toLowerCase()
+    .match(/[a-z]+/g) ?? []
+
+/** Of the names that have only words of another, or all of its words, the one that shares the most with it. */
+const sharing = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  const mine = new Set(wordsOf(name))
+  return known
+    .map((other) => ({ other, words: wordsOf(other) }))
+    .map((one) => ({ ...one, shared: one.words.filter((word) => mine.has(word)).length }))
+    .filter(({ shared, words }) => shared > 0 && (shared === words.length || shared === mine.size))
+    .toSorted((a, b) => b.shared - a.shared || a.words.length - b.words.length)[0]?.other
+}
+
+/** The known name that a similar one was meant to be. */
+export const nearest = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (name.length < 3 || name.length > longestSuggested) return undefined
   const mine = folded(name)
-  const nearest = known
+  const similar = known
     .map((other) => ({ other, away: distance(mine, folded(other)) }))
     .filter(({ away }) => away <= Math.min(maxDistance, mine.length / 3))
     .toSorted((a, b) => a.away - b.away)[0]
-  return nearest === undefined ? "" : `; did you mean ${nearest.other}?`
+  return similar?.other ?? sharing(name, known)
+}
+
+/** The suffix for a name similar to a known one: "; did you mean amountMin?"; otherwise empty. */
+export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
+  const other = typeof name === "string" ? nearest(name, known) : undefined
+  return other === undefined ? "" : `; did you mean ${other}?`
 }
 
 /** The rule for a record's keys, if the issue's object is a record. */
@@ -98,10 +121,23 @@ const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined
 }
 
 /** The fields that the object of an issue may have. */
-const fieldsOf = (issue: ParseResult.ParseIssue | undefined): ReadonlyArray<string> =>
-  issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast)
-    ? issue.ast.propertySignatures.map(({ name }) => String(name))
-    : []
+const fieldsOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
+  propertySignatures.map(({ name }) => String(name))
+
+/** What other APIs call the place where the next page begins. */
+const otherCursors = /^(?:after|cursor|ending_before|offset|page|page_token|start|starting_before)$/
+
+/** What is said of an unknown field: where it is set, or what it is called here. */
+const unknownField = (name: PropertyKey | undefined, parent: ParseResult.ParseIssue | undefined): string => {
+  const unknown = "is not a known field"
+  if (parent?._tag !== "Composite" || !SchemaAST.isTypeLiteral(parent.ast)) return unknown
+  const words = familiarIn(parent.ast, name ?? "")
+  if (words !== undefined) return `${unknown}: ${words}`
+  const fields = fieldsOf(parent.ast)
+  return fields.includes("starting_after") && otherCursors.test(String(name))
+    ? `${unknown}: the next page begins after the last id of this one, which is sent as starting_after`
+    : `${unknown}${suggestion(name, fields)}`
+}
 
 const kindNames: Record<Exclude<Kind, "array">, string> = {
   string: "a string",
@@ -133,7 +169,9 @@ const factOf = (ast: SchemaAST.AST, value: unknown, read: unknown, array: string
   const isOtherKind = kinds.size > 0 && !kinds.has(kind)
   const echo = echoOf(ast, value)
   if (echo !== undefined) {
-    return `${gotMark}${echo}${isOtherKind && kind === "string" ? ", a string" : suggestion(value, options)}`
+    const known = familiarIn(ast, String(value))
+    const remark = known === undefined ? suggestion(value, options) : `; ${known}`
+    return `${gotMark}${echo}${isOtherKind && kind === "string" ? ", a string" : remark}`
   }
   if (isOtherKind) return `; it is ${kind === "array" ? array : kindNames[kind]}`
   if (typeof value === "string") {
@@ -174,7 +212,7 @@ export const reasonOf = (
 ): string => {
   if (issue._tag === "Unexpected") {
     // A record has any keys of the right form
-    return keyWords(parent) ?? `is not a known field${suggestion(name, fieldsOf(parent))}`
+    return keyWords(parent) ?? unknownField(name, parent)
   }
   const ast = astOf(field)
   const taken = ast === undefined ? "is not valid" : takenBy(ast).words

@@ -9,6 +9,7 @@ import { Option, SchemaAST } from "effect"
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
 const RemarkId = Symbol.for("connected-payments/bounds/Remark")
 const EchoId = Symbol.for("connected-payments/bounds/Echo")
+const FamiliarId = Symbol.for("connected-payments/bounds/Familiar")
 
 /**
  * A schema's own words, as an annotation.
@@ -53,6 +54,22 @@ export const kindOf = (value: unknown): Kind => {
 }
 
 type Keywords = Readonly<Record<string, unknown>>
+
+/**
+ * Names that callers know from elsewhere, as an annotation of an object or of a list of words: what a refusal says of
+ * each, such as where its value is set.
+ */
+export const familiar = (names: Readonly<Record<string, string>>): { readonly [FamiliarId]: typeof names } => ({
+  [FamiliarId]: names
+})
+
+/** What `familiar` says of a name in a schema. */
+export const familiarIn = (ast: SchemaAST.AST | undefined, name: PropertyKey): string | undefined => {
+  const names = ast?.annotations[FamiliarId]
+  return typeof names === "object" && names !== null && Object.hasOwn(names, name)
+    ? String(Object(names)[name])
+    : undefined
+}
 
 export interface Taken {
   /** Without a field's name: "must be a whole number from 1 to 100". */

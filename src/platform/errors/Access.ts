@@ -7,7 +7,7 @@ export class AuthenticationRequired extends documented("AuthenticationRequired",
   status: 401,
   code: "authentication_required",
   settles: "refused",
-  message: "Send an API key in the x-api-key header, or sign in.",
+  message: "Send an API key in the x-api-key header, or sign in; the Authorization header is not read.",
   why: "The request carries neither a key nor a session.",
   remedy: "Send the key in `x-api-key`, or sign in."
 }) {}
@@ -17,7 +17,7 @@ export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
   status: 401,
   code: "api_key_invalid",
   settles: "refused",
-  message: "The API key is not valid: it is unknown, revoked or expired.",
+  message: "The API key is not valid: it is unknown, revoked or expired. Keys of this service begin with pk_.",
   why: "The key is unknown, revoked or expired; the answer does not say which.",
   remedy:
     "Look the key up in the list of keys by its last four characters. If it is revoked or expired, create a new one."
@@ -38,7 +38,8 @@ export class OrganizationAccessDenied extends documented("OrganizationAccessDeni
   status: 403,
   code: "organization_access_denied",
   settles: "refused",
-  message: "This credential does not belong to the organization in the path.",
+  message:
+    "This credential does not belong to the organization in the path. `GET /identity/api-key` returns the organization of an API key.",
   why: "The organization in the path is not the credential's. An organization that does not exist gets the same answer.",
   remedy: "Put the id of the key's own organization in the path."
 }) {}

@@ -1,3 +1,4 @@
+import { enumerated } from "../bounds/Rules.ts"
 import { documented } from "./DocumentedError.ts"
 
 /** Errors about missing resources, and about operations that a resource's state does not allow. */
@@ -21,6 +22,10 @@ export class MethodNotAllowed extends documented("MethodNotAllowed", {
   why: "The path exists, but does not support this method.",
   remedy: "Use a method that `Allow` lists."
 }) {}
+
+/** The error for a path's other methods, with the right ones in words. */
+export const methodNotAllowed = (method: string, allow: ReadonlyArray<string>): MethodNotAllowed =>
+  new MethodNotAllowed({ allow, message: `This path takes ${enumerated(allow)}, not ${method}.` })
 
 /** The person already has an organization. */
 export class OrganizationAlreadyExists extends documented("OrganizationAlreadyExists", {

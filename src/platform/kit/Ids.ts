@@ -1,11 +1,14 @@
 import { Effect, Schema } from "effect"
 import { parse, v5, v7 } from "uuid"
+import { rule } from "../bounds/Rules.ts"
 import { Uuid } from "../bounds/Text.ts"
 
 const idOf = <const Name extends string>(name: Name, of: string) =>
   Uuid.pipe(Schema.brand(name)).annotations({ identifier: name, description: `The ${of}'s id (UUID)` })
 
-export const OrganizationId = idOf("OrganizationId", "organization")
+export const OrganizationId = idOf("OrganizationId", "organization").annotations(
+  rule("must be the organization's UUID, which `GET /identity/api-key` returns for an API key")
+)
 export type OrganizationId = typeof OrganizationId.Type
 
 /** A webhook destination's id. */

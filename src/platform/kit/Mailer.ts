@@ -1,5 +1,4 @@
 import { Context, Data, Duration, Effect, FiberSet, Layer, Option, Predicate, Redacted, Schedule } from "effect"
-import { createTransport } from "nodemailer"
 import { errorCode } from "../errors/ErrorCode.ts"
 
 /** Mail to people: sign-in links, invitations, warnings. Over SMTP; in local mode without a server, to the log. */
@@ -125,18 +124,21 @@ const isOnThisMachine = (url: string): boolean =>
 const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOptions) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.sync(() =>
-        createTransport({
-          url: Redacted.value(url),
-          requireTLS: requireTls && !isOnThisMachine(Redacted.value(url)),
-          pool: true,
-          maxConnections: 2,
-          // By default, it would resend a mail up to five times if the connection broke before the server's answer
-          maxRequeues: 0,
-          disableFileAccess: true,
-          disableUrlAccess: true,
-          ...timeouts
-        })
+      // Only a service that sends mail loads the package
+      Effect.map(
+        Effect.promise(() => import("nodemailer")),
+        ({ createTransport }) =>
+          createTransport({
+            url: Redacted.value(url),
+            requireTLS: requireTls && !isOnThisMachine(Redacted.value(url)),
+            pool: true,
+            maxConnections: 2,
+            // By default, it would resend a mail up to five times if the connection broke before the server's answer
+            maxRequeues: 0,
+            disableFileAccess: true,
+            disableUrlAccess: true,
+            ...timeouts
+          })
       ),
       (transport) => Effect.sync(() => transport.close())
     ),

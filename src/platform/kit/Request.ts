@@ -105,12 +105,7 @@ export const ProviderId = text({
   max: 255,
   pattern: /^[a-zA-Z0-9_]+$/,
   rule: "must be a provider object id: 3 to 255 letters, digits and underscores"
-}).annotations({
-  description: "The provider's id of the object, with a prefix for its kind",
-  examples: ["prod_Q1w2E3r4T5y6"]
-})
-
-export const ProviderObjectPath = Schema.Struct({ organizationId: OrganizationId, id: ProviderId })
+}).annotations({ description: "The provider's id of the object, with a prefix for its kind" })
 
 // Spaces at either end would not survive a header
 const keyForm = new RegExp(`^[^\\s${controls}](?:[^${controls}]*[^\\s${controls}])?$`)

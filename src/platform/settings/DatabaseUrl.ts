@@ -41,6 +41,18 @@ const kinds: Readonly<Record<Purpose, ReadonlyMap<string, SessionKind>>> = {
   ])
 }
 
+/**
+ * What the service sets on its connections itself, by pg's names. `pg` would prefer the URL's: a `query_timeout` there would
+ * also be how long the service takes a silent server for a slow one.
+ */
+const ownSettings: ReadonlySet<string> = new Set([
+  "connectionTimeoutMillis",
+  "idle_in_transaction_session_timeout",
+  "keepAlive",
+  "query_timeout",
+  "statement_timeout"
+])
+
 const defaultPort = 5432
 
 /** Scheme, user and password, hosts, and the rest. */
@@ -74,13 +86,15 @@ const areHosts = (hosts: ReadonlyArray<Host | undefined>): hosts is NonEmptyRead
 /**
  * Reads a URL that may name several hosts, as libpq does: `postgresql://user:password@h1:5432,h2:5432/database`, or as
  * `?host=h1,h2&port=5432,5432`; `target_session_attrs` says which servers are accepted. The left side is an error
- * message that repeats no part of the URL.
+ * message that repeats no value of the URL.
  */
 export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<DatabaseTarget, string> => {
   const [, scheme, user = "", authority = "", rest = ""] = parts.exec(text) ?? []
   if (scheme === undefined) return Either.left("must be a postgresql:// URL")
   const query = rest.indexOf("?")
   const parameters = new URLSearchParams(query === -1 ? "" : rest.slice(query + 1).replace(/#.*$/s, ""))
+  const own = [...parameters.keys()].find((name) => ownSettings.has(name))
+  if (own !== undefined) return Either.left(`must not have ${own}: the service sets it on its connections itself`)
   const written = parameters.get("target_session_attrs")
   const [usual = "any"] = kinds[purpose].values()
   const kind = written === null ? usual : kinds[purpose].get(written)

@@ -63,7 +63,7 @@ const publishDocuments = async () => {
 
 let published: ReturnType<typeof publishDocuments> | undefined
 
-/** The large documents, read once in a process, however many services start in it. */
+/** The large documents, read once in a process, and only if somebody asks for them. */
 const largeDocuments = Effect.promise(() => {
   published ??= publishDocuments()
   return published
@@ -72,8 +72,10 @@ const largeDocuments = Effect.promise(() => {
 /** Serves `/openapi.json`, and `/docs/reference` with its script. */
 export const documentPages = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
-    const { openApi, script } = yield* largeDocuments
-    yield* router.get(documentPaths.openApi, openApi)
+    yield* router.get(
+      documentPaths.openApi,
+      Effect.flatMap(largeDocuments, ({ openApi }) => openApi)
+    )
     yield* router.get(
       documentPaths.reference,
       publishedDocument({
@@ -83,6 +85,9 @@ export const documentPages = HttpApiBuilder.Router.use((router) =>
         headers: policyHeaders(allowed)
       })
     )
-    yield* router.get(documentPaths.script, script)
+    yield* router.get(
+      documentPaths.script,
+      Effect.flatMap(largeDocuments, ({ script }) => script)
+    )
   })
 )

@@ -1,4 +1,4 @@
-import { AttemptErrorCode } from "../../engine/attempts/Attempt.ts"
+import { AttemptErrorCode } from "../../engine/attempts/Outcome.ts"
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 

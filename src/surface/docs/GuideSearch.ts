@@ -37,11 +37,12 @@ const weight = { heading: 20, title: 8, text: 1 }
 /** The maximum weight of one word in a section's text, however often it appears. */
 const maxTextWeight = 5
 
-/** The words of a text. A name with underscores counts as a whole and by its parts. */
+/** The words of a text. A name with underscores or hyphens counts as a whole and by its parts: `resend` finds re-send. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
-  (text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).flatMap((word) =>
-    word.includes("_") ? [word, ...word.split("_").filter((part) => part !== "")] : [word]
-  )
+  (text.toLowerCase().match(/[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)*/gu) ?? []).flatMap((word) => {
+    const parts = word.split(/[-_]/).filter((part) => part !== "")
+    return parts.length === 1 ? parts : [word.replaceAll("-", ""), ...parts]
+  })
 
 /** The words of one guide, each with the sections that have it and its weight there. */
 export interface SearchIndex {

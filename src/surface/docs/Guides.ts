@@ -26,6 +26,7 @@ export const contents = [
       "endpoints",
       "api",
       "checkout-pages",
+      "going-live",
       "errors",
       "agents"
     ]

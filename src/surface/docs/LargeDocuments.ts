@@ -1,5 +1,5 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises"
-import { HttpApi, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
+import { HttpApi, HttpLayerRouter, HttpServer } from "@effect/platform"
 import { Layer } from "effect"
 import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
@@ -7,13 +7,15 @@ import { openApiDocument } from "./OpenApiDocument.ts"
 
 /**
  * The large documents of the API reference. Creating them takes a third of a second, so a build contains them as files;
- * a service that runs from its sources creates them when it starts.
+ * a service that runs from its sources creates them for the first request.
  */
 
 const referencePath = "/"
 
 /** The library's own page for an API without operations: it contains the script, which can't be imported otherwise. */
 const librarysPage = async (): Promise<string> => {
+  // As text, and as what it means, it would hold 11 MB of a service that reads a build's files
+  const HttpApiScalar = await import("@effect/platform/HttpApiScalar")
   const { dispose, handler } = HttpLayerRouter.toWebHandler(
     Layer.mergeAll(
       HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: referencePath }),

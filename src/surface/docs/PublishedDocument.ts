@@ -18,6 +18,8 @@ export interface PublishedDocument {
   readonly headers?: Readonly<Record<string, string>>
   /** The body by coding, if it was compressed beforehand. */
   readonly compressed?: Readonly<Record<Exclude<Coding, "identity">, Buffer>>
+  /** `false` for a body that is compressed already, such as an archive. */
+  readonly compress?: boolean
 }
 
 /**
@@ -52,6 +54,7 @@ const codingFor = (acceptEncoding: string): Coding => {
 export const publishedDocument = ({
   body,
   cacheControl,
+  compress: compressible = true,
   compressed: beforehand,
   contentType,
   headers: further = {}
@@ -76,7 +79,7 @@ export const publishedDocument = ({
     return made
   }
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-    const coding = codingFor(request.headers["accept-encoding"] ?? "")
+    const coding = compressible ? codingFor(request.headers["accept-encoding"] ?? "") : "identity"
     // Each coding has different bytes, and so its own tag
     const etag = coding === "identity" ? `"${hash}"` : `"${hash}-${coding}"`
     const headers = {

@@ -7,13 +7,13 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "@effect/platform"
-import { Context, Effect, FiberRef, HashMap } from "effect"
+import { Context, Effect, FiberRef, HashMap, Struct } from "effect"
 import { workspaceHeader } from "../../identity/Authentication.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
 import {
   type ApiError,
   isApiError,
-  MethodNotAllowed,
+  methodNotAllowed,
   ResourceNotFound,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -27,9 +27,11 @@ import { Api, operations } from "../contract/Api.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
+import { archivePath, packageSummaries, packagesPath } from "../packages/Paths.ts"
 import { answering, documented } from "./Answers.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { frontPagePath } from "./FrontPage.ts"
+import { unknownRoute } from "./NearestRoutes.ts"
 import { decodePart, fromDecodeError, operationsAt, refuseEmptyId, refuseQuery } from "./RefusedRequest.ts"
 import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
@@ -171,6 +173,8 @@ const pages: ReadonlySet<string> = new Set<string>([
   ...Object.values(documentPaths),
   ...guidePaths,
   ...Object.values(checkoutReturnPaths),
+  packagesPath,
+  ...Struct.keys(packageSummaries).map(archivePath),
   ...eventSchemaPaths
 ])
 
@@ -193,14 +197,14 @@ const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiErro
   const path = pathOf(request.url)
   const allow = methodsAt(path)
   if (allow.length === 0) {
-    return new ResourceNotFound({ message: "There is no such route." })
+    return new ResourceNotFound({ message: unknownRoute(path) })
   }
   // The router skips a path whose escapes can't be decoded
   const undecodable = operationsAt(path).flatMap(({ params }) =>
     Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
   )
   return undecodable.length === 0
-    ? new MethodNotAllowed({ allow })
+    ? methodNotAllowed(request.method, allow)
     : new ValidationFailed(refusal(new Map(undecodable.map((name) => [name, badEscapes]))))
 }
 

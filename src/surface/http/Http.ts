@@ -50,6 +50,7 @@ import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
 import { mcpHttp } from "../mcp/Http.ts"
+import { packagePages } from "../packages/Packages.ts"
 import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
 import { entriesLayer } from "./Entries.ts"
@@ -89,7 +90,7 @@ export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBod
   RequestAdmissionOptions &
   EdgeOptions &
   PayPagesOptions &
-  AccountPagesOptions & { readonly http: ImageBounds }
+  AccountPagesOptions & { readonly http: ImageBounds; readonly publicUrl: string }
 
 const authenticationOf = (options: HttpOptions): AuthenticationOptions => ({
   ...options,
@@ -161,7 +162,7 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages
+ * guides at `/docs`, the packages at `/packages`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages
  * that payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
@@ -173,6 +174,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(guidePages),
+    Layer.provide(packagePages(options)),
     Layer.provide(edge(options)),
     Layer.provide(entriesLayer(options)),
     Layer.provide(HttpApiBuilder.api(Api)),

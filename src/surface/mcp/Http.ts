@@ -4,7 +4,7 @@ import { type AuthenticationOptions, makeKeyAdmission } from "../../identity/Aut
 import { Principal } from "../../identity/Principal.ts"
 import {
   AuthenticationRequired,
-  MethodNotAllowed,
+  methodNotAllowed,
   OriginNotTrusted,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -74,7 +74,7 @@ const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (request.method !== "POST") {
       // There is no stream to listen to and no session to end
-      return yield* new MethodNotAllowed({ allow: ["POST"] })
+      return yield* methodNotAllowed(request.method, ["POST"])
     }
     yield* requireKnownOrigin(options.trustedOrigins, request)
     const key = keyOf(request)

@@ -6,7 +6,7 @@ import { Organizations } from "../../../src/identity/organizations/Organizations
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { migrations } from "../../../src/platform/storage/Migrations.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
 
@@ -27,13 +27,11 @@ const makeOrganization = Effect.gen(function* () {
 })
 
 const auditOf = (organizationId: OrganizationId) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ entry: string }>`
-        SELECT concat_ws(' ', action, author_kind, author_id) AS entry FROM payments.audit_log
-        WHERE organization_id = ${organizationId} ORDER BY id`,
-      (rows) => rows.map(({ entry }) => entry)
-    )
+  Effect.map(
+    inDatabase<{ entry: string }>`
+      SELECT concat_ws(' ', action, author_kind, author_id) AS entry FROM payments.audit_log
+      WHERE organization_id = ${organizationId} ORDER BY id`,
+    (rows) => rows.map(({ entry }) => entry)
   )
 
 const operatorName = `operator ${userInfo().username}`

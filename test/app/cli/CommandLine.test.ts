@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, FastCheck, Schema } from "effect"
-import { commands as all } from "../../../src/app/cli/Cli.ts"
+import { cli } from "../../../src/app/cli/Cli.ts"
 import { choice, process as command, flag, form, optional } from "../../../src/app/cli/Command.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
 import { completionScript } from "../../../src/app/cli/Completion.ts"
@@ -172,7 +172,7 @@ describe("completion", () => {
       "bash",
       [
         "-c",
-        `${completionScript(all, "bash")}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _connected_payments; printf '%s\\n' "\${COMPREPLY[@]}"`,
+        `${completionScript(cli.commands, "bash")}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _connected_payments; printf '%s\\n' "\${COMPREPLY[@]}"`,
         "bash",
         "connected-payments",
         ...words
@@ -198,8 +198,8 @@ describe("completion", () => {
   })
 
   it.each(["fish", "zsh"] as const)("in %s offers every command and option with its meaning", (shell) => {
-    const script = completionScript(all, shell)
-    for (const { name, parameters } of all) {
+    const script = completionScript(cli.commands, shell)
+    for (const { name, parameters } of cli.commands) {
       const words = [...name.split(" "), ...parameters.map(({ name }) => name).filter((name) => name.startsWith("--"))]
       for (const word of words) expect(script).toMatch(new RegExp(`'${word}(?:' -d '|:)[A-Za-z]`))
     }

@@ -184,33 +184,30 @@ onSharedService("connected-payments trigger", (it) => {
     expect(types.toSorted()).toEqual(["payment.refunded", "payment.succeeded"])
   })
 
-  it.scoped(
-    "makes a synthetic event of what the local provider has no trigger for, and refuses the rest",
-    function* () {
-      const { baseUrl, organization, request, sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const run = (key: string, type: string) => cliHere({ [variable]: key }, "trigger", type, "--url", baseUrl)
-      const ended = yield* run(tenant.key, "milestone.first_payment")
-      expect(ended.code, ended.stderr).toBe(0)
-      const [, eventId] = /(svc_test_evt_\S+)/.exec(ended.stdout) ?? []
-      const [event] = yield* sql<{ payload: string }>`
+  it.scoped("makes a synthetic event of what the local provider can't trigger, and refuses the rest", function* () {
+    const { baseUrl, organization, request, sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const run = (key: string, type: string) => cliHere({ [variable]: key }, "trigger", type, "--url", baseUrl)
+    const ended = yield* run(tenant.key, "milestone.first_payment")
+    expect(ended.code, ended.stderr).toBe(0)
+    const [, eventId] = /(svc_test_evt_\S+)/.exec(ended.stdout) ?? []
+    const [event] = yield* sql<{ payload: string }>`
         SELECT payload FROM payments.events WHERE organization_id = ${tenant.id} AND public_id = ${eventId ?? ""}`
-      expect(JSON.parse(event?.payload ?? "")).toMatchObject({ type: "milestone.first_payment", test: true })
-      const audit = yield* request("GET", `/v2/organizations/${tenant.id}/integrations/audit-log`, { key: tenant.key })
-      expect(audit.text).toContain('"event.triggered"')
+    expect(JSON.parse(event?.payload ?? "")).toMatchObject({ type: "milestone.first_payment", test: true })
+    const audit = yield* request("GET", `/v2/organizations/${tenant.id}/integrations/audit-log`, { key: tenant.key })
+    expect(audit.text).toContain('"event.triggered"')
 
-      expect((yield* run(tenant.key, "payment_intent.succeeded")).code).toBe(2)
-      const live = yield* run(organization.liveKey, "payment.succeeded")
-      expect([live.code, live.stderr]).toEqual([1, expect.stringContaining("live key")])
-      const refused = yield* request("POST", `/v2/organizations/${organization.id}/integrations/event-triggers`, {
-        key: organization.liveKey,
-        headers: { "idempotency-key": crypto.randomUUID() },
-        body: { type: "payment.succeeded" }
-      })
-      expect([refused.status, refused.json["code"]]).toEqual([409, "test_environment_required"])
-      yield* unlink(tenant)
-      const unlinked = yield* run(tenant.key, "payment.succeeded")
-      expect([unlinked.code, unlinked.stderr]).toEqual([1, expect.stringContaining("no connected provider account")])
-    }
-  )
+    expect((yield* run(tenant.key, "payment_intent.succeeded")).code).toBe(2)
+    const live = yield* run(organization.liveKey, "payment.succeeded")
+    expect([live.code, live.stderr]).toEqual([1, expect.stringContaining("live key")])
+    const refused = yield* request("POST", `/v2/organizations/${organization.id}/integrations/event-triggers`, {
+      key: organization.liveKey,
+      headers: { "idempotency-key": crypto.randomUUID() },
+      body: { type: "payment.succeeded" }
+    })
+    expect([refused.status, refused.json["code"]]).toEqual([409, "test_environment_required"])
+    yield* unlink(tenant)
+    const unlinked = yield* run(tenant.key, "payment.succeeded")
+    expect([unlinked.code, unlinked.stderr]).toEqual([1, expect.stringContaining("no connected provider account")])
+  })
 })

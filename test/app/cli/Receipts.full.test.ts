@@ -2,7 +2,7 @@ import { userInfo } from "node:os"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { eventually } from "../../harness/Eventually.ts"
-import { masterKeysSetting, onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, masterKeysSetting, onSharedService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { makePrice, pay } from "../../surface/http/Payments.ts"
 import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
@@ -25,14 +25,12 @@ const Page = Schema.Struct({ data: Schema.Array(Shown), has_more: Schema.Boolean
 const pageOf = ({ json }: Ended) => Schema.decodeUnknownSync(Page)(json)
 
 const receiptOf = (tenant: Tenant, type: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    eventually(
-      `the receipt of ${type}`,
-      Effect.map(
-        sql<{ id: string }>`
-          SELECT provider_event_id AS id FROM payments.receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
-        ([row]) => Option.fromNullable(row?.id)
-      )
+  eventually(
+    `the receipt of ${type}`,
+    Effect.map(
+      inDatabase<{ id: string }>`
+        SELECT provider_event_id AS id FROM payments.receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
+      ([row]) => Option.fromNullable(row?.id)
     )
   )
 
@@ -200,7 +198,6 @@ onSharedService("connected-payments receipts", (it) => {
   it.scoped(
     "answers with exit code 1 and a sentence where there is no such receipt, or it can't be replayed",
     function* () {
-      const { sql } = yield* TestService
       const { runHere } = yield* operator
       const { event, tenant } = yield* unheardPayment
       const noReceipt = /^There is no receipt of evt_none in sandbox/
@@ -215,9 +212,9 @@ onSharedService("connected-payments receipts", (it) => {
         1,
         `There is no organization ${unknown}.`
       )
-      yield* sql`
-          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-          WHERE organization_id = ${tenant.id}`
+      yield* inDatabase`
+        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+        WHERE organization_id = ${tenant.id}`
       const missing = yield* runHere("missing", ...sandbox, "--organization", tenant.id, "--since", "1 hour")
       expect(missing).toMatchObject({
         code: 0,

@@ -9,14 +9,14 @@ import { Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { deliveryLayer, type ServiceOptions, servicesLayer, storageLayer } from "../../../src/app/Service.ts"
 import { rotateMasterKeys } from "../../../src/destinations/endpoints/MasterKeys.ts"
 import { encryptedTables } from "../../../src/destinations/endpoints/MasterKeysRepo.ts"
-import { secretContext } from "../../../src/engine/attempts/Secrets.ts"
+import { secretContext } from "../../../src/engine/attempts/Signing.ts"
 import { Cipher } from "../../../src/platform/kit/Cipher.ts"
 import type { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import type { MasterKey } from "../../../src/platform/settings/Settings.ts"
 import { makeDestination, received, verifies } from "../../destinations/endpoints/Delivering.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { program } from "../../harness/Program.ts"
-import { masterKeysSetting, onService, TestService, testMasterKeys } from "../../harness/TestService.ts"
+import { inDatabase, masterKeysSetting, onService, TestService, testMasterKeys } from "../../harness/TestService.ts"
 import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
 import { cliHere } from "./CliProcess.ts"
 
@@ -44,16 +44,14 @@ const rotate = (...keys: ReadonlyArray<MasterKey>) =>
   Effect.flatMap(commandSettings(...keys), (environment) => cliHere(environment, "keys", "rotate-master", "--json"))
 
 /** How many ciphertexts are under each key, in all tables. */
-const underKeys = Effect.flatMap(TestService, ({ sql }) =>
-  Effect.map(
-    sql<{ id: string; count: number }>`
-      SELECT id, count(*)::int AS count FROM (
-        SELECT master_key_id AS id FROM payments.endpoint_secrets
-        UNION ALL SELECT master_key_id FROM payments.idempotency_keys WHERE answer IS NOT NULL
-        UNION ALL SELECT master_key_id FROM payments.installation_keys) found
-      GROUP BY id`,
-    (rows) => Object.fromEntries(rows.map(({ count, id }) => [id, count]))
-  )
+const underKeys = Effect.map(
+  inDatabase<{ id: string; count: number }>`
+    SELECT id, count(*)::int AS count FROM (
+      SELECT master_key_id AS id FROM payments.endpoint_secrets
+      UNION ALL SELECT master_key_id FROM payments.idempotency_keys WHERE answer IS NOT NULL
+      UNION ALL SELECT master_key_id FROM payments.installation_keys) found
+    GROUP BY id`,
+  (rows) => Object.fromEntries(rows.map(({ count, id }) => [id, count]))
 )
 
 /** Further secrets of an endpoint, rotated long ago: rows for a rotation to work through. */
@@ -88,10 +86,7 @@ const addSecrets = (
   })
 
 const removeSecretsUnder = (key: MasterKey) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`DELETE FROM payments.endpoint_secrets WHERE master_key_id = ${key.id} AND retired_at IS NOT NULL`
-  )
+  inDatabase`DELETE FROM payments.endpoint_secrets WHERE master_key_id = ${key.id} AND retired_at IS NOT NULL`
 
 /** A process with other master keys than the suite's: its services and a worker. */
 const withProcess = <A, E>(masterKeys: ServiceOptions["masterKeys"], use: Effect.Effect<A, E, TestService>) =>
@@ -312,10 +307,9 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
   })
 
   it.scoped("knows every column that holds a ciphertext", function* () {
-    const { sql } = yield* TestService
-    const found = yield* sql<{ table: string }>`
-        SELECT DISTINCT table_schema || '.' || table_name AS table FROM information_schema.columns
-        WHERE table_schema = 'payments' AND column_name LIKE '%master_key%'`
+    const found = yield* inDatabase<{ table: string }>`
+      SELECT DISTINCT table_schema || '.' || table_name AS table FROM information_schema.columns
+      WHERE table_schema = 'payments' AND column_name LIKE '%master_key%'`
     expect(found.map(({ table }) => table).toSorted()).toEqual(encryptedTables.map(({ table }) => table).toSorted())
   })
 })

@@ -1,6 +1,5 @@
 import { FetchHttpClient } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import {
   LocalProvider,
@@ -12,7 +11,7 @@ import { makeClient } from "../../../src/client/index.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 // What other teams' suites are built on
 

@@ -23,7 +23,8 @@ const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}`
  * `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
-  ...(roles === "worker" ? ["--max-semi-space-size=16", "--max-old-space-size=768"] : ["--max-semi-space-size=64"]),
+  "--max-semi-space-size=16",
+  ...(roles === "worker" ? ["--max-old-space-size=768"] : []),
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
 
@@ -110,7 +111,8 @@ const LocalFile = Schema.parseJson(
     baseUrl: Schema.String,
     organizationId: Schema.String,
     apiKey: Schema.String,
-    ownerEmail: Schema.String
+    ownerEmail: Schema.String,
+    databaseUrl: Schema.String
   })
 )
 

@@ -4,7 +4,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Redacted } from "effect"
-import { secretContext } from "../../../src/engine/attempts/Secrets.ts"
+import { secretContext } from "../../../src/engine/attempts/Signing.ts"
 import { Cipher } from "../../../src/platform/kit/Cipher.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
@@ -31,7 +31,8 @@ const processFields = (pid: number): ReadonlyArray<string> => {
 const ticks = (fields: ReadonlyArray<string>, ...at: ReadonlyArray<number>): number =>
   at.reduce((sum, index) => sum + Number(fields[index] ?? Number.NaN) * 10_000, 0)
 
-const parentOf = (pid: number): number => Number(processFields(pid)[1])
+/** The process that started one. */
+export const parentOf = (pid: number): number => Number(processFields(pid)[1])
 
 /** Processor time of a server and all that it started so far, those that have ended included, in microseconds. */
 const serverProcessorTime = (postmaster: number): number => {
@@ -101,7 +102,7 @@ export const transactions = ({ query }: Pick<Database, "query">) =>
   )
 
 /** A connection that a bench queries on. */
-const connectTo = (url: string) =>
+export const connectTo = (url: string) =>
   Effect.map(
     connectionTo(url),
     (client) =>
@@ -168,16 +169,20 @@ export const makeEndpoint = Effect.fnUntraced(
   Effect.provide(Cipher.layer([{ id: masterKey.id, key: Redacted.make(new Uint8Array(masterKey.bytes)) }]))
 )
 
+/** An organization of the bench's, with a sandbox. */
+export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Database, "query">) {
+  const organizationId = randomUUID()
+  yield* query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
+  yield* query("INSERT INTO payments.workspaces VALUES ($1, 'sandbox')", [organizationId])
+  return organizationId
+})
+
 /** Makes an endpoint for each URL, four to an organization. */
 export const makeEndpoints = Effect.fnUntraced(function* (database: Database, urls: ReadonlyArray<string>) {
   const endpoints: Array<BenchEndpoint> = []
   let organizationId = ""
   for (const [index, url] of urls.entries()) {
-    if (index % 4 === 0) {
-      organizationId = randomUUID()
-      yield* database.query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
-      yield* database.query("INSERT INTO payments.workspaces VALUES ($1, 'sandbox')", [organizationId])
-    }
+    if (index % 4 === 0) organizationId = yield* makeOrganization(database)
     endpoints.push(yield* makeEndpoint(database, organizationId, url))
   }
   return endpoints

@@ -9,7 +9,7 @@ import type { LatencyOptions, LatencyResult } from "./Load.ts"
 const Secrets = Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String }))
 
 /** Endpoints of the service that was started on the database, and a load that notifies it and is their consumer. */
-export const notified = Effect.fnUntraced(function* (database: Database, fanOut: number) {
+export const notified = Effect.fnUntraced(function* (database: Pick<Database, "directory" | "query">, fanOut: number) {
   const directory = join(database.directory, "service")
   const { baseUrl: url, organizationId } = yield* localOf(directory)
   const secrets = yield* Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8"))

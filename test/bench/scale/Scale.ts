@@ -7,6 +7,7 @@ import {
   costOf,
   type Database,
   linkAccount,
+  makeOrganization,
   provider,
   startDatabase,
   startService,
@@ -93,8 +94,7 @@ export const scaleBench: Bench = {
   run: Effect.gen(function* () {
     yield* Console.error("Starting the database…")
     const database = yield* startDatabase
-    const [organization] = yield* database.query("SELECT id FROM payments.organizations LIMIT 1")
-    yield* linkAccount(database, String(organization?.["id"]), endpointsOfAccount)
+    yield* linkAccount(database, yield* makeOrganization(database), endpointsOfAccount)
     const results = yield* inRounds(rounds, (round) =>
       Effect.forEach(cases, (processes) =>
         Effect.tap(notify(database, processes, round), ({ rate }) =>

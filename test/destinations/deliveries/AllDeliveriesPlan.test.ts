@@ -1,12 +1,11 @@
 import { SqlClient, type Statement } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { makeAllDeliveriesRepo } from "../../../src/destinations/deliveries/AllDeliveriesRepo.ts"
 import { EndpointId, firstIdAt, OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { alongIndex } from "../../../src/platform/storage/BoundedReads.ts"
 import { transaction } from "../../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect } from "../../platform/storage/PartitionBed.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"
 

@@ -8,7 +8,7 @@ import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { searchTimeout } from "../../../src/platform/storage/BoundedReads.ts"
 import { finished, idle } from "../../engine/QueueBench.ts"
 import { failedPaymentIntent } from "../../events/ProviderEvents.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { endDeliveries } from "./StoredDeliveries.ts"
@@ -22,11 +22,10 @@ const dataOf = (answer: Answer) => {
 
 /** An endpoint with this many queued deliveries of `payment.succeeded`; their ids, newest first. */
 const endpointWith = Effect.fnUntraced(function* (count: number) {
-  const { sql } = yield* TestService
   const tenant = yield* makeTenant
   const endpoint = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
   yield* Effect.forEach(Array.from({ length: count }), () => notify(notification(tenant.accountId)))
-  const rows = yield* sql<{ id: string }>`
+  const rows = yield* inDatabase<{ id: string }>`
     SELECT id FROM payments.deliveries WHERE endpoint_id = ${endpoint.id} ORDER BY created_at DESC, id DESC`
   return { tenant, endpoint, ids: rows.map(({ id }) => id), path: `/endpoints/${endpoint.id}/deliveries` }
 })
@@ -153,7 +152,6 @@ onSharedService("the history of deliveries", (it) => {
   })
 
   it.effect("is filtered by state, type and time", function* () {
-    const { sql } = yield* TestService
     const { ids, path, tenant } = yield* endpointWith(3)
     const [newest, middle, oldest] = ids
     yield* endDeliveries([middle ?? ""], "delivered")
@@ -164,7 +162,7 @@ onSharedService("the history of deliveries", (it) => {
       [middle, base + 1000.5],
       [oldest, base + 1000]
     ] as const) {
-      yield* sql`UPDATE payments.deliveries SET created_at = to_timestamp(${seconds}) WHERE id = ${id ?? ""}`
+      yield* inDatabase`UPDATE payments.deliveries SET created_at = to_timestamp(${seconds}) WHERE id = ${id ?? ""}`
     }
     const body = notification(tenant.accountId, {
       type: "payment_intent.payment_failed",
@@ -184,30 +182,26 @@ onSharedService("the history of deliveries", (it) => {
     expect(yield* found(`created_gte=${base + 2001}&created_lte=${base + 1000}`)).toEqual([])
   })
 
-  it.scoped(
-    "is looked for during a bounded time under filters: then the answer is 503, to be tried again",
-    function* () {
-      const { sql } = yield* TestService
-      const { ids, path, tenant } = yield* endpointWith(1)
-      const query = vi.spyOn(pg.Client.prototype, "query")
-      const answer = yield* sql.withTransaction(
-        Effect.zipRight(
-          sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
-          asTenant(tenant, "GET", `${path}?type=payout.paid`)
-        )
+  it.scoped("is looked for during a bounded time under filters: then the answer is 503", function* () {
+    const { sql } = yield* TestService
+    const { ids, path, tenant } = yield* endpointWith(1)
+    const query = vi.spyOn(pg.Client.prototype, "query")
+    const answer = yield* sql.withTransaction(
+      Effect.zipRight(
+        sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
+        asTenant(tenant, "GET", `${path}?type=payout.paid`)
       )
-      const sent = query.mock.calls.map(([text]) => String(text))
-      query.mockRestore()
-      expectFailure(answer, { status: 503, code: "service_unavailable" })
-      expect(answer.headers.get("retry-after")).toBe("2")
-      // A statement of the service may take longer
-      expect(sent).toContain(`SET LOCAL statement_timeout = ${searchTimeout}`)
-      expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids)
-    }
-  )
+    )
+    const sent = query.mock.calls.map(([text]) => String(text))
+    query.mockRestore()
+    expectFailure(answer, { status: 503, code: "service_unavailable" })
+    expect(answer.headers.get("retry-after")).toBe("2")
+    // A statement of the service may take longer
+    expect(sent).toContain(`SET LOCAL statement_timeout = ${searchTimeout}`)
+    expect(idsIn(yield* asTenant(tenant, "GET", path))).toEqual(ids)
+  })
 
   it.effect("comes in pages under filters too, whatever happens to other deliveries meanwhile", function* () {
-    const { sql } = yield* TestService
     const { ids, path, tenant } = yield* endpointWith(9)
     const failed = ids.filter((_, index) => index % 2 === 0)
     yield* endDeliveries(failed, "failed")
@@ -216,7 +210,7 @@ onSharedService("the history of deliveries", (it) => {
     expect([idsIn(first), first.json["has_more"]]).toEqual([failed.slice(0, 2), true])
     // A new delivery stands before the first page, and the cursor's own state is of no matter
     yield* notify(notification(tenant.accountId))
-    yield* sql`UPDATE payments.deliveries SET state = 'delivered' WHERE id = ${failed[1] ?? ""}`
+    yield* inDatabase`UPDATE payments.deliveries SET state = 'delivered' WHERE id = ${failed[1] ?? ""}`
     const second = yield* asTenant(tenant, "GET", `${path}${query}&starting_after=${failed[1]}`)
     expect([idsIn(second), second.json["has_more"]]).toEqual([failed.slice(2, 4), true])
     const third = yield* asTenant(tenant, "GET", `${path}${query}&starting_after=${failed[3]}`)

@@ -1,10 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { makeEventsRepo } from "../../../src/destinations/events/EventsRepo.ts"
 import { firstIdAt, OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect } from "../../platform/storage/PartitionBed.ts"
 
 const tenant = {

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
@@ -19,16 +19,14 @@ const clean = Effect.flatMap(TestService, ({ services }) => Context.get(services
 
 /** Which of these are still there: deliveries, attempts, events. */
 const left = (ids: ReadonlyArray<string>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ deliveries: number; attempts: number; events: number }>`
-        SELECT
-          (SELECT count(*)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS deliveries,
-          (SELECT COALESCE(sum(cardinality(attempts)), 0)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS attempts,
-          (SELECT count(*)::int FROM payments.events
-           WHERE id = ANY (${ids}::text[])) AS events`,
-      ([row]) => row
-    )
+  Effect.map(
+    inDatabase<{ deliveries: number; attempts: number; events: number }>`
+      SELECT
+        (SELECT count(*)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS deliveries,
+        (SELECT COALESCE(sum(cardinality(attempts)), 0)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS attempts,
+        (SELECT count(*)::int FROM payments.events
+         WHERE id = ANY (${ids}::text[])) AS events`,
+    ([row]) => row
   )
 
 const all = (count: number) => ({ deliveries: count, attempts: count, events: count })
@@ -70,21 +68,19 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
     ])
   })
 
-  it.effect("follows the setting", () =>
-    Effect.gen(function* () {
-      const { services, sql } = yield* TestService
-      // A day is kept as long as anything of it, or of a day before it, waits
-      yield* sql`DELETE FROM payments.delivery_queue`
-      const { of } = yield* makeEndpoint
-      const [older = "", younger = ""] = [
-        ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
-        ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
-      ]
-      const layer = Layer.fresh(Retention.layer({ keepFor: Duration.days(4) })).pipe(
-        Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
-      )
-      yield* Context.get(yield* Layer.build(layer), Retention).clean
-      expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("follows the setting", function* () {
+    const { services, sql } = yield* TestService
+    // A day is kept as long as anything of it, or of a day before it, waits
+    yield* sql`DELETE FROM payments.delivery_queue`
+    const { of } = yield* makeEndpoint
+    const [older = "", younger = ""] = [
+      ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
+      ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
+    ]
+    const layer = Layer.fresh(Retention.layer({ keepFor: Duration.days(4) })).pipe(
+      Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+    )
+    yield* Context.get(yield* Layer.build(layer), Retention).clean
+    expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
+  })
 })

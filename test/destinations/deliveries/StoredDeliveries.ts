@@ -2,7 +2,7 @@ import type { SqlClient, Statement } from "@effect/sql"
 import { Effect } from "effect"
 import { v7 } from "uuid"
 import { enqueue } from "../../../src/engine/queue/Enqueue.ts"
-import { TestService } from "../../harness/TestService.ts"
+import { inDatabase, TestService } from "../../harness/TestService.ts"
 
 /** Deliveries as attempts have left them. Times are in seconds before now. */
 export interface StoredDelivery {
@@ -61,12 +61,10 @@ export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDeliv
 
 /** How many deliveries of an endpoint are in each state, and due. */
 export const statesOf = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ state: string; count: number }>`
-        SELECT state, count(*)::int AS count FROM payments.deliveries WHERE endpoint_id = ${endpointId} GROUP BY state`,
-      (rows) => Object.fromEntries(rows.map(({ count, state }) => [state, count]))
-    )
+  Effect.map(
+    inDatabase<{ state: string; count: number }>`
+      SELECT state, count(*)::int AS count FROM payments.deliveries WHERE endpoint_id = ${endpointId} GROUP BY state`,
+    (rows) => Object.fromEntries(rows.map(({ count, state }) => [state, count]))
   )
 
 /**

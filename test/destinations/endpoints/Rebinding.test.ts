@@ -1,8 +1,12 @@
-import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { publicAddressesOnly } from "../../../src/engine/transport/AddressPolicy.ts"
-import { DnsResolver, parseDestination, resolveDestination } from "../../../src/engine/transport/DestinationUrl.ts"
+import {
+  DnsResolver,
+  parseDestination,
+  publicAddressesOnly,
+  resolveDestination
+} from "../../../src/engine/transport/DestinationUrl.ts"
 import { httpConsumer, post, transport } from "../../engine/TransportServers.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { nameServer } from "./DestinationNameServer.ts"
 
 const url = "https://rebind.example/hook"
@@ -23,8 +27,9 @@ const inside: ReadonlyArray<{ readonly addresses: ReadonlyArray<string> }> = [
 ]
 
 describe("a name that led to a public address when its endpoint was made", () => {
-  it.scopedLive.each(inside)("is not connected to when it leads inside at an attempt: $addresses", ({ addresses }) =>
-    Effect.gen(function* () {
+  it.scopedLive.each(inside)(
+    "is not connected to when it leads inside at an attempt: $addresses",
+    function* ({ addresses }) {
       const zone: Record<string, ReadonlyArray<string>> = { "rebind.example": ["93.184.215.14"] }
       const { address } = yield* nameServer(zone)
       const resolver = DnsResolver.layerWith({ nameServers: [address] })
@@ -41,6 +46,6 @@ describe("a name that led to a public address when its endpoint was made", () =>
         expect(outcome).toMatchObject({ httpStatus: null, errorCode: "destination_blocked" })
       }
       expect(consumer.sockets).toHaveLength(0)
-    })
+    }
   )
 })

@@ -1,14 +1,13 @@
 import { SqlClient } from "@effect/sql"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type OutboundEvent, OutboundEvents } from "../../../src/destinations/publishing/OutboundEvents.ts"
-import { LocalHandOff } from "../../../src/engine/queue/LocalHandOff.ts"
+import { LocalHandOff } from "../../../src/engine/queue/Enqueue.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { EventCatalog } from "../../../src/events/EventCatalog.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { endpointId, keyedHash, makeTenant, on, secretId, tenant } from "../../platform/storage/PartitionBed.ts"
 import { recipientWith } from "./Recipients.ts"
 
@@ -41,29 +40,26 @@ const processWith = Effect.fnUntraced(function* (places: number) {
 
 const shipped = (id: string): OutboundEvent => ({ ...tenant, type: "order.shipped", id, data: { order_id: "o-1" } })
 
-it.scopedLive(
-  "a team's event is handed to the worker of its process as soon as it is committed, under its lease",
-  function* () {
-    const { free, outbound, queued, taken } = yield* processWith(1)
-    const { eventId } = yield* outbound.publish(shipped("s-1"))
-    expect(taken).toEqual([
-      {
-        ...tenant,
-        id: taken[0]?.id,
-        ctid: taken[0]?.ctid,
-        endpointId,
-        eventId,
-        secretIds: [secretId],
-        payload: expect.stringContaining(`"id":"${eventId}"`),
-        traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
-      }
-    ])
-    expect(yield* queued).toEqual([{ id: taken[0]?.id, ctid: taken[0]?.ctid, leased: true, attempts: 1 }])
-    // A repeat stores nothing, and takes no place
-    expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
-    expect([taken.length, free()]).toEqual([1, 1])
-  }
-)
+it.scopedLive("a team's event is handed to its process's worker once it is committed, under its lease", function* () {
+  const { free, outbound, queued, taken } = yield* processWith(1)
+  const { eventId } = yield* outbound.publish(shipped("s-1"))
+  expect(taken).toEqual([
+    {
+      ...tenant,
+      id: taken[0]?.id,
+      ctid: taken[0]?.ctid,
+      endpointId,
+      eventId,
+      secretIds: [secretId],
+      payload: expect.stringContaining(`"id":"${eventId}"`),
+      traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
+    }
+  ])
+  expect(yield* queued).toEqual([{ id: taken[0]?.id, ctid: taken[0]?.ctid, leased: true, attempts: 1 }])
+  // A repeat stores nothing, and takes no place
+  expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
+  expect([taken.length, free()]).toEqual([1, 1])
+})
 
 it.scopedLive("one that finds no place waits for a claim", function* () {
   const { outbound, queued, taken } = yield* processWith(0)

@@ -1,4 +1,4 @@
-import type { LeasedDelivery, Recipient } from "../../../src/engine/queue/LocalHandOff.ts"
+import type { LeasedDelivery, Recipient } from "../../../src/engine/queue/Enqueue.ts"
 
 /** A recipient with so many places; `taken` is what it was handed, `free` how many places it has left. */
 export const recipientWith = (places: number) => {

@@ -1,12 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { makeCountStatements } from "../../../src/destinations/statistics/CountStatements.ts"
 import { slotMillis, slotOf } from "../../../src/destinations/statistics/Slots.ts"
 import { alongIndex } from "../../../src/platform/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect } from "../../platform/storage/PartitionBed.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"
 
@@ -63,50 +62,48 @@ describe("a count", () => {
   it.scopedLive.each([
     { what: "payment", payment: '"pi_1"' },
     { what: "charge that belongs to no payment", payment: "null" }
-  ])("reads a $what that is refunded again and again once, and not for each refund", ({ payment }) =>
-    Effect.gen(function* () {
-      const { url } = yield* createMigratedDatabase
-      const sql = Context.get(yield* Layer.build(databaseLayer({ url, poolSize: 2 })), SqlClient.SqlClient)
-      const slot = slotOf(Date.now())
-      const tenant = sql`'0199c0de-0000-7000-8000-000000000001'::uuid`
-      yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${tenant}, 'o')`
-      yield* sql`INSERT INTO payments.workspaces (organization_id, environment) VALUES (${tenant}, 'sandbox')`
-      /** Refunds of one more cent each, one in a tenth of a second. */
-      const refund = (from: number, until: number) => sql`
+  ])("reads a $what that is refunded again and again once, and not for each refund", function* ({ payment }) {
+    const { url } = yield* createMigratedDatabase
+    const sql = Context.get(yield* Layer.build(databaseLayer({ url, poolSize: 2 })), SqlClient.SqlClient)
+    const slot = slotOf(Date.now())
+    const tenant = sql`'0199c0de-0000-7000-8000-000000000001'::uuid`
+    yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${tenant}, 'o')`
+    yield* sql`INSERT INTO payments.workspaces (organization_id, environment) VALUES (${tenant}, 'sandbox')`
+    /** Refunds of one more cent each, one in a tenth of a second. */
+    const refund = (from: number, until: number) => sql`
         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
         SELECT ${tenant}, 'sandbox', substr(payments.id_at(to_timestamp(${slot / 1000}::float8) + n * interval '100 milliseconds')::text,
             1, 13) || '-7000-8000-' || lpad(to_hex(n), 12, '0'), 'svc_evt_' || n, 'payment.refunded',
           ${`{"data":{"charge_id":"ch_1","payment_id":${payment},"amount_refunded":`} || n || ',"currency":"brl"}}'
         FROM generate_series(${from}::int, ${until}::int) AS n`
-      // Those of other charges are not read
-      yield* sql`
+    // Those of other charges are not read
+    yield* sql`
         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
         SELECT ${tenant}, 'sandbox', substr(payments.id_at(to_timestamp(${slot / 1000}::float8) - interval '1 second')::text, 1, 13)
             || '-7000-8000-' || lpad(to_hex(n), 12, '0'), 'svc_evt_other_' || n, 'payment.refunded',
           '{"data":{"charge_id":"ch_other_' || n || '","payment_id":null,"amount_refunded":1,"currency":"brl"}}'
         FROM generate_series(1, 5000) AS n`
-      const { payments } = makeCountStatements(sql)
-      const counted = (from: number, until: number) =>
-        Effect.gen(function* () {
-          const stretch = { slot, from: slot + from * 100, until: slot + until * 100 }
-          const { rows } = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, payments(1, stretch))))
-          const [sums] = yield* sql<{ count: number; amount: number }>`
+    const { payments } = makeCountStatements(sql)
+    const counted = (from: number, until: number) =>
+      Effect.gen(function* () {
+        const stretch = { slot, from: slot + from * 100, until: slot + until * 100 }
+        const { rows } = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, payments(1, stretch))))
+        const [sums] = yield* sql<{ count: number; amount: number }>`
             SELECT sum(count)::int AS count, sum(amount)::int AS amount FROM payments.payment_counts`
-          return { rows, ...sums }
-        })
-      yield* refund(1, 700)
-      const first = yield* counted(0, 300)
-      expect(first).toMatchObject({ count: 299, amount: 299 })
-      const second = yield* counted(300, 701)
-      expect(second).toMatchObject({ count: 700, amount: 700 })
-      // Those of the stretch, and those of the payment
-      expect(first.rows).toBeLessThan(1100)
-      expect(second.rows).toBeLessThan(1200)
-      // So many that they are not read to their end: they count, but nothing is known of their amounts
-      yield* refund(701, 2900)
-      const last = yield* counted(2700, 2901)
-      expect(last).toMatchObject({ count: 901, amount: 700 })
-      expect(last.rows).toBeLessThan(1300)
-    })
-  )
+        return { rows, ...sums }
+      })
+    yield* refund(1, 700)
+    const first = yield* counted(0, 300)
+    expect(first).toMatchObject({ count: 299, amount: 299 })
+    const second = yield* counted(300, 701)
+    expect(second).toMatchObject({ count: 700, amount: 700 })
+    // Those of the stretch, and those of the payment
+    expect(first.rows).toBeLessThan(1100)
+    expect(second.rows).toBeLessThan(1200)
+    // So many that they are not read to their end: they count, but nothing is known of their amounts
+    yield* refund(701, 2900)
+    const last = yield* counted(2700, 2901)
+    expect(last).toMatchObject({ count: 901, amount: 700 })
+    expect(last.rows).toBeLessThan(1300)
+  })
 })

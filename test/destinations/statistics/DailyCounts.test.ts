@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { v7 } from "uuid"
 import { slotOf } from "../../../src/destinations/statistics/Slots.ts"
 import { countSoon, lookAgain } from "../../../src/destinations/statistics/UnsettledStatements.ts"
-import { layer } from "../../harness/Tests.ts"
+import { expect, layer } from "../../harness/Tests.ts"
 import {
   Bench,
   beginAt,
@@ -152,42 +151,39 @@ layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
     expect(yield* sums(sandbox)).toMatchObject({ delivered: 3, succeeded: 2 })
   })
 
-  it.effect(
-    "follow a delivery from waiting to failed, and to delivered by a re-send, until its time is over",
-    function* () {
-      const { endpoint, now, sandbox } = yield* countedShop(hour)
-      const at = slotOf(now - 40 * minute) + 1000
-      const waits = yield* deliver(sandbox, endpoint, { at, state: "queued", count: 3 })
-      yield* deliver(sandbox, endpoint, { at, count: 5 })
-      yield* count
-      expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 0, queued: 3 })
-      yield* setState(waits.slice(0, 2), "failed")
-      yield* forward(hour)
-      yield* count
-      expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 2, queued: 1 })
-      yield* setState(waits, "delivered")
-      yield* forward(2 * hour)
-      yield* count
-      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 0 })
-      expect(yield* unsettled(sandbox)).toBe(0)
+  it.effect("follow a delivery from waiting to failed, and to delivered by a re-send, for its time", function* () {
+    const { endpoint, now, sandbox } = yield* countedShop(hour)
+    const at = slotOf(now - 40 * minute) + 1000
+    const waits = yield* deliver(sandbox, endpoint, { at, state: "queued", count: 3 })
+    yield* deliver(sandbox, endpoint, { at, count: 5 })
+    yield* count
+    expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 0, queued: 3 })
+    yield* setState(waits.slice(0, 2), "failed")
+    yield* forward(hour)
+    yield* count
+    expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 2, queued: 1 })
+    yield* setState(waits, "delivered")
+    yield* forward(2 * hour)
+    yield* count
+    expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 0 })
+    expect(yield* unsettled(sandbox)).toBe(0)
 
-      // One that stays failed is looked at for as long as it can be re-sent
-      const later = yield* timeNow
-      const [failing = ""] = yield* deliver(sandbox, endpoint, { at: later - 40 * minute, state: "failed" })
-      yield* beginAt(later - hour)
-      yield* count
-      expect(yield* unsettled(sandbox)).toBe(1)
-      yield* countAfter(70 * hour)
-      expect(yield* unsettled(sandbox)).toBe(1)
-      yield* setState([failing], "queued")
-      yield* countAfter(20 * hour)
-      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 1 })
-      yield* setState([failing], "failed")
-      yield* countAfter(20 * hour)
-      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 1, queued: 0 })
-      expect(yield* unsettled(sandbox)).toBe(0)
-    }
-  )
+    // One that stays failed is looked at for as long as it can be re-sent
+    const later = yield* timeNow
+    const [failing = ""] = yield* deliver(sandbox, endpoint, { at: later - 40 * minute, state: "failed" })
+    yield* beginAt(later - hour)
+    yield* count
+    expect(yield* unsettled(sandbox)).toBe(1)
+    yield* countAfter(70 * hour)
+    expect(yield* unsettled(sandbox)).toBe(1)
+    yield* setState([failing], "queued")
+    yield* countAfter(20 * hour)
+    expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 1 })
+    yield* setState([failing], "failed")
+    yield* countAfter(20 * hour)
+    expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 1, queued: 0 })
+    expect(yield* unsettled(sandbox)).toBe(0)
+  })
 
   it.effect("follow a re-send soon, however old the delivery is", function* () {
     const { sql } = yield* Bench
@@ -290,65 +286,62 @@ layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
     expect(payments.reduce((sum, day) => sum + Number(day.refunded.amount), 0)).toBe(2000 + 300 + 120 + 5 + 70)
   })
 
-  it.effect(
-    "count what is refunded once more after it failed, which the provider takes off what was refunded",
-    function* () {
-      yield* empty
-      const { sql } = yield* Bench
-      const [{ sandbox }, { sandbox: other }] = [yield* makeShop, yield* makeShop]
-      const refunded = (at: number, charge: string, amount: number, more: object = {}) =>
-        report(sandbox, at, "payment.refunded", {
-          charge_id: charge,
-          payment_id: `pi_of_${charge}`,
-          amount_refunded: amount,
-          currency: "brl",
-          fully_refunded: false,
-          ...more
-        })
-      const failed = (at: number, charge: string, amount: number, of = sandbox) =>
-        sql`
+  it.effect("count what is refunded again after it failed, which the provider takes off the sum", function* () {
+    yield* empty
+    const { sql } = yield* Bench
+    const [{ sandbox }, { sandbox: other }] = [yield* makeShop, yield* makeShop]
+    const refunded = (at: number, charge: string, amount: number, more: object = {}) =>
+      report(sandbox, at, "payment.refunded", {
+        charge_id: charge,
+        payment_id: `pi_of_${charge}`,
+        amount_refunded: amount,
+        currency: "brl",
+        fully_refunded: false,
+        ...more
+      })
+    const failed = (at: number, charge: string, amount: number, of = sandbox) =>
+      sql`
           INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, charge_id, amount, currency, status,
             recorded_at)
           VALUES (${of.organizationId}, ${of.environment}, ${`re_${charge}_${at}`}, ${charge}, ${amount}, 'brl', 'failed',
             to_timestamp(${at / 1000}::float8))`
-      const sum = Effect.map(read(sandbox), ({ payments }) =>
-        payments.reduce((total, day) => total + Number(day.refunded.amount), 0)
-      )
-      yield* beginAt((yield* timeNow) - hour)
-      const at = slotOf((yield* timeNow) - 50 * minute)
-      // Within one slot, twice
-      yield* refunded(at + 1, "ch_1", 1000)
-      yield* failed(at + 2, "ch_1", 1000)
-      yield* refunded(at + 3, "ch_1", 1000)
-      yield* failed(at + 4, "ch_1", 1000)
-      yield* refunded(at + 5, "ch_1", 1000)
-      // Much later, of a part; another one fails, and is not refunded again
-      yield* refunded(at + 6, "ch_2", 1000)
-      yield* refunded(at + 7, "ch_2", 3000)
-      yield* failed(at + 10 * minute, "ch_2", 2000)
-      yield* refunded(at + 20 * minute, "ch_2", 3000)
-      yield* failed(at + 21 * minute, "ch_2", 1000)
-      // Another charge's failure, and another tenant's
-      yield* refunded(at + 8, "ch_3", 70)
-      yield* failed(at + 9, "ch_4", 70)
-      yield* failed(at + 9, "ch_3", 70, other)
-      yield* refunded(at + 10, "ch_3", 70)
-      yield* count
-      expect(yield* sum).toBe(3000 + 5000 + 70)
+    const sum = Effect.map(read(sandbox), ({ payments }) =>
+      payments.reduce((total, day) => total + Number(day.refunded.amount), 0)
+    )
+    yield* beginAt((yield* timeNow) - hour)
+    const at = slotOf((yield* timeNow) - 50 * minute)
+    // Within one slot, twice
+    yield* refunded(at + 1, "ch_1", 1000)
+    yield* failed(at + 2, "ch_1", 1000)
+    yield* refunded(at + 3, "ch_1", 1000)
+    yield* failed(at + 4, "ch_1", 1000)
+    yield* refunded(at + 5, "ch_1", 1000)
+    // Much later, of a part; another one fails, and is not refunded again
+    yield* refunded(at + 6, "ch_2", 1000)
+    yield* refunded(at + 7, "ch_2", 3000)
+    yield* failed(at + 10 * minute, "ch_2", 2000)
+    yield* refunded(at + 20 * minute, "ch_2", 3000)
+    yield* failed(at + 21 * minute, "ch_2", 1000)
+    // Another charge's failure, and another tenant's
+    yield* refunded(at + 8, "ch_3", 70)
+    yield* failed(at + 9, "ch_4", 70)
+    yield* failed(at + 9, "ch_3", 70, other)
+    yield* refunded(at + 10, "ch_3", 70)
+    yield* count
+    expect(yield* sum).toBe(3000 + 5000 + 70)
 
-      // By what was kept of events that have been removed since
-      yield* forward(31 * 24 * hour)
-      yield* sql`DELETE FROM payments.events`
-      yield* beginAt((yield* timeNow) - hour)
-      const later = (yield* timeNow) - 40 * minute
-      yield* failed(later, "ch_2", 500)
-      yield* failed(later, "ch_1", 1000)
-      yield* refunded(later + 1, "ch_1", 1000, { fully_refunded: true })
-      yield* refunded(later + 1, "ch_2", 2500)
-      yield* count
-      expect(yield* sum).toBe(3000 + 5000 + 70 + 1000 + 1000)
-    }
-  )
+    // By what was kept of events that have been removed since
+    yield* forward(31 * 24 * hour)
+    yield* sql`DELETE FROM payments.events`
+    yield* beginAt((yield* timeNow) - hour)
+    const later = (yield* timeNow) - 40 * minute
+    yield* failed(later, "ch_2", 500)
+    yield* failed(later, "ch_1", 1000)
+    yield* refunded(later + 1, "ch_1", 1000, { fully_refunded: true })
+    yield* refunded(later + 1, "ch_2", 2500)
+    yield* count
+    expect(yield* sum).toBe(3000 + 5000 + 70 + 1000 + 1000)
+  })
 
   it.effect("count a refund in parts once, if the events of the earlier parts have been removed since", function* () {
     yield* empty

@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { streamsPerOrganization } from "../../../src/destinations/stream/EventStreams.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually, eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { listen, pathOf } from "./Reader.ts"
@@ -67,24 +67,21 @@ onSharedService("the stream of events", (it) => {
     expectFailure(refused, { status: 422, code: "validation_failed", fields: ["types"] })
   })
 
-  it.scoped(
-    "loses nothing over a break: what came meanwhile, and what was under way, follows the last id",
-    function* () {
-      const tenant = yield* makeTenant
-      const first = yield* listen(tenant)
-      yield* pay(tenant)
-      yield* eventuallyTrue("the first event", () => first.events().length === 1)
-      first.cut()
-      yield* Effect.all([pay(tenant), pay(tenant), pay(tenant)], { concurrency: "unbounded" })
-      const second = yield* listen(tenant, { after: first.place() })
-      yield* eventuallyTrue("the others", () => new Set([...first.events(), ...second.events()]).size === 4)
-      expect(second.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: false })
-      // By the query as well, for those who can't set the header
-      const third = yield* listen(tenant, { query: `?after=${first.place()}&follow=false` })
-      yield* eventuallyTrue("its end", third.ended)
-      expect(third.events().toSorted()).toEqual(second.events().toSorted())
-    }
-  )
+  it.scoped("loses nothing over a break: what came meanwhile or was under way follows the last id", function* () {
+    const tenant = yield* makeTenant
+    const first = yield* listen(tenant)
+    yield* pay(tenant)
+    yield* eventuallyTrue("the first event", () => first.events().length === 1)
+    first.cut()
+    yield* Effect.all([pay(tenant), pay(tenant), pay(tenant)], { concurrency: "unbounded" })
+    const second = yield* listen(tenant, { after: first.place() })
+    yield* eventuallyTrue("the others", () => new Set([...first.events(), ...second.events()]).size === 4)
+    expect(second.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: false })
+    // By the query as well, for those who can't set the header
+    const third = yield* listen(tenant, { query: `?after=${first.place()}&follow=false` })
+    yield* eventuallyTrue("its end", third.ended)
+    expect(third.events().toSorted()).toEqual(second.events().toSorted())
+  })
 
   it.scoped("sends an event whose transaction commits after later ones, once, also over a break", function* () {
     const { options, sql } = yield* TestService
@@ -139,17 +136,16 @@ onSharedService("the stream of events", (it) => {
   })
 
   it.scoped("looks back 24 hours, page by page, and says when that was not enough", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const gone = yield* store(tenant, "25 hours")
     const kept = yield* store(tenant, "23 hours")
     // More than two pages, many of them of the same moment
-    yield* sql`
-        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
-        SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
-          json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text,
-          now() - interval '1 hour' + (n / 60) * interval '1 microsecond'
-        FROM generate_series(1, 350) AS n`
+    yield* inDatabase`
+      INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+      SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
+        json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text,
+        now() - interval '1 hour' + (n / 60) * interval '1 microsecond'
+      FROM generate_series(1, 350) AS n`
     const reader = yield* listen(tenant, { after: "1", query: "?follow=false" })
     yield* eventuallyTrue("its end", reader.ended)
     expect(reader.messages[0]?.data).toMatchObject({ resumed: true, look_back_exceeded: true })
@@ -162,14 +158,13 @@ onSharedService("the stream of events", (it) => {
   })
 
   it.scoped("sends each once, however many come at a time", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const reader = yield* listen(tenant)
-    yield* sql`
-        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
-        SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
-          json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text, now() + n * interval '1 microsecond'
-        FROM generate_series(1, 8000) AS n`
+    yield* inDatabase`
+      INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
+      SELECT ${tenant.id}, 'sandbox', uuidv7(), 'svc_evt_' || n, 'payment.succeeded',
+        json_build_object('id', 'svc_evt_' || n, 'type', 'payment.succeeded')::text, now() + n * interval '1 microsecond'
+      FROM generate_series(1, 8000) AS n`
     yield* eventuallyTrue("all", () => reader.events().length >= 8000)
     yield* pay(tenant)
     yield* eventuallyTrue("one more", () => reader.events().length >= 8001)
@@ -216,10 +211,9 @@ onSharedService("the stream of events", (it) => {
   })
 
   it.scoped("ends at once when its key is revoked", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const reader = yield* listen(tenant)
-    yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE organization_id = ${tenant.id}`
+    yield* inDatabase`UPDATE payments.api_keys SET revoked_at = now() WHERE organization_id = ${tenant.id}`
     yield* eventuallyTrue("its end", reader.ended)
     expect(reader.messages).toHaveLength(1)
   })

@@ -6,7 +6,7 @@ import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { TestMailbox } from "../../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../../harness/Members.ts"
 import { onServiceWithMail } from "../../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { atEndpoints, makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 
@@ -23,12 +23,9 @@ const scan = Effect.flatMap(TestService, ({ services }) => Context.get(services,
 
 /** As if so much time had passed since the last warning. */
 const later = (endpointId: string, time: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
-      WHERE endpoint_id = ${endpointId}`
-  )
+  inDatabase`
+    UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
+    WHERE endpoint_id = ${endpointId}`
 
 /** The warnings of another process. */
 const otherProcess = Effect.gen(function* () {
@@ -75,21 +72,18 @@ onServiceWithMail()("a warning", (it) => {
     expect(mail?.text).toContain("10000 times: it answered with an error")
   })
 
-  it.effect(
-    "does not come of tests, of older failures, of deliveries that wait or arrived, or of two endpoints",
-    function* () {
-      const { of, people, tenant } = yield* makeShop
-      const other = yield* subscribe(tenant)
-      yield* storeDeliveries({ ...of, count: 2 })
-      yield* storeDeliveries({ ...of, count: 5, test: true })
-      yield* storeDeliveries({ ...of, count: 5, finishedAgo: 24 * 3600 + 60 })
-      yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
-      yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
-      yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
-      yield* scan
-      yield* expectMails(people)
-    }
-  )
+  it.effect("does not come of tests, older failures, deliveries that wait or arrived, or two endpoints", function* () {
+    const { of, people, tenant } = yield* makeShop
+    const other = yield* subscribe(tenant)
+    yield* storeDeliveries({ ...of, count: 2 })
+    yield* storeDeliveries({ ...of, count: 5, test: true })
+    yield* storeDeliveries({ ...of, count: 5, finishedAgo: 24 * 3600 + 60 })
+    yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
+    yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
+    yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
+    yield* scan
+    yield* expectMails(people)
+  })
 
   it.effect("comes once a day for each endpoint", function* () {
     const { endpointId, of, people, tenant } = yield* makeShop
@@ -109,18 +103,16 @@ onServiceWithMail()("a warning", (it) => {
     yield* expectMails(people, 3)
   })
 
-  it.effect("is sent by one of the processes that look at the same time", () =>
-    Effect.gen(function* () {
-      const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess, otherProcess])
-      const shops = yield* Effect.all(Array.from({ length: 4 }, () => makeShop))
-      for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
-      const rounds = processes.flatMap((one) => [one, one, one])
-      yield* Effect.forEach(rounds, (process) => process.scan, { concurrency: "unbounded" })
-      for (const { people } of shops) {
-        yield* expectMails(people, 1)
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is sent by one of the processes that look at the same time", function* () {
+    const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess, otherProcess])
+    const shops = yield* Effect.all(Array.from({ length: 4 }, () => makeShop))
+    for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
+    const rounds = processes.flatMap((one) => [one, one, one])
+    yield* Effect.forEach(rounds, (process) => process.scan, { concurrency: "unbounded" })
+    for (const { people } of shops) {
+      yield* expectMails(people, 1)
+    }
+  })
 
   it.effect("is tried again at the next look where the mail server is not ready", function* () {
     const mailbox = yield* TestMailbox
@@ -139,10 +131,9 @@ onServiceWithMail()("a warning", (it) => {
   })
 
   it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", function* () {
-    const { sql } = yield* TestService
     const mailbox = yield* TestMailbox
     const [first, second] = [yield* makeShop, yield* makeShop]
-    yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
+    yield* inDatabase`DELETE FROM payments.memberships WHERE organization_id = ${first.tenant.id} AND role <> 'owner'`
     yield* storeDeliveries({ ...first.of, count: 3 })
     yield* storeDeliveries({ ...second.of, count: 3 })
     mailbox.refuseTo(first.people.owner)
@@ -162,12 +153,9 @@ onServiceWithMail()("a warning", (it) => {
     for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
     const before = mailbox.offered()
     mailbox.refuse({ code: 451, message: () => "Try again later" })
-    const tried = Effect.flatMap(
-      TestService,
-      ({ sql }) => sql`
-          SELECT 1 FROM payments.failure_warnings
-          WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
-    )
+    const tried = inDatabase`
+      SELECT 1 FROM payments.failure_warnings
+      WHERE endpoint_id = ANY (${shops.map(({ endpointId }) => endpointId)}::uuid[])`
     yield* Effect.ensuring(
       Effect.gen(function* () {
         yield* scan
@@ -240,10 +228,9 @@ onServiceWithMail()("a warning", (it) => {
   })
 
   it.effect("does not come of a deleted endpoint", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, people } = yield* makeShop
     yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
-    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+    yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
     yield* scan
     yield* expectMails(people)
   })

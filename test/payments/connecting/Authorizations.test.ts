@@ -145,41 +145,38 @@ onServiceOfFile("an existing account", (it) => {
     expect(yield* hasAccess(organization.accountId)).toBe(true)
   })
 
-  it.effect(
-    "that is refused loses the access that was granted for nothing, and never one that serves an organization",
-    function* () {
-      const { emulator, organization } = yield* TestService
-      const owner = yield* newOwner
-      const readOnly = Effect.gen(function* () {
-        const url = urlIn(yield* authorize(owner))
-        url.searchParams.set("scope", "read_only")
-        return url
-      })
-      const mine = yield* emulator.ensureAccount()
-      const tooLittle = yield* consent(yield* readOnly, { account: mine })
-      expect(titleOf(yield* comeBack(tooLittle, owner))).toBe(ended.unusable)
-      expect(yield* hasAccess(mine)).toBe(false)
-      // The other organization's owner, or an impostor, grants too little of an account that is linked here
-      const others = yield* consent(yield* readOnly, { account: organization.accountId })
-      expect(titleOf(yield* comeBack(others, owner))).toBe(ended.unusable)
-      expect(yield* hasAccess(organization.accountId)).toBe(true)
+  it.effect("that is refused loses the access granted for nothing, never one that serves somebody", function* () {
+    const { emulator, organization } = yield* TestService
+    const owner = yield* newOwner
+    const readOnly = Effect.gen(function* () {
+      const url = urlIn(yield* authorize(owner))
+      url.searchParams.set("scope", "read_only")
+      return url
+    })
+    const mine = yield* emulator.ensureAccount()
+    const tooLittle = yield* consent(yield* readOnly, { account: mine })
+    expect(titleOf(yield* comeBack(tooLittle, owner))).toBe(ended.unusable)
+    expect(yield* hasAccess(mine)).toBe(false)
+    // The other organization's owner, or an impostor, grants too little of an account that is linked here
+    const others = yield* consent(yield* readOnly, { account: organization.accountId })
+    expect(titleOf(yield* comeBack(others, owner))).toBe(ended.unusable)
+    expect(yield* hasAccess(organization.accountId)).toBe(true)
 
-      // Another account is connected while the owner is at the provider
-      const admin = yield* signInMember(owner.organizationId, "admin")
-      const [spare, linked] = [yield* emulator.ensureAccount(), yield* emulator.ensureAccount()]
-      const started = [
-        yield* consent(urlIn(yield* authorize(owner)), { account: spare }),
-        yield* consent(urlIn(yield* authorize(admin)), { account: linked })
-      ] as const
-      const late = yield* signInMember(owner.organizationId, "admin")
-      const foreign = yield* consent(urlIn(yield* authorize(late)), { account: organization.accountId })
-      expect(titleOf(yield* comeBack(started[1], admin))).toBe(ended.connected)
-      expect(titleOf(yield* comeBack(started[0], owner))).toBe(ended.taken)
-      expect(titleOf(yield* comeBack(foreign, late))).toBe(ended.taken)
-      expect(yield* Effect.forEach([spare, linked, organization.accountId], hasAccess)).toEqual([false, true, true])
-      expect(yield* read(owner)).toMatchObject({ status: "connected", accountId: linked })
-    }
-  )
+    // Another account is connected while the owner is at the provider
+    const admin = yield* signInMember(owner.organizationId, "admin")
+    const [spare, linked] = [yield* emulator.ensureAccount(), yield* emulator.ensureAccount()]
+    const started = [
+      yield* consent(urlIn(yield* authorize(owner)), { account: spare }),
+      yield* consent(urlIn(yield* authorize(admin)), { account: linked })
+    ] as const
+    const late = yield* signInMember(owner.organizationId, "admin")
+    const foreign = yield* consent(urlIn(yield* authorize(late)), { account: organization.accountId })
+    expect(titleOf(yield* comeBack(started[1], admin))).toBe(ended.connected)
+    expect(titleOf(yield* comeBack(started[0], owner))).toBe(ended.taken)
+    expect(titleOf(yield* comeBack(foreign, late))).toBe(ended.taken)
+    expect(yield* Effect.forEach([spare, linked, organization.accountId], hasAccess)).toEqual([false, true, true])
+    expect(yield* read(owner)).toMatchObject({ status: "connected", accountId: linked })
+  })
 
   it.effect("is refused all the same if the provider does not end that access", function* () {
     const { emulator } = yield* TestService
@@ -237,33 +234,30 @@ onServiceOfFile("an existing account", (it) => {
     expectFailure(other, { status: 422, code: "validation_failed", fields: ["environment"] })
   })
 
-  it.effect(
-    "loses the platform's access when it is disconnected, at a repeat if the provider fails at first",
-    function* () {
-      const { emulator } = yield* TestService
-      const owner = yield* newOwner
-      yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
-      const accountId = String((yield* read(owner))["accountId"])
-      expect(yield* hasAccess(accountId)).toBe(true)
-      yield* emulator.addFault({ fault: "html_502", path: "/oauth/deauthorize", times: 1_000 })
-      const half = yield* disconnect(owner, accountId).pipe(Effect.ensuring(emulator.clearFaults))
-      expectFailure(half, { status: 502, code: "provider_unavailable" })
-      expect(yield* read(owner)).toMatchObject({ status: "disconnected", accountId })
-      expect(yield* hasAccess(accountId)).toBe(true)
-      for (let n = 0; n < 2; n++) expect((yield* disconnect(owner, accountId)).status).toBe(204)
-      expect(yield* hasAccess(accountId)).toBe(false)
-      expect((yield* owner.audited).slice(1)).toEqual([`account.disconnected ${accountId} person ${owner.id}`])
+  it.effect("loses the platform's access when disconnected, at a repeat if the provider fails", function* () {
+    const { emulator } = yield* TestService
+    const owner = yield* newOwner
+    yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
+    const accountId = String((yield* read(owner))["accountId"])
+    expect(yield* hasAccess(accountId)).toBe(true)
+    yield* emulator.addFault({ fault: "html_502", path: "/oauth/deauthorize", times: 1_000 })
+    const half = yield* disconnect(owner, accountId).pipe(Effect.ensuring(emulator.clearFaults))
+    expectFailure(half, { status: 502, code: "provider_unavailable" })
+    expect(yield* read(owner)).toMatchObject({ status: "disconnected", accountId })
+    expect(yield* hasAccess(accountId)).toBe(true)
+    for (let n = 0; n < 2; n++) expect((yield* disconnect(owner, accountId)).status).toBe(204)
+    expect(yield* hasAccess(accountId)).toBe(false)
+    expect((yield* owner.audited).slice(1)).toEqual([`account.disconnected ${accountId} person ${owner.id}`])
 
-      // Its owner may consent again
-      const back = yield* consent(urlIn(yield* authorize(owner)), { account: accountId })
-      expect(titleOf(yield* comeBack(back, owner))).toBe(ended.connected)
-      expect(yield* read(owner)).toMatchObject({ status: "connected", accountId })
-      // Ended at the provider meanwhile
-      yield* emulator.revokeAccount(accountId)
-      expect((yield* disconnect(owner, accountId)).status).toBe(204)
-      expect(yield* read(owner)).toMatchObject({ status: "disconnected" })
-    }
-  )
+    // Its owner may consent again
+    const back = yield* consent(urlIn(yield* authorize(owner)), { account: accountId })
+    expect(titleOf(yield* comeBack(back, owner))).toBe(ended.connected)
+    expect(yield* read(owner)).toMatchObject({ status: "connected", accountId })
+    // Ended at the provider meanwhile
+    yield* emulator.revokeAccount(accountId)
+    expect((yield* disconnect(owner, accountId)).status).toBe(204)
+    expect(yield* read(owner)).toMatchObject({ status: "disconnected" })
+  })
 
   it.effect("loses that access at the latest when another one takes its place", function* () {
     const { emulator } = yield* TestService

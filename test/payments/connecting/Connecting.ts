@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { raw, sdk } from "../../emulator/Harness.ts"
 import { type Person, signInOwner } from "../../harness/SignIn.ts"
-import { type Answer, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 
 /** What the tests of connecting accounts do, as people do it. */
 
@@ -97,10 +97,9 @@ export const createdAccounts = Effect.gen(function* () {
 
 /** A signed-in owner of a new organization, and what is recorded of its account. */
 export const newOwner = Effect.gen(function* () {
-  const { sql } = yield* TestService
   const owner = yield* signInOwner
   const organizationId = OrganizationId.make(owner.organizationId)
-  const audited = sql<{ entry: string }>`
+  const audited = inDatabase<{ entry: string }>`
     SELECT concat_ws(' ', action, target_id, author_kind, author_id) AS entry FROM payments.audit_log
     WHERE organization_id = ${organizationId} AND action LIKE 'account.%' ORDER BY id`.pipe(
     Effect.map((rows) => rows.map(({ entry }) => entry)),

@@ -7,7 +7,7 @@ import { Provider } from "../../../src/payments/Provider.ts"
 import type { Tenant } from "../../../src/platform/kit/Tenant.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { onOneServiceWithMail, type Person, signInMember } from "../../harness/SignIn.ts"
-import { TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { authorize, consent, createdAccounts, hasAccess, newOwner, onboard, read, urlIn } from "./Connecting.ts"
 
 // What changes after an account was read at the provider and before it is linked
@@ -45,8 +45,7 @@ const setUp = Effect.gen(function* () {
 /** Comes back from the provider, in the session that began. */
 const finishAs = (person: Person, { organizationId, environment }: Tenant, back: URL) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const [session] = yield* sql<{ id: string }>`
+    const [session] = yield* inDatabase<{ id: string }>`
       SELECT session_id AS id FROM payments.account_authorizations WHERE organization_id = ${organizationId}`
     return [
       {
@@ -68,39 +67,33 @@ const finishAs = (person: Person, { organizationId, environment }: Tenant, back:
 const authorOf = ({ id }: Person) => ({ kind: "person", id }) as const
 
 onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("an account", (it) => {
-  it.scoped(
-    "that is created is not linked by a person who loses the role meanwhile, and serves the next one",
-    function* () {
-      const { admin, demote, owner, tenant } = yield* setUp
-      const before = yield* createdAccounts
-      const connection = yield* connectingWhile(demote)
-      const refused = yield* Effect.flip(connection.startOnboarding(tenant, authorOf(admin)))
-      expect(refused).toMatchObject({
-        _tag: "PermissionDenied",
-        message: "Only owners and admins may connect the provider account."
-      })
-      expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
-      expect(yield* owner.audited).toEqual([])
-      urlIn(yield* onboard(owner))
-      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
-    }
-  )
+  it.scoped("that is created is not linked by who loses the role meanwhile, and serves the next one", function* () {
+    const { admin, demote, owner, tenant } = yield* setUp
+    const before = yield* createdAccounts
+    const connection = yield* connectingWhile(demote)
+    const refused = yield* Effect.flip(connection.startOnboarding(tenant, authorOf(admin)))
+    expect(refused).toMatchObject({
+      _tag: "PermissionDenied",
+      message: "Only owners and admins may connect the provider account."
+    })
+    expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
+    expect(yield* owner.audited).toEqual([])
+    urlIn(yield* onboard(owner))
+    expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([(yield* read(owner))["accountId"]])
+  })
 
-  it.scoped(
-    "whose owner consents is not linked by a person who loses the role meanwhile, and is given back",
-    function* () {
-      const { emulator } = yield* TestService
-      const { admin, demote, owner, tenant } = yield* setUp
-      const accountId = yield* emulator.ensureAccount()
-      const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
-      const connection = yield* connectingWhile(demote)
-      const finished = yield* connection.finishAuthorization(...(yield* finishAs(admin, tenant, back)))
-      expect(finished).toEqual({ outcome: "refused", environment: "sandbox" })
-      expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
-      expect(yield* owner.audited).toEqual([])
-      expect(yield* hasAccess(accountId)).toBe(false)
-    }
-  )
+  it.scoped("whose owner consents is not linked by who loses the role meanwhile, and is given back", function* () {
+    const { emulator } = yield* TestService
+    const { admin, demote, owner, tenant } = yield* setUp
+    const accountId = yield* emulator.ensureAccount()
+    const back = yield* consent(urlIn(yield* authorize(admin)), { account: accountId })
+    const connection = yield* connectingWhile(demote)
+    const finished = yield* connection.finishAuthorization(...(yield* finishAs(admin, tenant, back)))
+    expect(finished).toEqual({ outcome: "refused", environment: "sandbox" })
+    expect(yield* read(owner)).toMatchObject({ status: "not_connected", accountId: null })
+    expect(yield* owner.audited).toEqual([])
+    expect(yield* hasAccess(accountId)).toBe(false)
+  })
 
   it.scoped("whose owner consents is linked, whether or not the person waits for the page", function* () {
     const { admin, owner, tenant } = yield* setUp

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onServiceWithMail } from "../../harness/SignIn.ts"
-import { TestService } from "../../harness/TestService.ts"
+import { inDatabase, TestService } from "../../harness/TestService.ts"
 import { authorize, comeBack, consent, newOwner, path, read, titleOf, urlIn } from "./Connecting.ts"
 
 /** While the database has no room for changes of a table. */
@@ -24,12 +24,11 @@ const settings = { roles: { api: true, worker: false }, console: false, failedAu
 
 onServiceWithMail(settings)("the page after a consent", (it) => {
   it.effect("says of an outage that it is the service's, and links the account once it is loaded again", function* () {
-    const { sql } = yield* TestService
     const owner = yield* newOwner
     const back = yield* consent(urlIn(yield* authorize(owner)), {})
     for (const table of ["sessions", "account_authorizations"]) {
       // So that the request extends its session
-      yield* sql`UPDATE payments.sessions SET last_used_at = now() - interval '2 minutes'`
+      yield* inDatabase`UPDATE payments.sessions SET last_used_at = now() - interval '2 minutes'`
       const page = yield* whileFull(table, comeBack(back, owner))
       expect([page.status, titleOf(page)], table).toEqual([503, "This could not be finished yet"])
       expect(page.text).toContain("Load this page again")

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { type ImageName, ImageStore } from "../../../src/payments/images/ImageStore.ts"
 import { imageStoreLayer } from "../../../src/payments/images/ImageStoreLayer.ts"
 import { s3ImageStoreLayer } from "../../../src/payments/images/S3ImageStore.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { layer } from "../../harness/Tests.ts"
+import { expect, layer } from "../../harness/Tests.ts"
 import { makeObjectStorage, type ObjectStorage } from "./ObjectStorage.ts"
 import { jpeg, png, webp } from "./Pictures.ts"
 

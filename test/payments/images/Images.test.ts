@@ -4,7 +4,7 @@ import { expect, vi } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Images, nameOf } from "../../../src/payments/images/Images.ts"
 import { isOwnImage } from "../../../src/payments/images/ImageUrl.ts"
-import { onService, onSharedService, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { inDatabase, onService, onSharedService, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { newTenant } from "../ConnectedTenant.ts"
 import { craftedAvif, jpeg, png, webp } from "./Pictures.ts"
@@ -48,26 +48,23 @@ const urlOf = (bytes: Uint8Array, extension: string) =>
   `${testPublicUrl}/product-images/${createHash("sha256").update(bytes).digest("hex")}.${extension}`
 
 onSharedService("product images", (it) => {
-  it.effect(
-    "are stored by what their bytes are, whatever they are called, and answered with their public URL",
-    function* () {
-      const tenant = yield* newTenant
-      for (const [bytes, extension, type] of [
-        [png({ shade: 1 }), "png", "image/png"],
-        [jpeg, "jpg", "image/jpeg"],
-        [webp, "webp", "image/webp"]
-      ] as const) {
-        for (const called of ["image/png", "image/jpeg", "application/octet-stream", "text/plain"]) {
-          const answer = yield* upload(tenant, bytes, { "content-type": called })
-          expect(answer.status, answer.text).toBe(200)
-          expect(answer.json).toEqual({ url: urlOf(bytes, extension) })
-        }
-        const image = yield* fetchImage(urlOf(bytes, extension))
-        expect([image.status, image.headers.get("content-type")]).toEqual([200, type])
-        expect(Buffer.compare(image.bytes, bytes)).toBe(0)
+  it.effect("are stored by their bytes, whatever they are called, and answered with a public URL", function* () {
+    const tenant = yield* newTenant
+    for (const [bytes, extension, type] of [
+      [png({ shade: 1 }), "png", "image/png"],
+      [jpeg, "jpg", "image/jpeg"],
+      [webp, "webp", "image/webp"]
+    ] as const) {
+      for (const called of ["image/png", "image/jpeg", "application/octet-stream", "text/plain"]) {
+        const answer = yield* upload(tenant, bytes, { "content-type": called })
+        expect(answer.status, answer.text).toBe(200)
+        expect(answer.json).toEqual({ url: urlOf(bytes, extension) })
       }
+      const image = yield* fetchImage(urlOf(bytes, extension))
+      expect([image.status, image.headers.get("content-type")]).toEqual([200, type])
+      expect(Buffer.compare(image.bytes, bytes)).toBe(0)
     }
-  )
+  })
 
   it.effect("can't hold up a process by a form of very many parts, or of one with an endless head", function* () {
     const tenant = yield* newTenant
@@ -238,14 +235,15 @@ onSharedService("product images", (it) => {
   })
 
   it.effect("are kept once, whoever uploads them, with each upload on record", function* () {
-    const { sql } = yield* TestService
     const [first, second] = [yield* newTenant, yield* newTenant]
     const bytes = png({ shade: 13 })
     for (const tenant of [first, first, second]) {
       expect((yield* upload(tenant, bytes)).json).toEqual({ url: urlOf(bytes, "png") })
     }
     const hash = createHash("sha256").update(bytes).digest()
-    expect(yield* sql`SELECT format FROM payments.product_images WHERE sha256 = ${hash}`).toEqual([{ format: "png" }])
+    expect(yield* inDatabase`SELECT format FROM payments.product_images WHERE sha256 = ${hash}`).toEqual([
+      { format: "png" }
+    ])
     const entry = `product_image.uploaded ${hash.toString("hex")}.png`
     const uploads = (yield* first.audited).filter((line) => line.startsWith("product_image."))
     expect(uploads).toEqual([entry, entry])
@@ -295,33 +293,30 @@ onSharedService("product images", (it) => {
 const operator = { kind: "operator", id: "test" } as const
 
 onService({ roles: { api: true, worker: false } })("a product image", (it) => {
-  it.effect(
-    "that an operator removes is nobody's any more, cached or not, and on record for all who uploaded it",
-    function* () {
-      const { services, sql } = yield* TestService
-      const images = Context.get(services, Images)
-      const [one, other] = [yield* newTenant, yield* newTenant]
-      const bytes = png({ shade: 41 })
-      for (const tenant of [one, other, one]) expect((yield* upload(tenant, bytes)).status).toBe(200)
-      const url = urlOf(bytes, "png")
-      const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`
-      const cached = fetchImage(url, { headers: { "if-none-match": etag } })
-      expect((yield* cached).status).toBe(304)
-      const file = url.slice(url.lastIndexOf("/") + 1)
-      const name = yield* nameOf(file)
-      const removed = yield* Effect.orDie(images.remove(name, operator))
-      expect(Option.getOrThrow(removed).uploadedBy).toHaveLength(2)
-      expect((yield* fetchImage(url)).status).toBe(404)
-      expect((yield* cached).status).toBe(404)
-      const records = yield* sql`
+  it.effect("that an operator removes is nobody's any more, cached or not, on record for its uploaders", function* () {
+    const { services, sql } = yield* TestService
+    const images = Context.get(services, Images)
+    const [one, other] = [yield* newTenant, yield* newTenant]
+    const bytes = png({ shade: 41 })
+    for (const tenant of [one, other, one]) expect((yield* upload(tenant, bytes)).status).toBe(200)
+    const url = urlOf(bytes, "png")
+    const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`
+    const cached = fetchImage(url, { headers: { "if-none-match": etag } })
+    expect((yield* cached).status).toBe(304)
+    const file = url.slice(url.lastIndexOf("/") + 1)
+    const name = yield* nameOf(file)
+    const removed = yield* Effect.orDie(images.remove(name, operator))
+    expect(Option.getOrThrow(removed).uploadedBy).toHaveLength(2)
+    expect((yield* fetchImage(url)).status).toBe(404)
+    expect((yield* cached).status).toBe(404)
+    const records = yield* sql`
         SELECT organization_id AS id, author_kind AS by FROM payments.audit_log
         WHERE target_id = ${file} AND action = 'product_image.removed' ORDER BY organization_id`
-      expect(records).toEqual([one.id, other.id].toSorted().map((id) => ({ id, by: "operator" })))
-      expect(yield* Effect.orDie(images.remove(name, operator))).toEqual(Option.none())
-      expect((yield* upload(one, bytes)).status).toBe(200)
-      expect((yield* fetchImage(url)).status).toBe(200)
-    }
-  )
+    expect(records).toEqual([one.id, other.id].toSorted().map((id) => ({ id, by: "operator" })))
+    expect(yield* Effect.orDie(images.remove(name, operator))).toEqual(Option.none())
+    expect((yield* upload(one, bytes)).status).toBe(200)
+    expect((yield* fetchImage(url)).status).toBe(200)
+  })
 
   it.effect("is not kept where its audit record can't be written", function* () {
     const { sql } = yield* TestService

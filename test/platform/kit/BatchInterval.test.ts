@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/Batcher.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const share = FastCheck.double({ min: 0, max: 1, noNaN: true })
 

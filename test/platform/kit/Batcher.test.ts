@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { Batcher, type BatcherOptions } from "../../../src/platform/kit/Batcher.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** A gathering whose batches wait to be let go, and what it was given. */
 const held = Effect.fnUntraced(function* (options: Partial<BatcherOptions<string, string, string>> = {}) {
@@ -44,17 +43,14 @@ describe("a gathering", () => {
     expect(yield* Fiber.join(fiber)).toBe("A")
   })
 
-  it.effect(
-    "does together what came while its concurrency were busy, each with its own answer, at most so many at once",
-    function* () {
-      const { batches, gate, submitAll } = yield* held()
-      const fibers = yield* submitAll(["a", "b", "c", "d", "e"])
-      expect(batches).toEqual([["a"]])
-      yield* Deferred.succeed(gate, undefined)
-      expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(["A", "B", "C", "D", "E"])
-      expect(batches).toEqual([["a"], ["b", "c", "d"], ["e"]])
-    }
-  )
+  it.effect("does together what came while it was busy, each with its own answer, so many at once", function* () {
+    const { batches, gate, submitAll } = yield* held()
+    const fibers = yield* submitAll(["a", "b", "c", "d", "e"])
+    expect(batches).toEqual([["a"]])
+    yield* Deferred.succeed(gate, undefined)
+    expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(["A", "B", "C", "D", "E"])
+    expect(batches).toEqual([["a"], ["b", "c", "d"], ["e"]])
+  })
 
   it.effect("has as many batches under way as it has concurrency", function* () {
     const { batches, gate, submitAll } = yield* held({ concurrency: 2 })

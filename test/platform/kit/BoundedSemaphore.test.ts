@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber } from "effect"
 import { BoundedSemaphore, maxPermitWaiters } from "../../../src/platform/kit/BoundedSemaphore.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** An effect that runs until it is let go, and whether it has begun. */
 const makeWork = Effect.gen(function* () {

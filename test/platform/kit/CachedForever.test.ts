@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { cachedForever } from "../../../src/platform/kit/Fibers.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("what is kept", () => {
   it.effect("is made once, for whoever asks at the same time or later", function* () {

@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { makeFairSemaphore } from "../../../src/platform/kit/FairSemaphore.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 
 /** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(

@@ -1,7 +1,6 @@
-import { describe, expect } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
 import { flatMapSync, millisNow } from "../../../src/platform/kit/Fibers.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("flatMapSync", () => {
   it("calls the next function at once with what is a value", () => {

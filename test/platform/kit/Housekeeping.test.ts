@@ -1,11 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { expect } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { housekeepingLayer } from "../../../src/platform/kit/Housekeeping.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { layer } from "../../harness/Tests.ts"
+import { expect, layer } from "../../harness/Tests.ts"
 
 /** A migrated database and a client of it. */
 const database = Layer.unwrapScoped(

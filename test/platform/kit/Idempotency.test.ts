@@ -15,7 +15,7 @@ import {
   ResourceNotFound
 } from "../../../src/platform/errors/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../../src/platform/kit/Idempotency.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 
 /** An operation of the first organization under a new key. */
 const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
@@ -63,23 +63,18 @@ const counted = <A, E>(effect: Effect.Effect<A, E>) => {
 }
 
 const rowOf = ({ key }: IdempotentOperation<unknown>) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ status: number | null; locked: boolean; dump: string; answer: Buffer | null }>`
-        SELECT status, locked_until IS NOT NULL AS locked, to_jsonb(k)::text AS dump, answer
-        FROM payments.idempotency_keys k WHERE key = ${key}`,
-      ([row]) => row
-    )
+  Effect.map(
+    inDatabase<{ status: number | null; locked: boolean; dump: string; answer: Buffer | null }>`
+      SELECT status, locked_until IS NOT NULL AS locked, to_jsonb(k)::text AS dump, answer
+      FROM payments.idempotency_keys k WHERE key = ${key}`,
+    ([row]) => row
   )
 
 /** As if the process that runs the operation had died a minute ago. */
 const endLease = ({ key }: IdempotentOperation<unknown>) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second'
-      WHERE key = ${key} AND locked_until IS NOT NULL`
-  )
+  inDatabase`
+    UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second'
+    WHERE key = ${key} AND locked_until IS NOT NULL`
 
 onSharedService("an operation under an idempotency key", (it) => {
   it.effect("is refused as reused for another operation or other parameters, while running and after", function* () {
@@ -150,27 +145,26 @@ onSharedService("an operation under an idempotency key", (it) => {
 
   it.effect.each(documentedErrors.map((Failure) => [Failure.tag, Failure] as const))(
     "that fails with %s is repeated as that error settles it",
-    ([, Failure]) =>
-      Effect.gen(function* () {
-        const { runInTransaction } = yield* idempotency
-        const operation = yield* newOperation()
-        const other = { ...operation, parameters: "corrected" }
-        const [effect, count] = counted(failing(Failure))
-        yield* Effect.flip(send(operation, effect))
-        const kept = answers.includes(Failure)
-        const again = yield* Effect.either(send(operation, effect))
-        expect([again._tag, count.times]).toEqual(kept ? ["Right", 1] : ["Left", 2])
-        const otherwise = yield* Effect.either(send(other, Effect.succeed("done")))
-        if (kept || isOpen(Failure)) {
-          expect(otherwise).toMatchObject({ _tag: "Left", left: { _tag: "IdempotencyKeyReused" } })
-        } else {
-          expect(otherwise).toMatchObject({ _tag: "Right", right: corrected })
-        }
-        // What a change in the database fails with is undone: its outcome is never open
-        const change = yield* newOperation()
-        yield* Effect.flip(runInTransaction(change, Effect.succeed(failing(Failure))))
-        expect((yield* rowOf(change))?.status).toBe(kept ? Failure.documentation.status : undefined)
-      })
+    function* ([, Failure]) {
+      const { runInTransaction } = yield* idempotency
+      const operation = yield* newOperation()
+      const other = { ...operation, parameters: "corrected" }
+      const [effect, count] = counted(failing(Failure))
+      yield* Effect.flip(send(operation, effect))
+      const kept = answers.includes(Failure)
+      const again = yield* Effect.either(send(operation, effect))
+      expect([again._tag, count.times]).toEqual(kept ? ["Right", 1] : ["Left", 2])
+      const otherwise = yield* Effect.either(send(other, Effect.succeed("done")))
+      if (kept || isOpen(Failure)) {
+        expect(otherwise).toMatchObject({ _tag: "Left", left: { _tag: "IdempotencyKeyReused" } })
+      } else {
+        expect(otherwise).toMatchObject({ _tag: "Right", right: corrected })
+      }
+      // What a change in the database fails with is undone: its outcome is never open
+      const change = yield* newOperation()
+      yield* Effect.flip(runInTransaction(change, Effect.succeed(failing(Failure))))
+      expect((yield* rowOf(change))?.status).toBe(kept ? Failure.documentation.status : undefined)
+    }
   )
 
   it.effect("that was refused has its effects under another key from then on, and one after another", function* () {
@@ -281,14 +275,13 @@ onSharedService("an operation under an idempotency key", (it) => {
   })
 
   it.effect("does not answer with what was stored for another key", function* () {
-    const { sql } = yield* TestService
     const [one, other] = [yield* newOperation(), yield* newOperation()]
     yield* send(one, Effect.succeed("one"))
     yield* send(other, Effect.succeed("other"))
-    yield* sql`
-        UPDATE payments.idempotency_keys SET answer = (
-          SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
-        ) WHERE key = ${other.key}`
+    yield* inDatabase`
+      UPDATE payments.idempotency_keys SET answer = (
+        SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
+      ) WHERE key = ${other.key}`
     expect(Exit.isFailure(yield* Effect.exit(send(other, Effect.succeed("again"))))).toBe(true)
   })
 
@@ -307,18 +300,14 @@ onSharedService("an operation under an idempotency key", (it) => {
 onSharedService("a change under an idempotency key", (it) => {
   /** A change that leaves a row behind, which no other test makes. */
   const insertPerson = (email: string) =>
-    Effect.flatMap(TestService, ({ sql }) =>
-      Effect.as(sql`INSERT INTO payments.people (id, email) VALUES (${randomUUID()}, ${email})`, { email })
-    )
-  const people = (email: string) =>
-    Effect.flatMap(TestService, ({ sql }) => sql`SELECT 1 FROM payments.people WHERE email = ${email}`)
+    Effect.as(inDatabase`INSERT INTO payments.people (id, email) VALUES (${randomUUID()}, ${email})`, { email })
+  const people = (email: string) => inDatabase`SELECT 1 FROM payments.people WHERE email = ${email}`
 
   it.effect("is there together with its answer, or not at all", function* () {
     const { runInTransaction } = yield* idempotency
-    const { sql } = yield* TestService
     const operation = yield* newOperation()
     const email = `${randomUUID()}@example.com`
-    const failing = { ...operation, onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) }
+    const failing = { ...operation, onSuccess: () => Effect.asVoid(inDatabase`SELECT 1/0`) }
     expect(Exit.isFailure(yield* Effect.exit(runInTransaction(failing, Effect.succeed(insertPerson(email)))))).toBe(
       true
     )

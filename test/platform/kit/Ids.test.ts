@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import { deliveryId, EndpointId, EventReplayId, newId, replayedDeliveryId } from "../../../src/platform/kit/Ids.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 

@@ -1,4 +1,3 @@
-import { describe, expect } from "@effect/vitest"
 import {
   Cause,
   Effect,
@@ -17,7 +16,7 @@ import {
 import { type Mail, Mailer, type MailerOptions } from "../../../src/platform/kit/Mailer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { makeMailbox } from "../../harness/Mailbox.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const from = "Payments <no-reply@payments.example>"
 const secret = "https://payments.example/identity/sign-in#c2VjcmV0LXRva2Vu"
@@ -83,25 +82,22 @@ describe("mail over SMTP", () => {
     yield* eventuallyTrue("a mail of the sender after the others", () => mailbox.mails.length === 102)
   })
 
-  it.scopedLive(
-    "arrives with its sender, recipient, subject and text, and with HTML beside it where there is some",
-    function* () {
-      const mailbox = yield* makeMailbox()
-      const mailer = yield* makeMailer(Option.some(mailbox.url))
-      const text = `Olá João,\n\n${secret}\n\n${"A long line of words ".repeat(20)}\n`
-      yield* mailer.send({ ...mail, text, subject: "Convite à padaria" })
-      const [received] = mailbox.mails
-      expect(received?.to).toEqual(["ana@example.com"])
-      expect(received?.headers.get("from")).toBe("Payments <no-reply@payments.example>")
-      expect(received?.headers.get("to")).toBe("ana@example.com")
-      expect(received?.headers.get("subject")).toMatch(/^=\?UTF-8\?/)
-      expect(received?.headers.get("content-type")).toMatch(/^text\/plain/)
-      expect(received?.text.trim()).toBe(text.trim())
-      yield* mailer.send({ ...mail, html: "<p>Open it</p>" })
-      expect(mailbox.mails[1]?.headers.get("content-type")).toMatch(/^multipart\/alternative/)
-      expect(mailbox.mails[1]?.raw).toContain("<p>Open it</p>")
-    }
-  )
+  it.scopedLive("arrives with its sender, recipient, subject and text, and with its HTML if any", function* () {
+    const mailbox = yield* makeMailbox()
+    const mailer = yield* makeMailer(Option.some(mailbox.url))
+    const text = `Olá João,\n\n${secret}\n\n${"A long line of words ".repeat(20)}\n`
+    yield* mailer.send({ ...mail, text, subject: "Convite à padaria" })
+    const [received] = mailbox.mails
+    expect(received?.to).toEqual(["ana@example.com"])
+    expect(received?.headers.get("from")).toBe("Payments <no-reply@payments.example>")
+    expect(received?.headers.get("to")).toBe("ana@example.com")
+    expect(received?.headers.get("subject")).toMatch(/^=\?UTF-8\?/)
+    expect(received?.headers.get("content-type")).toMatch(/^text\/plain/)
+    expect(received?.text.trim()).toBe(text.trim())
+    yield* mailer.send({ ...mail, html: "<p>Open it</p>" })
+    expect(mailbox.mails[1]?.headers.get("content-type")).toMatch(/^multipart\/alternative/)
+    expect(mailbox.mails[1]?.raw).toContain("<p>Open it</p>")
+  })
 
   it.scopedLive("signs in at the server where its address says how", function* () {
     const mailbox = yield* makeMailbox({ user: "service", password: "s3cr3t" })

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Either, FastCheck } from "effect"
 import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
 import type { RateLimitPolicy } from "../../../src/platform/kit/RateLimitStatements.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 
 /** So slow that the time a test takes gives nothing back. */
 const slow: RateLimitPolicy = { limit: 6, per: Duration.hours(1) }
@@ -33,10 +33,7 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
   it.effect("neither gains nor loses by a clock that is set back", function* () {
     const behind = randomUUID()
     yield* passedOf(4, behind)
-    yield* Effect.flatMap(
-      TestService,
-      ({ sql }) => sql`UPDATE payments.rate_limits SET refilled_at = now() + interval '1 hour' WHERE bucket = ${behind}`
-    )
+    yield* inDatabase`UPDATE payments.rate_limits SET refilled_at = now() + interval '1 hour' WHERE bucket = ${behind}`
     expect(yield* passedOf(9, behind)).toBe(2)
   })
 

@@ -1,9 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import pg from "pg"
 import { countWaits, DiscreetClient, PreparingClient } from "../../../src/platform/storage/Clients.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** How long a server may be silent, in milliseconds: a hundred times what an answer takes. */
 const bound = 1000

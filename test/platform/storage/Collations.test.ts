@@ -1,6 +1,5 @@
-import { describe, expect } from "@effect/vitest"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect } from "./PartitionBed.ts"
 
 describe("an index over text", () => {

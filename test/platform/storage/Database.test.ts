@@ -1,6 +1,5 @@
 import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Cause, Clock, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { ServiceUnavailable } from "../../../src/platform/errors/Errors.ts"
 import {
@@ -15,7 +14,7 @@ import {
 import { sqlState } from "../../../src/platform/telemetry/ServerErrors.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const connect = (options: DatabaseOptions) =>
   Effect.map(Layer.build(databaseLayer(options)), Context.get(SqlClient.SqlClient))

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Either, FastCheck } from "effect"
+import { Either, FastCheck, Redacted } from "effect"
 import pg from "pg"
 import { hostsOf, readDatabaseUrl } from "../../../src/platform/settings/DatabaseUrl.ts"
+import { openedOnDemand } from "../../../src/platform/storage/Database.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const read = (url: string) => Either.getOrThrowWith(readDatabaseUrl(url, "write"), (message) => new Error(message))
 
@@ -49,6 +50,26 @@ describe("a URL of a database", () => {
     const url = `postgres://h1,h2/db${attributes === undefined ? "" : `?target_session_attrs=${attributes}`}`
     const target = readDatabaseUrl(url, purpose)
     expect(Either.isRight(target) ? target.right.kind : undefined).toBe(kind)
+  })
+
+  it.scopedLive("says nothing of what the service sets on its connections itself, but for their name", function* () {
+    const url = "postgres://u@h1/db"
+    const { options } = yield* openedOnDemand(read(url), { url: Redacted.make(url) })
+    const others = [
+      ...Object.keys(new pg.Pool().options),
+      "Client",
+      "application_name",
+      "connectionString",
+      "onConnect"
+    ]
+    const set = Object.keys(options).filter((name) => !others.includes(name))
+    expect(set).toContain("query_timeout")
+    for (const name of set) {
+      for (const text of [`${url}?${name}=1`, `postgres://u@h1,h2/db?sslmode=require&${name}=s3cr3t`]) {
+        const refused = readDatabaseUrl(text, "read")
+        expect(Either.isLeft(refused) && refused.left, text).toMatch(new RegExp(`^must not have ${name}: (?!.*s3cr3t)`))
+      }
+    }
   })
 
   it.each([

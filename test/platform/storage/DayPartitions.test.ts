@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Logger, Option } from "effect"
 import { v7 } from "uuid"
 import { makeDeliveriesRepo } from "../../../src/destinations/deliveries/DeliveriesRepo.ts"
@@ -15,7 +14,7 @@ import { DeliveryId, EventReplayId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { claimFrom, finished, idle } from "../../engine/QueueBench.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import {
   connect,
   daysAgo,
@@ -183,45 +182,42 @@ describe("events and deliveries", () => {
 })
 
 describe("retention", () => {
-  it.scopedLive(
-    "drops a day that ended 30 days ago, and keeps those where anything ended, waits or came later",
-    function* () {
-      const { sql } = yield* agedDatabase(29, 31, 32, 33, 34, 35)
-      const { clean } = yield* retentionOn(sql)
-      for (const ago of [29, 31, 32, 33, 34]) yield* publishAt(sql, daysAgo(ago))
-      yield* endAll(sql)
-      const [waiting] = yield* sql<{ id: DeliveryId }>`
+  it.scopedLive("drops a day that ended 30 days ago, and keeps those with anything later or waiting", function* () {
+    const { sql } = yield* agedDatabase(29, 31, 32, 33, 34, 35)
+    const { clean } = yield* retentionOn(sql)
+    for (const ago of [29, 31, 32, 33, 34]) yield* publishAt(sql, daysAgo(ago))
+    yield* endAll(sql)
+    const [waiting] = yield* sql<{ id: DeliveryId }>`
         SELECT id FROM payments.deliveries WHERE payments.day_of(id) = ${suffixOf(daysAgo(31).getTime())}::date`
-      yield* sql`
+    yield* sql`
         WITH back AS (UPDATE payments.deliveries SET state = 'queued', finished_at = NULL WHERE id = ${waiting?.id ?? ""}
           RETURNING *)
         INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)
         SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at FROM back`
-      yield* sql`
+    yield* sql`
         UPDATE payments.days SET used_at = now() - interval '29 days' WHERE day = ${suffixOf(daysAgo(33).getTime())}::date`
-      yield* clean
-      const tables = yield* dayTables(sql)
-      expect([29, 31, 32, 33, 34, 35].map((ago) => [ago, ...isThere(tables, ago)])).toEqual([
-        [29, true, true],
-        // One waits
-        [31, true, true],
-        [32, false, false],
-        // One ended 29 days ago
-        [33, true, true],
-        [34, false, false],
-        // Nothing was ever stored
-        [35, false, false]
-      ])
-      // The wait counts from its end
-      yield* endAll(sql)
-      yield* clean
-      expect(isThere(yield* dayTables(sql), 31)).toEqual([true, true])
-      yield* sql`UPDATE payments.days SET used_at = used_at - interval '31 days'`
-      yield* clean
-      const left = yield* dayTables(sql)
-      expect([29, 31, 33].map((ago) => isThere(left, ago)[0])).toEqual([true, false, false])
-    }
-  )
+    yield* clean
+    const tables = yield* dayTables(sql)
+    expect([29, 31, 32, 33, 34, 35].map((ago) => [ago, ...isThere(tables, ago)])).toEqual([
+      [29, true, true],
+      // One waits
+      [31, true, true],
+      [32, false, false],
+      // One ended 29 days ago
+      [33, true, true],
+      [34, false, false],
+      // Nothing was ever stored
+      [35, false, false]
+    ])
+    // The wait counts from its end
+    yield* endAll(sql)
+    yield* clean
+    expect(isThere(yield* dayTables(sql), 31)).toEqual([true, true])
+    yield* sql`UPDATE payments.days SET used_at = used_at - interval '31 days'`
+    yield* clean
+    const left = yield* dayTables(sql)
+    expect([29, 31, 33].map((ago) => isThere(left, ago)[0])).toEqual([true, false, false])
+  })
 
   it.scopedLive("counts from a re-send", function* () {
     const { sql } = yield* agedDatabase(2)

@@ -1,10 +1,9 @@
 import { symlink } from "node:fs/promises"
 import { join } from "node:path"
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe } from "vitest"
 import { acquireLock, isLocked, tryLock } from "../../../src/platform/storage/DirectoryLock.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 describe("acquireLock", () => {

@@ -1,11 +1,10 @@
 import { mkdir, readlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
 import { linkLibraries, prepareBinaries } from "../../../src/platform/storage/EmbeddedHome.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isLinux = process.platform === "linux"
@@ -15,14 +14,12 @@ describe("prepareBinaries", () => {
     ["win32-x64", "unsupported_platform", "Windows"],
     ["sunos-x64", "unsupported_platform", "sunos-x64"],
     [isLinux ? "darwin-arm64" : "linux-ppc64", "package_missing", "--include=optional"]
-  ] as const)("refuses clearly on %s", ([platform, reason, hint]) =>
-    Effect.gen(function* () {
-      const refused = yield* Effect.flip(prepareBinaries({ path: tmpdir(), account: Option.none() }, platform))
-      expect(refused.reason).toBe(reason)
-      expect(refused.message).toContain("DATABASE_URL")
-      expect(refused.message).toContain(hint)
-    })
-  )
+  ] as const)("refuses clearly on %s", function* ([platform, reason, hint]) {
+    const refused = yield* Effect.flip(prepareBinaries({ path: tmpdir(), account: Option.none() }, platform))
+    expect(refused.reason).toBe(reason)
+    expect(refused.message).toContain("DATABASE_URL")
+    expect(refused.message).toContain(hint)
+  })
 })
 
 describe("linkLibraries", () => {

@@ -4,7 +4,6 @@ import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "n
 import { connect, createServer } from "node:net"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
-import { expect } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Client } from "pg"
 import { describe, vi } from "vitest"
@@ -16,7 +15,7 @@ import {
 } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { ask } from "../../harness/Connection.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { it, layer } from "../../harness/Tests.ts"
+import { expect, it, layer } from "../../harness/Tests.ts"
 import { dataDirectory, emptyDirectory, isRunning, postmasterOf, start, startHolder } from "./EmbeddedHarness.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
@@ -98,14 +97,12 @@ layer(Fresh.layer, { timeout: "60 seconds" })("the first start", (it) => {
     }
   })
 
-  it.scoped.skipIf(!isRoot)("runs as another user when root starts it (skipped unless run by root)", () =>
-    Effect.gen(function* () {
-      const { directory } = yield* Fresh
-      const cluster = yield* Effect.promise(() => stat(join(directory, "cluster")))
-      expect(cluster.uid).not.toBe(0)
-      expect(cluster.mode & 0o077).toBe(0)
-    })
-  )
+  it.scoped.skipIf(!isRoot)("runs as another user when root starts it (skipped unless run by root)", function* () {
+    const { directory } = yield* Fresh
+    const cluster = yield* Effect.promise(() => stat(join(directory, "cluster")))
+    expect(cluster.uid).not.toBe(0)
+    expect(cluster.mode & 0o077).toBe(0)
+  })
 })
 
 describe.concurrent("a server that hangs", () => {

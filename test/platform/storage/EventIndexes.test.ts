@@ -1,11 +1,10 @@
 import { createHash, randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { makeEventsRepo } from "../../../src/destinations/events/EventsRepo.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, daysAgo, makeTenant, on, tenant } from "./PartitionBed.ts"
 
 /** The first hours of some days, with their tables. */

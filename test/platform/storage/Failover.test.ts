@@ -1,18 +1,19 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { vi } from "vitest"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { allDelivered, expectNothingLost } from "../../faults/History.ts"
 import { makeProvider } from "../../faults/Provider.ts"
 import { Randomness } from "../../faults/Randomness.ts"
 import { makeReceiver } from "../../faults/Receiver.ts"
-import { startReplicatedServers, withPatience } from "../../faults/ReplicatedServers.ts"
-import { eventuallyDone } from "../../harness/Eventually.ts"
+import "../../faults/preload/Patience.ts"
+import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
+import { cuttableLine } from "../../harness/CuttableLine.ts"
+import { eventually, eventuallyDone, eventuallyTrue } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { serviceOn } from "./ReplicatedBed.ts"
 
@@ -23,7 +24,7 @@ describe("when its primary is killed and the replica promoted, the service", () 
     "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
     function* () {
       const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-      const service = yield* serviceOn({ url: withPatience(servers.url) })
+      const service = yield* serviceOn({ url: servers.url })
       const random = new Randomness()
       const receiver = yield* makeReceiver(random, 5)
       const endpointId = yield* service.subscribe(receiver.url("orders"))
@@ -75,42 +76,55 @@ describe("a pool of connections", () => {
     )
   })
 
-  it.scopedLive(
-    "does not use a connection again whose server has become read-only, and says why it finds no other",
-    function* () {
-      const { name, url } = yield* createTestDatabase()
-      const sql = yield* connect(Redacted.value(url))
-      const first = yield* pidOf(sql)
-      expect(yield* pidOf(sql)).toBe(first)
-      yield* sql`CREATE TABLE written (at int)`
+  it.scopedLive("is cut from a server that falls silent as soon as another one has taken its place", function* () {
+    const { url } = yield* createTestDatabase()
+    const [line, other] = [yield* cuttableLine(Redacted.value(url)), yield* cuttableLine(Redacted.value(url))]
+    other.cut()
+    const both = `${new URL(line.url).host},${new URL(other.url).host}`
+    const sql = yield* connect(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both))
+    yield* pidOf(sql)
+    yield* eventuallyTrue("the watch beside it", () => line.open() === 2)
+    line.stall()
+    other.mend()
+    const unheard = yield* Effect.fork(pidOf(sql))
+    const exit = yield* eventually("the end of a statement that has 90 seconds", Fiber.poll(unheard))
+    expect(Exit.isFailure(exit)).toBe(true)
+    expect(yield* pidOf(sql)).toBeGreaterThan(0)
+  })
 
-      // Refused by the session alone, as behind a proxy that has moved on
-      yield* sql
-        .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
-        .pipe(Effect.flip)
-      const second = yield* pidOf(sql)
-      expect(second).not.toBe(first)
+  it.scopedLive("does not use a connection again whose server became read-only, and says why no other", function* () {
+    const { name, url } = yield* createTestDatabase()
+    const sql = yield* connect(Redacted.value(url))
+    const first = yield* pidOf(sql)
+    expect(yield* pidOf(sql)).toBe(first)
+    yield* sql`CREATE TABLE written (at int)`
 
-      // Said by the server itself
-      yield* sql`SET default_transaction_read_only = on`
-      const third = yield* pidOf(sql)
-      expect(third).not.toBe(second)
+    // Refused by the session alone, as behind a proxy that has moved on
+    yield* sql
+      .withTransaction(Effect.zipRight(sql`SET TRANSACTION READ ONLY`, sql`INSERT INTO written VALUES (1)`))
+      .pipe(Effect.flip)
+    const second = yield* pidOf(sql)
+    expect(second).not.toBe(first)
 
-      // All sessions that begin from now on
-      const alter = (value: string) => sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
-      yield* alter("on")
-      yield* sql`SET default_transaction_read_only = on`
-      const refused = yield* Effect.flip(pidOf(sql))
-      expect(String(refused.cause)).toContain("the server only allows reading")
-      const start = yield* Effect.flip(connect(Redacted.value(url)))
-      expect(start.message).toContain("the server only allows reading")
-      // Who says so takes what is there
-      const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
-      expect(yield* pidOf(reader)).toBeGreaterThan(0)
-      yield* reader`SET default_transaction_read_only = off`
-      yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
-      yield* sql`INSERT INTO written VALUES (2)`
-      expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
-    }
-  )
+    // Said by the server itself
+    yield* sql`SET default_transaction_read_only = on`
+    const third = yield* pidOf(sql)
+    expect(third).not.toBe(second)
+
+    // All sessions that begin from now on
+    const alter = (value: string) => sql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
+    yield* alter("on")
+    yield* sql`SET default_transaction_read_only = on`
+    const refused = yield* Effect.flip(pidOf(sql))
+    expect(String(refused.cause)).toContain("the server only allows reading")
+    const start = yield* Effect.flip(connect(Redacted.value(url)))
+    expect(start.message).toContain("the server only allows reading")
+    // Who says so takes what is there
+    const reader = yield* connect(`${Redacted.value(url)}?target_session_attrs=any`)
+    expect(yield* pidOf(reader)).toBeGreaterThan(0)
+    yield* reader`SET default_transaction_read_only = off`
+    yield* reader.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+    yield* sql`INSERT INTO written VALUES (2)`
+    expect(yield* sql`SELECT at FROM written`).toEqual([{ at: 2 }])
+  })
 })

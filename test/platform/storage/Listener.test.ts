@@ -1,11 +1,10 @@
-import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
 import pg from "pg"
 import { listenOn } from "../../../src/platform/storage/Listener.ts"
 import { connectionTo } from "../../harness/Connection.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 
 it.scopedLive("who found the listening connection's server hears of its end, however it ends", function* () {
   const { url } = yield* createTestDatabase()

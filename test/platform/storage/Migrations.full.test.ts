@@ -2,14 +2,13 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readdir } from "node:fs/promises"
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { MigrationFailed, migrate, migrations } from "../../../src/platform/storage/Migrations.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { program } from "../../harness/Program.ts"
 import { createTestDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** A process's own connections. */
 const connect = ({ url }: TestDatabase) =>
@@ -114,46 +113,38 @@ describe("migrate", () => {
     expect(yield* applied(sql)).toEqual(expected)
   })
 
-  it.scopedLive(
-    "stops waiting for a process that is migrating when it is told to stop, and leaves the lock alone",
-    function* () {
-      const database = yield* createTestDatabase()
-      const sql = yield* connect(database)
-      const other = yield* connect(database)
-      yield* other`SELECT FROM pg_advisory_lock(5190277301)`
-      const looking = other`
+  it.scopedLive("stops waiting for a migrating process when told to stop, and leaves the lock alone", function* () {
+    const database = yield* createTestDatabase()
+    const sql = yield* connect(database)
+    const other = yield* connect(database)
+    yield* other`SELECT FROM pg_advisory_lock(5190277301)`
+    const looking = other`
         SELECT pid FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_try_advisory_lock%'`
-      const migrating = yield* Effect.fork(migrateOn(sql))
-      yield* eventually(
-        "a look at the lock",
-        Effect.map(looking, ([row]) => Option.fromNullable(row))
-      )
-      const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "30 seconds")
-      expect(yield* other`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`).toHaveLength(
-        1
-      )
-      // Otherwise the end of a failed test would wait for it
-      yield* other`SELECT pg_advisory_unlock_all()`
-      expect(Option.map(stopped, Exit.isInterrupted)).toEqual(Option.some(true))
-    }
-  )
+    const migrating = yield* Effect.fork(migrateOn(sql))
+    yield* eventually(
+      "a look at the lock",
+      Effect.map(looking, ([row]) => Option.fromNullable(row))
+    )
+    const stopped = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "30 seconds")
+    expect(yield* other`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`).toHaveLength(1)
+    // Otherwise the end of a failed test would wait for it
+    yield* other`SELECT pg_advisory_unlock_all()`
+    expect(Option.map(stopped, Exit.isInterrupted)).toEqual(Option.some(true))
+  })
 
-  it.scopedLive(
-    "fails with the name of the migration that failed, applies nothing, and can be run again",
-    function* () {
-      const sql = yield* connect(yield* createTestDatabase())
-      yield* sql`CREATE SCHEMA payments`
-      yield* sql`CREATE TABLE payments.deliveries (not_ours int)`
-      const failure = yield* Effect.flip(migrateOn(sql))
-      expect(failure).toBeInstanceOf(MigrationFailed)
-      expect(failure.message).toContain("1_initial")
-      expect(String(failure.cause)).toContain("1_initial")
-      expect(yield* sql`SELECT 1 FROM pg_class WHERE relname = 'organizations'`).toEqual([])
-      expect(yield* applied(sql)).toEqual([])
-      yield* sql`DROP TABLE payments.deliveries`
-      yield* migrateOn(sql)
-      expect(yield* applied(sql)).toEqual(expected)
-    }
-  )
+  it.scopedLive("fails with the name of the migration that fails, applies nothing, and can be run again", function* () {
+    const sql = yield* connect(yield* createTestDatabase())
+    yield* sql`CREATE SCHEMA payments`
+    yield* sql`CREATE TABLE payments.deliveries (not_ours int)`
+    const failure = yield* Effect.flip(migrateOn(sql))
+    expect(failure).toBeInstanceOf(MigrationFailed)
+    expect(failure.message).toContain("1_initial")
+    expect(String(failure.cause)).toContain("1_initial")
+    expect(yield* sql`SELECT 1 FROM pg_class WHERE relname = 'organizations'`).toEqual([])
+    expect(yield* applied(sql)).toEqual([])
+    yield* sql`DROP TABLE payments.deliveries`
+    yield* migrateOn(sql)
+    expect(yield* applied(sql)).toEqual(expected)
+  })
 })

@@ -1,11 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { type Migrations, migrateTo, migrations } from "../../../src/platform/storage/Migrations.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createMigratedDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, makeTenant, readOn, tenant, waitsForLock } from "./PartitionBed.ts"
 
 /** As a process does it, with connections of its own for the migrations. */
@@ -46,25 +45,22 @@ const link = (sql: SqlClient.SqlClient, account: string) => sql`
   RETURNING account_id AS account`
 
 describe("a migration", () => {
-  it.scopedLive(
-    "lets the version before work on at the table that it waits for, and once it has changed that",
-    function* () {
-      const database = yield* createMigratedDatabase
-      const sql = yield* connect(database)
-      yield* makeTenant(sql)
-      const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
-      const migrating = yield* Effect.fork(migrateAsProcess(database, next))
-      yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
-      const before = yield* connect(database)
-      expect(yield* link(before, "acct_1")).toEqual([{ account: "acct_1" }])
-      yield* reader.end
-      yield* Fiber.join(migrating)
-      expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([{ note: null }])
-      expect(yield* link(before, "acct_2")).toEqual([{ account: "acct_2" }])
-      // A process of the version before starts as well
-      yield* migrateAsProcess(database)
-    }
-  )
+  it.scopedLive("lets the version before work on at the table it waits for, and once it changed that", function* () {
+    const database = yield* createMigratedDatabase
+    const sql = yield* connect(database)
+    yield* makeTenant(sql)
+    const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
+    const migrating = yield* Effect.fork(migrateAsProcess(database, next))
+    yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
+    const before = yield* connect(database)
+    expect(yield* link(before, "acct_1")).toEqual([{ account: "acct_1" }])
+    yield* reader.end
+    yield* Fiber.join(migrating)
+    expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([{ note: null }])
+    expect(yield* link(before, "acct_2")).toEqual([{ account: "acct_2" }])
+    // A process of the version before starts as well
+    yield* migrateAsProcess(database)
+  })
 
   it.scopedLive(
     "ends with its process, also while it waits for somebody's long transaction",

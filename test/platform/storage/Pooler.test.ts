@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import {
   type DatabaseOptions,
@@ -10,7 +9,7 @@ import {
 import { tell } from "../../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../../harness/PgBouncer.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const connect = (options: DatabaseOptions) => Layer.build(databaseLayer(options))
 
@@ -44,36 +43,33 @@ describe("a database without a pooler", () => {
 })
 
 describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction${pgBouncerNote}`, () => {
-  it.scopedLive(
-    "is refused without a direct address, whatever it thinks of the settings a connection begins with",
-    function* () {
-      const { url } = yield* createTestDatabase()
-      const strict = yield* startPgBouncer(url, { pool_mode: "transaction" })
-      const lenient = yield* startPgBouncer(url, {
-        pool_mode: "transaction",
-        ignore_startup_parameters: startSettings
-      })
-      // Used in turns, one after another, and one connection for all
-      const inTurns = yield* startPgBouncer(url, {
-        pool_mode: "transaction",
-        ignore_startup_parameters: startSettings,
-        server_round_robin: 1
-      })
-      const narrow = yield* startPgBouncer(url, {
-        pool_mode: "transaction",
-        ignore_startup_parameters: startSettings,
-        default_pool_size: 1
-      })
-      for (const pooler of [strict, lenient, inTurns, narrow]) {
-        const message = yield* refusal({ url: Redacted.make(pooler.url) })
-        expect(message).toContain("connection pooler")
-        expect(message).toMatch(/set DATABASE_DIRECT_URL/i)
-        expect(message).not.toContain(new URL(pooler.url).password)
-        const twice = yield* refusal({ url, directUrl: Redacted.make(pooler.url) })
-        expect(twice).toMatch(/DATABASE_DIRECT_URL leads to a connection pooler|pooler that refuses the time limits/)
-      }
+  it.scopedLive("is refused without a direct address, whatever it thinks of a connection's settings", function* () {
+    const { url } = yield* createTestDatabase()
+    const strict = yield* startPgBouncer(url, { pool_mode: "transaction" })
+    const lenient = yield* startPgBouncer(url, {
+      pool_mode: "transaction",
+      ignore_startup_parameters: startSettings
+    })
+    // Used in turns, one after another, and one connection for all
+    const inTurns = yield* startPgBouncer(url, {
+      pool_mode: "transaction",
+      ignore_startup_parameters: startSettings,
+      server_round_robin: 1
+    })
+    const narrow = yield* startPgBouncer(url, {
+      pool_mode: "transaction",
+      ignore_startup_parameters: startSettings,
+      default_pool_size: 1
+    })
+    for (const pooler of [strict, lenient, inTurns, narrow]) {
+      const message = yield* refusal({ url: Redacted.make(pooler.url) })
+      expect(message).toContain("connection pooler")
+      expect(message).toMatch(/set DATABASE_DIRECT_URL/i)
+      expect(message).not.toContain(new URL(pooler.url).password)
+      const twice = yield* refusal({ url, directUrl: Redacted.make(pooler.url) })
+      expect(twice).toMatch(/DATABASE_DIRECT_URL leads to a connection pooler|pooler that refuses the time limits/)
     }
-  )
+  })
 
   it.scopedLive("is refused if it gives each statement another connection", function* () {
     const { url } = yield* createTestDatabase()

@@ -1,4 +1,3 @@
-import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { sqlState } from "../../../src/platform/telemetry/ServerErrors.ts"
 import { makeProvider } from "../../faults/Provider.ts"
@@ -7,7 +6,7 @@ import { makeReceiver } from "../../faults/Receiver.ts"
 import { type ReplicatedServers, startReplicatedServers } from "../../faults/ReplicatedServers.ts"
 import { ask } from "../../harness/Connection.ts"
 import { eventuallyDone } from "../../harness/Eventually.ts"
-import { layer } from "../../harness/Tests.ts"
+import { expect, layer } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 import { connected, serviceOn } from "./ReplicatedBed.ts"
 

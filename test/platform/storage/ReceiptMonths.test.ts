@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { eventId } from "../../../src/events/Envelope.ts"
 import type { ListReceipts } from "../../../src/inbound/Receipt.ts"
@@ -8,7 +7,7 @@ import { makeReceiptRecordsRepo } from "../../../src/inbound/ReceiptRecordsRepo.
 import type { NewReceipt } from "../../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../../src/inbound/ReceiptsRepo.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant
@@ -262,12 +261,10 @@ describe("a list of receipts", () => {
   const perMonth = 2000
   const months = 12
 
-  it.scopedLive(
-    "reads a bounded number of rows, whatever it is filtered by, and its pages have all there is",
-    function* () {
-      // One connection, whose statistics count
-      const { sql } = yield* monthlyDatabase(months, 1)
-      yield* sql`
+  it.scopedLive("reads a bounded number of rows, whatever the filter, and its pages have all there is", function* () {
+    // One connection, whose statistics count
+    const { sql } = yield* monthlyDatabase(months, 1)
+    yield* sql`
         INSERT INTO payments.receipts (environment, provider_event_id, organization_id, account_id, type, livemode,
           outcome, provider_created_at, received_at, month)
         SELECT 'sandbox', 'evt_' || m || '_' || n, CASE WHEN n % 2 = 0 THEN ${organizationId}::uuid END, 'acct_1',
@@ -275,64 +272,63 @@ describe("a list of receipts", () => {
           CASE WHEN m = 11 AND n = 8 THEN 'malformed' ELSE 'delivered' END,
           payments.month_at(-m), payments.month_at(-m) + n * interval '10 minutes', payments.month_at(-m)
         FROM generate_series(0, ${months - 1}::int) AS m, generate_series(1, ${perMonth}::int) AS n`
-      yield* sql`ANALYZE payments.receipts`
-      const records = yield* on(sql, makeReceiptRecordsRepo)
-      const reads = Effect.map(
-        Effect.zipRight(
-          sql`SELECT pg_stat_force_next_flush()`,
-          sql<{ reads: number }>`
+    yield* sql`ANALYZE payments.receipts`
+    const records = yield* on(sql, makeReceiptRecordsRepo)
+    const reads = Effect.map(
+      Effect.zipRight(
+        sql`SELECT pg_stat_force_next_flush()`,
+        sql<{ reads: number }>`
             SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0))::int AS reads FROM pg_stat_user_tables
             WHERE schemaname = 'payments' AND relname LIKE 'receipts%'`
-        ),
-        ([row]) => row?.reads ?? 0
-      )
-      const readBy = <A, E>(effect: Effect.Effect<A, E>) =>
-        Effect.gen(function* () {
-          const before = yield* reads
-          const value = yield* effect
-          return [value, (yield* reads) - before] as const
-        })
-      const filters: ReadonlyArray<Omit<ListReceipts, "environment">> = [
-        {},
-        { organizationId },
-        { since: monthAt(-11) },
-        { organizationId, since: monthAt(-11), limit: 100 },
-        { before: `evt_9_${perMonth}` },
-        { before: `evt_9_${perMonth}`, organizationId },
-        { before: "evt_9_5", since: monthAt(-11) }
-      ]
-      for (const filter of filters) {
-        const [page, rows] = yield* readBy(records.list({ environment: "sandbox", ...filter }))
-        expect([filter, page.data.length]).toEqual([filter, filter.limit ?? 10])
-        expect([filter, rows]).toEqual([filter, expect.toSatisfy((count: number) => count > 0 && count < 1000)])
-      }
-      const allOf = Effect.fnUntraced(function* (filter: Omit<ListReceipts, "environment">) {
-        const found: Array<string> = []
-        let pages = 0
-        let before: string | null = null
-        do {
-          const query: ListReceipts = { environment: "sandbox", ...filter, ...(before === null ? {} : { before }) }
-          const [page, rows] = yield* readBy(records.list(query))
-          expect(rows).toBeLessThan(11_000)
-          expect(page.has_more).toBe(page.next !== null)
-          found.push(...page.data.map(({ providerEventId }) => providerEventId))
-          before = page.next
-          pages += 1
-        } while (before !== null)
-        return { found, pages }
+      ),
+      ([row]) => row?.reads ?? 0
+    )
+    const readBy = <A, E>(effect: Effect.Effect<A, E>) =>
+      Effect.gen(function* () {
+        const before = yield* reads
+        const value = yield* effect
+        return [value, (yield* reads) - before] as const
       })
-      expect(yield* allOf({ type: "rare.type" })).toEqual({ found: ["evt_5_7", "evt_11_7"], pages: 3 })
-      // Operators look for these among all others, without reading those
-      const [malformed, read] = yield* readBy(records.list({ environment: "sandbox", outcome: "malformed" }))
-      expect(malformed).toMatchObject({ data: [{ providerEventId: "evt_11_8" }], has_more: false, next: null })
-      expect(read).toBeLessThan(50)
-      expect((yield* allOf({ outcome: "no_subscriber" })).found).toEqual([])
-      expect((yield* allOf({ outcome: "malformed", organizationId })).found).toEqual(["evt_11_8"])
-      expect((yield* allOf({ outcome: "malformed", type: "rare.type" })).found).toEqual([])
-      expect((yield* allOf({ type: "rare.type", since: monthAt(-1) })).pages).toBe(1)
-      const [found, rows] = yield* readBy(records.find({ environment: "sandbox", providerEventId: "evt_7_7" }))
-      expect(found?.providerEventId).toBe("evt_7_7")
-      expect(rows).toBeLessThan(5)
+    const filters: ReadonlyArray<Omit<ListReceipts, "environment">> = [
+      {},
+      { organizationId },
+      { since: monthAt(-11) },
+      { organizationId, since: monthAt(-11), limit: 100 },
+      { before: `evt_9_${perMonth}` },
+      { before: `evt_9_${perMonth}`, organizationId },
+      { before: "evt_9_5", since: monthAt(-11) }
+    ]
+    for (const filter of filters) {
+      const [page, rows] = yield* readBy(records.list({ environment: "sandbox", ...filter }))
+      expect([filter, page.data.length]).toEqual([filter, filter.limit ?? 10])
+      expect([filter, rows]).toEqual([filter, expect.toSatisfy((count: number) => count > 0 && count < 1000)])
     }
-  )
+    const allOf = Effect.fnUntraced(function* (filter: Omit<ListReceipts, "environment">) {
+      const found: Array<string> = []
+      let pages = 0
+      let before: string | null = null
+      do {
+        const query: ListReceipts = { environment: "sandbox", ...filter, ...(before === null ? {} : { before }) }
+        const [page, rows] = yield* readBy(records.list(query))
+        expect(rows).toBeLessThan(11_000)
+        expect(page.has_more).toBe(page.next !== null)
+        found.push(...page.data.map(({ providerEventId }) => providerEventId))
+        before = page.next
+        pages += 1
+      } while (before !== null)
+      return { found, pages }
+    })
+    expect(yield* allOf({ type: "rare.type" })).toEqual({ found: ["evt_5_7", "evt_11_7"], pages: 3 })
+    // Operators look for these among all others, without reading those
+    const [malformed, read] = yield* readBy(records.list({ environment: "sandbox", outcome: "malformed" }))
+    expect(malformed).toMatchObject({ data: [{ providerEventId: "evt_11_8" }], has_more: false, next: null })
+    expect(read).toBeLessThan(50)
+    expect((yield* allOf({ outcome: "no_subscriber" })).found).toEqual([])
+    expect((yield* allOf({ outcome: "malformed", organizationId })).found).toEqual(["evt_11_8"])
+    expect((yield* allOf({ outcome: "malformed", type: "rare.type" })).found).toEqual([])
+    expect((yield* allOf({ type: "rare.type", since: monthAt(-1) })).pages).toBe(1)
+    const [found, rows] = yield* readBy(records.find({ environment: "sandbox", providerEventId: "evt_7_7" }))
+    expect(found?.providerEventId).toBe("evt_7_7")
+    expect(rows).toBeLessThan(5)
+  })
 })

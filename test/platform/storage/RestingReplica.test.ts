@@ -1,9 +1,8 @@
 import { createServer } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted, TestClock } from "effect"
 import { listening } from "../../harness/Listening.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { YieldingAt } from "../../harness/YieldingAt.ts"
 import { connected } from "./ReplicatedBed.ts"
 

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { describe, expect } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { escapeIdentifier } from "pg"
 import { inject } from "vitest"
@@ -11,7 +10,7 @@ import { tell } from "../../harness/Connection.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../../harness/PgBouncer.ts"
 import { createMigratedDatabase, createTestDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { accepted, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
 
 /** Defaults that statements would fail with, or answer something else; those that are of no concern come last. */
@@ -39,52 +38,47 @@ const refusal = (url: Redacted.Redacted, directUrl?: Redacted.Redacted) =>
   )
 
 onService({ roles: { api: true, worker: false } })("a database with other defaults", (it) => {
-  it.effect(
-    "stores and shows notifications as any other, and its transactions see what was committed meanwhile",
-    function* () {
-      const { options, request, sql } = yield* TestService
-      const url = Redacted.value(options.databaseUrl)
-      yield* setDefaults(new URL(url).pathname.slice(1), url, odd)
-      // The service's connections from before are replaced
-      yield* tell(
-        url,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-      )
-      yield* Effect.retry(sql`SELECT 1`, { times: 100 })
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* accepted(notify(notification(tenant.accountId)))
-      const path = `/v2/organizations/${tenant.id}/integrations`
-      for (const read of [`/deliveries`, `/endpoints/${id}`, `/events`, `/endpoints`, `/statistics`]) {
-        const answer = yield* request("GET", `${path}${read}`, { key: tenant.key })
-        expect(answer.status, answer.text).toBe(200)
-      }
-      const { json } = yield* request("GET", `${path}/deliveries`, { key: tenant.key })
-      expect(json["data"]).toMatchObject([{ state: "queued", createdAt: expect.stringMatching(/^20\d\d-/) }])
-      expect(yield* sql`SHOW jit`).toEqual([{ jit: "off" }])
-      expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
-        { transaction_isolation: "read committed" }
-      ])
+  it.effect("stores and shows notifications, and its transactions see what is committed meanwhile", function* () {
+    const { options, request, sql } = yield* TestService
+    const url = Redacted.value(options.databaseUrl)
+    yield* setDefaults(new URL(url).pathname.slice(1), url, odd)
+    // The service's connections from before are replaced
+    yield* tell(
+      url,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    yield* Effect.retry(sql`SELECT 1`, { times: 100 })
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* accepted(notify(notification(tenant.accountId)))
+    const path = `/v2/organizations/${tenant.id}/integrations`
+    for (const read of [`/deliveries`, `/endpoints/${id}`, `/events`, `/endpoints`, `/statistics`]) {
+      const answer = yield* request("GET", `${path}${read}`, { key: tenant.key })
+      expect(answer.status, answer.text).toBe(200)
     }
-  )
+    const { json } = yield* request("GET", `${path}/deliveries`, { key: tenant.key })
+    expect(json["data"]).toMatchObject([{ state: "queued", createdAt: expect.stringMatching(/^20\d\d-/) }])
+    expect(yield* sql`SHOW jit`).toEqual([{ jit: "off" }])
+    expect(yield* sql.withTransaction(sql`SHOW transaction_isolation`)).toEqual([
+      { transaction_isolation: "read committed" }
+    ])
+  })
 })
 
 describe("a database that the service can't work with", () => {
-  it.scopedLive.each(["LATIN1", "SQL_ASCII"])("is refused at the start if its encoding is %s", (encoding) =>
-    Effect.gen(function* () {
-      const admin = inject("databaseAdminUrl")
-      const name = `test_${randomUUID().replaceAll("-", "")}`
-      yield* Effect.acquireRelease(
-        tell(admin, `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`),
-        () => tell(admin, `DROP DATABASE ${name} WITH (FORCE)`)
-      )
-      const url = new URL(admin)
-      url.pathname = `/${name}`
-      const message = yield* refusal(Redacted.make(url.href))
-      expect(message).toContain(encoding)
-      expect(message).toContain("UTF8")
-    })
-  )
+  it.scopedLive.each(["LATIN1", "SQL_ASCII"])("is refused at the start if its encoding is %s", function* (encoding) {
+    const admin = inject("databaseAdminUrl")
+    const name = `test_${randomUUID().replaceAll("-", "")}`
+    yield* Effect.acquireRelease(
+      tell(admin, `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`),
+      () => tell(admin, `DROP DATABASE ${name} WITH (FORCE)`)
+    )
+    const url = new URL(admin)
+    url.pathname = `/${name}`
+    const message = yield* refusal(Redacted.make(url.href))
+    expect(message).toContain(encoding)
+    expect(message).toContain("UTF8")
+  })
 
   it.scopedLive("is refused with a team's own connections that lack a setting", function* () {
     const { name, url } = yield* createMigratedDatabase
@@ -98,18 +92,17 @@ describe("a database that the service can't work with", () => {
 describe.skipIf(!hasPgBouncer)(`behind a pooler that assigns connections by transaction${pgBouncerNote}`, () => {
   it.scopedLive.each(["DateStyle = 'German'", "array_nulls = off", "default_transaction_isolation = 'serializable'"])(
     "a start is refused with %s, and the message says what to set",
-    (setting) =>
-      Effect.gen(function* () {
-        const { name, url } = yield* createMigratedDatabase
-        yield* setDefaults(name, url, [setting])
-        const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
-        const message = yield* refusal(Redacted.make(pooler.url), url)
-        expect(message).toContain(`ALTER ROLE … SET ${setting.split(" ")[0]} = `)
-        // Sessions have their own
-        const direct = yield* Layer.build(databaseLayer({ url: Redacted.make(pooler.url), directUrl: url }))
-        const sessions = yield* Effect.provide(reservedConnections(1, { session: true }), direct)
-        expect(yield* sessions`SHOW DateStyle`).toEqual([{ DateStyle: expect.stringMatching(/^ISO/) }])
-      })
+    function* (setting) {
+      const { name, url } = yield* createMigratedDatabase
+      yield* setDefaults(name, url, [setting])
+      const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
+      const message = yield* refusal(Redacted.make(pooler.url), url)
+      expect(message).toContain(`ALTER ROLE … SET ${setting.split(" ")[0]} = `)
+      // Sessions have their own
+      const direct = yield* Layer.build(databaseLayer({ url: Redacted.make(pooler.url), directUrl: url }))
+      const sessions = yield* Effect.provide(reservedConnections(1, { session: true }), direct)
+      expect(yield* sessions`SHOW DateStyle`).toEqual([{ DateStyle: expect.stringMatching(/^ISO/) }])
+    }
   )
 
   it.scopedLive("a start needs nothing but usual defaults", function* () {

@@ -1,12 +1,11 @@
 import { createServer } from "node:http"
-import { expect } from "@effect/vitest"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { BasicTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
 import { LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { openTelemetryLayer } from "../../../src/platform/telemetry/OpenTelemetry.ts"
 import { listening } from "../../harness/Listening.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 
 /** A collector that answers everything with this body; its address. */
 const answering = (body: string) => {

@@ -1,14 +1,13 @@
 import { mkdtemp, open, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, expect } from "@effect/vitest"
 import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel, Tracer } from "effect"
 import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
 import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { makeLogWriter } from "../../../src/platform/telemetry/LogWriter.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 const line: LogLine = {
   level: "INFO",

@@ -160,27 +160,22 @@ describe("telemetry", () => {
     })
   }
 
-  it.scopedLive(
-    "exports no span of a trace that its caller left out, and continues one that its caller took",
-    function* () {
-      const collector = yield* makeCollector
-      withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
-      const spanId = "00f067aa0ba902b7"
-      const under = (traceId: string, sampled: boolean) =>
-        Effect.void.pipe(
-          Effect.withSpan("child"),
-          Effect.withSpan("request", { parent: Tracer.externalSpan({ traceId, spanId, sampled }) })
-        )
-      yield* Effect.all([under("a".repeat(32), false), under("b".repeat(32), true)]).pipe(
-        Effect.provide(telemetryLayer)
+  it.scopedLive("exports no span of a trace that its caller left out, and continues one it took", function* () {
+    const collector = yield* makeCollector
+    withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
+    const spanId = "00f067aa0ba902b7"
+    const under = (traceId: string, sampled: boolean) =>
+      Effect.void.pipe(
+        Effect.withSpan("child"),
+        Effect.withSpan("request", { parent: Tracer.externalSpan({ traceId, spanId, sampled }) })
       )
-      expect(collector.spans().map(({ name, traceId }) => [name, traceId[0]])).toEqual([
-        ["child", "b"],
-        ["request", "b"]
-      ])
-      expect(collector.spans()[1]?.parentSpanId).toBe(spanId)
-    }
-  )
+    yield* Effect.all([under("a".repeat(32), false), under("b".repeat(32), true)]).pipe(Effect.provide(telemetryLayer))
+    expect(collector.spans().map(({ name, traceId }) => [name, traceId[0]])).toEqual([
+      ["child", "b"],
+      ["request", "b"]
+    ])
+    expect(collector.spans()[1]?.parentSpanId).toBe(spanId)
+  })
 
   it.scopedLive("says by a code why a span failed, and nothing of what it was about", function* () {
     class Rejected extends Data.TaggedError("Rejected")<{ readonly card: string }> {}
@@ -234,43 +229,40 @@ describe("telemetry", () => {
     ])
   })
 
-  it.scopedLive(
-    "keeps every failed attempt and the whole story of sampled notifications, whatever the sampler",
-    function* () {
-      const collector = yield* makeCollector
-      withVariables({
-        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-        OTEL_TRACES_SAMPLER: "always_off",
-        OTEL_METRIC_EXPORT_INTERVAL: "not a number"
-      })
-      yield* Effect.gen(function* () {
-        const report = yield* makeAttemptReports
-        report(anAttempt({ traceparent: null }))
-        report(anAttempt({ traceparent: traceOf("a", false) }))
-        report(anAttempt({ traceparent: traceOf("b", true) }))
-        report(anAttempt({ traceparent: traceOf("c", false), errorCode: "timeout" }))
-        report(anAttempt({ traceparent: null, errorCode: "timeout" }))
-        report(anAttempt({ traceparent: "no traceparent at all", errorCode: "timeout" }))
-        yield* Effect.void.pipe(Effect.withSpan("something else"))
-      }).pipe(Effect.provide(telemetryLayer))
-      expect(
-        collector.spans().map(({ attributes, links, name }) => [name, attributes["error.type"], links[0]?.traceId[0]])
-      ).toEqual([
-        ["deliver", undefined, "b"],
-        ["deliver", "timeout", "c"],
-        ["deliver", "timeout", undefined],
-        ["deliver", "timeout", undefined]
-      ])
-      expect(collector.text()).not.toContain("a payload")
-      // The last export comes with the end, the interval that is none being the standard's minute
-      const attempts = collector
-        .metric("connected_payments.delivery.attempt.duration")
-        .filter(({ attributes }) => attributes["environment"] === "sandbox")
-      expect(attempts.reduce((total, { value }) => total + value, 0)).toBe(6)
-      // The log follows: what went well is exported with its span, what failed in any case
-      expect(collector.logs().map(({ level }) => level)).toEqual(["INFO", "WARN", "WARN", "WARN"])
-    }
-  )
+  it.scopedLive("keeps every failed attempt and all of sampled notifications, whatever the sampler", function* () {
+    const collector = yield* makeCollector
+    withVariables({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_TRACES_SAMPLER: "always_off",
+      OTEL_METRIC_EXPORT_INTERVAL: "not a number"
+    })
+    yield* Effect.gen(function* () {
+      const report = yield* makeAttemptReports
+      report(anAttempt({ traceparent: null }))
+      report(anAttempt({ traceparent: traceOf("a", false) }))
+      report(anAttempt({ traceparent: traceOf("b", true) }))
+      report(anAttempt({ traceparent: traceOf("c", false), errorCode: "timeout" }))
+      report(anAttempt({ traceparent: null, errorCode: "timeout" }))
+      report(anAttempt({ traceparent: "no traceparent at all", errorCode: "timeout" }))
+      yield* Effect.void.pipe(Effect.withSpan("something else"))
+    }).pipe(Effect.provide(telemetryLayer))
+    expect(
+      collector.spans().map(({ attributes, links, name }) => [name, attributes["error.type"], links[0]?.traceId[0]])
+    ).toEqual([
+      ["deliver", undefined, "b"],
+      ["deliver", "timeout", "c"],
+      ["deliver", "timeout", undefined],
+      ["deliver", "timeout", undefined]
+    ])
+    expect(collector.text()).not.toContain("a payload")
+    // The last export comes with the end, the interval that is none being the standard's minute
+    const attempts = collector
+      .metric("connected_payments.delivery.attempt.duration")
+      .filter(({ attributes }) => attributes["environment"] === "sandbox")
+    expect(attempts.reduce((total, { value }) => total + value, 0)).toBe(6)
+    // The log follows: what went well is exported with its span, what failed in any case
+    expect(collector.logs().map(({ level }) => level)).toEqual(["INFO", "WARN", "WARN", "WARN"])
+  })
 
   it.scopedLive("takes its name from the environment where that has one, and tells processes apart", function* () {
     const collector = yield* makeCollector

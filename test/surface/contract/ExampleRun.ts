@@ -10,7 +10,7 @@ import { type Consumer, makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { TestMailbox } from "../../harness/Mailbox.ts"
 import { cookieOf, tokenIn } from "../../harness/SignIn.ts"
-import { type Answer, type RequestOptions, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, type RequestOptions, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { signature, thinNotification } from "../../inbound/Notifications.ts"
 import { control } from "../../payments/ConnectedTenant.ts"
 import { png } from "../../payments/images/Pictures.ts"
@@ -145,7 +145,6 @@ const colleague = "ben@shop.example"
 /** An owner looks at both ways to connect an account, takes the one by onboarding, and disconnects it again. */
 const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, organizationId: OrganizationId) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
     const { call, refused, replaced } = recorder
     const body = { environment: "sandbox" }
     for (const path of ["/oauth", "/setup"]) {
@@ -172,7 +171,7 @@ const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, 
     yield* eventually(
       "the receipt of the account's news",
       Effect.map(
-        sql`SELECT 1 FROM payments.receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
+        inDatabase`SELECT 1 FROM payments.receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
         (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
       )
     )

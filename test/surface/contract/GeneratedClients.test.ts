@@ -153,27 +153,26 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
 
   it.scoped.skipIf(!hasPythonGenerator)(
     "in Python imports and does a payment (skipped unless python3 can import openapi_python_client)",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* workFolder
-        writeFileSync(join(folder, "pay.py"), payInPython)
-        // Without its hooks, which only format
-        writeFileSync(join(folder, "config.json"), JSON.stringify({ post_hooks: [] }))
-        const options = [
-          "--path",
-          "openapi.json",
-          "--output-path",
-          "payments",
-          "--meta",
-          "none",
-          "--config",
-          "config.json"
-        ]
-        yield* run("python3", ["-m", "openapi_python_client", "generate", ...options], folder)
-        yield* run("python3", ["-m", "compileall", "-q", "payments"], folder)
-        const printed = yield* run("python3", ["pay.py"], folder, yield* access)
-        expect(printed.trim()).toBe("paid 3000")
-      }),
+    function* () {
+      const folder = yield* workFolder
+      writeFileSync(join(folder, "pay.py"), payInPython)
+      // Without its hooks, which only format
+      writeFileSync(join(folder, "config.json"), JSON.stringify({ post_hooks: [] }))
+      const options = [
+        "--path",
+        "openapi.json",
+        "--output-path",
+        "payments",
+        "--meta",
+        "none",
+        "--config",
+        "config.json"
+      ]
+      yield* run("python3", ["-m", "openapi_python_client", "generate", ...options], folder)
+      yield* run("python3", ["-m", "compileall", "-q", "payments"], folder)
+      const printed = yield* run("python3", ["pay.py"], folder, yield* access)
+      expect(printed.trim()).toBe("paid 3000")
+    },
     limit
   )
 })

@@ -271,27 +271,24 @@ onSharedService("the documents", (it) => {
     }
   })
 
-  it.effect(
-    "say each of the 19 events that an endpoint may receive, with the headers and what to answer",
-    function* () {
-      const { json } = yield* document
-      expect(Object.keys(json.webhooks).toSorted()).toEqual(EventType.literals.toSorted())
-      for (const { post } of Object.values(json.webhooks)) {
-        expect(post.parameters.map((parameter) => [parameter.name, parameter.in, parameter.required])).toEqual([
-          ["Service-Signature", "header", true],
-          ["Service-Delivery-ID", "header", true],
-          ["webhook-id", "header", true],
-          ["webhook-timestamp", "header", true],
-          ["webhook-signature", "header", true]
-        ])
-        expect(Object.keys(post.responses)).toEqual(
-          expect.arrayContaining(["2XX", "408", "429", "503", "4XX", "default"])
-        )
-        expect(post.responses["4XX"]?.headers?.["Service-Refused"]?.schema["enum"]).toEqual([...refusedReasons])
-      }
-      expect(json.tags.map(({ name }) => name)).toContain("webhooks")
+  it.effect("say each of the 19 events that an endpoint may receive, with headers and what to answer", function* () {
+    const { json } = yield* document
+    expect(Object.keys(json.webhooks).toSorted()).toEqual(EventType.literals.toSorted())
+    for (const { post } of Object.values(json.webhooks)) {
+      expect(post.parameters.map((parameter) => [parameter.name, parameter.in, parameter.required])).toEqual([
+        ["Service-Signature", "header", true],
+        ["Service-Delivery-ID", "header", true],
+        ["webhook-id", "header", true],
+        ["webhook-timestamp", "header", true],
+        ["webhook-signature", "header", true]
+      ])
+      expect(Object.keys(post.responses)).toEqual(
+        expect.arrayContaining(["2XX", "408", "429", "503", "4XX", "default"])
+      )
+      expect(post.responses["4XX"]?.headers?.["Service-Refused"]?.schema["enum"]).toEqual([...refusedReasons])
     }
-  )
+    expect(json.tags.map(({ name }) => name)).toContain("webhooks")
+  })
 
   it.effect("say of each event a body that its envelope fits, and no other type's", function* () {
     const { json } = yield* document
@@ -397,36 +394,30 @@ onSharedService("the documents", (it) => {
     expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
   })
 
-  it.effect(
-    "can be read by other languages' tools: portable patterns, no ids and no names of the library's own",
-    function* () {
-      const { json, text } = yield* document
-      const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
-        String(JSON.parse(quoted ?? '""'))
-      )
-      expect(patterns.length).toBeGreaterThan(20)
-      for (const pattern of patterns) {
-        expect(pattern).not.toMatch(/\\[pP]\{/)
-        expect(() => new RegExp(pattern, "u")).not.toThrow()
-      }
-      expect(text).not.toContain('"$id"')
-      expect(text).not.toContain('"patternProperties"')
-      expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)
-      expect(JSON.stringify(json.components.schemas)).not.toMatch(/"description":"an? (?:string|array|finite)/)
+  it.effect("can be read by other languages' tools: portable patterns, no ids, no library's names", function* () {
+    const { json, text } = yield* document
+    const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
+      String(JSON.parse(quoted ?? '""'))
+    )
+    expect(patterns.length).toBeGreaterThan(20)
+    for (const pattern of patterns) {
+      expect(pattern).not.toMatch(/\\[pP]\{/)
+      expect(() => new RegExp(pattern, "u")).not.toThrow()
     }
-  )
+    expect(text).not.toContain('"$id"')
+    expect(text).not.toContain('"patternProperties"')
+    expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)
+    expect(JSON.stringify(json.components.schemas)).not.toMatch(/"description":"an? (?:string|array|finite)/)
+  })
 
-  it.effect(
-    "say nothing of the platform's own errors, and no signing secret beyond creation and rotation",
-    function* () {
-      const { json, text } = yield* document
-      expect(text).not.toMatch(/HttpApiDecodeError|"Issue"|PropertyKey|_tag/)
-      const withSecret = Object.entries(json.components.schemas).filter(([, schema]) =>
-        Object.keys(Object(schema["properties"])).some((name) => /secret$/i.test(name))
-      )
-      expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint", "RotatedEndpoint"])
-    }
-  )
+  it.effect("say nothing of the platform's own errors; signing secrets at creation and rotation alone", function* () {
+    const { json, text } = yield* document
+    expect(text).not.toMatch(/HttpApiDecodeError|"Issue"|PropertyKey|_tag/)
+    const withSecret = Object.entries(json.components.schemas).filter(([, schema]) =>
+      Object.keys(Object(schema["properties"])).some((name) => /secret$/i.test(name))
+    )
+    expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint", "RotatedEndpoint"])
+  })
 
   it.effect("are shown on a page of HTML that takes nothing from elsewhere", function* () {
     const { request } = yield* TestService

@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import {
   documentedErrors,
@@ -10,7 +9,7 @@ import {
 import { anchorOf, errorReferencePath } from "../../../src/platform/kit/ErrorLink.ts"
 import { errorReference } from "../../../src/surface/docs/ErrorReference.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("the reference of errors", () => {
   it("has every documented error once, with its own status and code", () => {

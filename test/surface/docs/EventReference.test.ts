@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { AttemptErrorCode } from "../../../src/engine/attempts/Attempt.ts"
+import { AttemptErrorCode } from "../../../src/engine/attempts/Outcome.ts"
 import { EventType, eventData } from "../../../src/events/Catalog.ts"
 import { Envelope } from "../../../src/events/Envelope.ts"
 import { exampleEvent } from "../../../src/events/Samples.ts"

@@ -1,11 +1,10 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
 import { indexOf, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
 import { onService, onSharedService, TestService } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("a guide's Markdown", () => {
   const render = (markdown: string) =>
@@ -83,6 +82,45 @@ describe("the search", () => {
 })
 
 onSharedService("the guides", (it) => {
+  it.effect("are found by the words that users of other services type", function* () {
+    const { request } = yield* TestService
+    const missed: Array<string> = []
+    for (const [query, guide] of [
+      ["success_url", "accounts-and-people|going-live|getting-started"],
+      ["cancel_url", "accounts-and-people|going-live|getting-started"],
+      ["go live", "going-live"],
+      ["production checklist", "going-live"],
+      ["test card", "getting-started"],
+      ["resend", "endpoints"],
+      ["redeliver", "getting-started"],
+      ["replay", "endpoints"],
+      ["webhook secret", "getting-started|receiving-events|endpoints|verifying"],
+      ["rotate secret", "endpoints"],
+      ["stripe listen", "getting-started"],
+      ["trigger", "receiving-events|local-provider|getting-started"],
+      ["restricted key", "getting-started"],
+      ["scopes", "getting-started"],
+      ["dashboard", "getting-started|console|accounts-and-people|telemetry"],
+      ["portal", "getting-started"],
+      ["ip allowlist", "getting-started"],
+      ["pagination", "getting-started"],
+      ["rate limit", "api|errors"],
+      ["idempotency key", "api"],
+      ["retry schedule", "receiving-events|endpoints|getting-started"],
+      ["dead letter", "getting-started"],
+      ["test mode", "getting-started"],
+      ["tolerance", "receiving-events|verifying"],
+      ["duplicate events", "receiving-events"],
+      ["refund failed", "receiving-events|events"]
+    ] as const) {
+      const { text } = yield* request("GET", `/docs/search?q=${encodeURIComponent(query)}`)
+      const found = [...(text.split('<ol class="found">')[1] ?? "").matchAll(/<li><a href="\/docs\/([a-z-]+)/g)]
+      const first = found.slice(0, 5).map(([, name]) => name)
+      if (!first.some((name) => guide.split("|").includes(name ?? ""))) missed.push(`${query}: ${first.join(", ")}`)
+    }
+    expect(missed).toEqual([])
+  })
+
   it.effect("are served without a credential or a script, and every link of theirs leads somewhere", function* () {
     const { baseUrl, request } = yield* TestService
     const pages = new Map<string, string>()

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { commands } from "../../../src/app/cli/Cli.ts"
+import { cli } from "../../../src/app/cli/Cli.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
 import { guideFile, guideNames } from "../../../src/surface/docs/Guides.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 
 // What the documents say can be done can be done
 
@@ -75,7 +75,7 @@ describe.each(documents)("%s", (file) => {
       const words = (args.replace(/ +[#|].*$/, "").match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) =>
         word.replaceAll(/^['"]|['"]$/g, "")
       )
-      expect(understand(commands, words), line).toMatchObject({ right: { _tag: "Command" } })
+      expect(understand(cli.commands, words), line).toMatchObject({ right: { _tag: "Command" } })
     }
   })
 
@@ -151,42 +151,41 @@ const shells = [
 onService()("the first requests", (it) => {
   it.scoped.each(shells.filter(([file]) => hasCurl && isThere(file)))(
     "do what they say in %s, and twice the same",
-    ([file, ...args]) =>
-      Effect.gen(function* () {
-        const { baseUrl, organization, sql } = yield* TestService
-        const directory = mkdtempSync(join(tmpdir(), "connected-payments-readme-"))
-        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
-        mkdirSync(join(directory, ".data"))
-        const local = { baseUrl, organizationId: organization.id, apiKey: organization.testKey }
-        writeFileSync(join(directory, ".data/local.json"), JSON.stringify(local))
-        const [script = ""] = blocksOf("src/docs/guides/getting-started.md", /^sh requests$/)
-        const run = Effect.promise(async () => {
-          const child = spawn(file, [...args, script], {
-            cwd: directory,
-            env: { PATH: process.env["PATH"] ?? "" }
-          })
-          const output = { stdout: "", stderr: "" }
-          child.stdout.on("data", (chunk: Buffer) => {
-            output.stdout += chunk.toString()
-          })
-          child.stderr.on("data", (chunk: Buffer) => {
-            output.stderr += chunk.toString()
-          })
-          const [code] = await once(child, "close")
-          expect(code, output.stdout + output.stderr).toBe(0)
-          return output.stdout.trim().split("\n")
+    function* ([file, ...args]) {
+      const { baseUrl, organization, sql } = yield* TestService
+      const directory = mkdtempSync(join(tmpdir(), "connected-payments-readme-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
+      mkdirSync(join(directory, ".data"))
+      const local = { baseUrl, organizationId: organization.id, apiKey: organization.testKey }
+      writeFileSync(join(directory, ".data/local.json"), JSON.stringify(local))
+      const [script = ""] = blocksOf("src/docs/guides/getting-started.md", /^sh requests$/)
+      const run = Effect.promise(async () => {
+        const child = spawn(file, [...args, script], {
+          cwd: directory,
+          env: { PATH: process.env["PATH"] ?? "" }
         })
-        const [secret, url, list = ""] = yield* run
-        expect(secret).toMatch(/^whsec_/)
-        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\//)
-        expect(JSON.parse(list)).toMatchObject({ data: [] })
-        expect((yield* run).slice(0, 2)).toEqual([secret, url])
-        // What curls of before 7.76 and 7.82 lack, and what shells that are not bash do
-        expect(script).not.toMatch(/--fail-with-body|--json|\$\{@|\[\[| # /)
-        const [made] = yield* sql<{ count: number }>`
+        const output = { stdout: "", stderr: "" }
+        child.stdout.on("data", (chunk: Buffer) => {
+          output.stdout += chunk.toString()
+        })
+        child.stderr.on("data", (chunk: Buffer) => {
+          output.stderr += chunk.toString()
+        })
+        const [code] = await once(child, "close")
+        expect(code, output.stdout + output.stderr).toBe(0)
+        return output.stdout.trim().split("\n")
+      })
+      const [secret, url, list = ""] = yield* run
+      expect(secret).toMatch(/^whsec_/)
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\//)
+      expect(JSON.parse(list)).toMatchObject({ data: [] })
+      expect((yield* run).slice(0, 2)).toEqual([secret, url])
+      // What curls of before 7.76 and 7.82 lack, and what shells that are not bash do
+      expect(script).not.toMatch(/--fail-with-body|--json|\$\{@|\[\[| # /)
+      const [made] = yield* sql<{ count: number }>`
         SELECT count(*)::int AS count FROM payments.endpoints
         WHERE organization_id = ${organization.id} AND environment = 'sandbox'`
-        expect(made?.count).toBe(1)
-      })
+      expect(made?.count).toBe(1)
+    }
   )
 })

@@ -5,7 +5,7 @@ import { Context, Effect, Predicate, Redacted } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
-import { type Answer, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf } from "./Samples.ts"
 
@@ -91,35 +91,32 @@ const withoutRecords = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audit log", (it) => {
-  it.effect(
-    "has exactly one record of each write: who did what to which object, when, under which request",
-    function* () {
-      const { organization, services, sql } = yield* TestService
-      const keys = Context.get(services, Keys)
-      const [key] = yield* keys.list({ organizationId: organization.id, environment: "sandbox" })
-      const authors = yield* sql<{ id: string }>`
+  it.effect("has one record of each write: who did what to which object, when, under which request", function* () {
+    const { organization, services, sql } = yield* TestService
+    const keys = Context.get(services, Keys)
+    const [key] = yield* keys.list({ organizationId: organization.id, environment: "sandbox" })
+    const authors = yield* sql<{ id: string }>`
         SELECT id FROM payments.api_keys WHERE organization_id = ${organization.id} AND environment = 'sandbox'`
-      expect(authors).toHaveLength(1)
-      for (const [action, type, write] of yield* writes) {
-        const before = Date.now()
-        const { answer, left } = yield* leftBy(write)
-        expect(answer.status, answer.text).toBe(200)
-        expect(left, action).toHaveLength(1)
-        const [newest] = recordsIn(yield* log("?limit=1"))
-        const { at, id, ...rest } = newest ?? { at: "", id: "" }
-        expect(id).toBe(left[0]?.id)
-        expect(rest).toEqual({
-          environment: "sandbox",
-          author: { kind: "api_key", id: key?.id },
-          action,
-          target: { type, id: idOf(answer) },
-          requestId: answer.headers.get("request-id")
-        })
-        expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-        expect(Math.abs(Date.parse(at) - before)).toBeLessThan(30_000)
-      }
+    expect(authors).toHaveLength(1)
+    for (const [action, type, write] of yield* writes) {
+      const before = Date.now()
+      const { answer, left } = yield* leftBy(write)
+      expect(answer.status, answer.text).toBe(200)
+      expect(left, action).toHaveLength(1)
+      const [newest] = recordsIn(yield* log("?limit=1"))
+      const { at, id, ...rest } = newest ?? { at: "", id: "" }
+      expect(id).toBe(left[0]?.id)
+      expect(rest).toEqual({
+        environment: "sandbox",
+        author: { kind: "api_key", id: key?.id },
+        action,
+        target: { type, id: idOf(answer) },
+        requestId: answer.headers.get("request-id")
+      })
+      expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      expect(Math.abs(Date.parse(at) - before)).toBeLessThan(30_000)
     }
-  )
+  })
 
   it.effect("has none of a repeat", function* () {
     const calls = [
@@ -168,23 +165,17 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
     expect(yield* state).toEqual(before)
   })
 
-  it.effect(
-    "gets its record when a write that could not be recorded is repeated, and nothing is made twice",
-    function* () {
-      const products = Effect.map(
-        call("GET", "/provider/products?limit=100"),
-        ({ json }) => Object(json["data"]).length
-      )
-      const headers = { "idempotency-key": randomUUID() }
-      const before = yield* products
-      const failed = yield* withoutRecords(create("/provider/products", { name: "Coffee" }, { headers }))
-      expect(failed.status).toBe(503)
-      const { answer, left } = yield* leftBy(create("/provider/products", { name: "Coffee" }, { headers }))
-      expect(answer.status, answer.text).toBe(200)
-      expect(left.map(({ action }) => action)).toEqual(["product.created"])
-      expect(yield* products).toBe(before + 1)
-    }
-  )
+  it.effect("gets its record when a write that could not be recorded is repeated; nothing is made twice", function* () {
+    const products = Effect.map(call("GET", "/provider/products?limit=100"), ({ json }) => Object(json["data"]).length)
+    const headers = { "idempotency-key": randomUUID() }
+    const before = yield* products
+    const failed = yield* withoutRecords(create("/provider/products", { name: "Coffee" }, { headers }))
+    expect(failed.status).toBe(503)
+    const { answer, left } = yield* leftBy(create("/provider/products", { name: "Coffee" }, { headers }))
+    expect(answer.status, answer.text).toBe(200)
+    expect(left.map(({ action }) => action)).toEqual(["product.created"])
+    expect(yield* products).toBe(before + 1)
+  })
 
   it.effect("is read in pages, newest first, each record once", function* () {
     for (let n = 0; n < 6; n++) yield* create("/integrations/endpoints", endpointBody)
@@ -342,13 +333,10 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
 })
 
 const insertRecords = (rows: Statement.Fragment) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      INSERT INTO payments.audit_log
-        (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-      ${rows}`
-  )
+  inDatabase`
+    INSERT INTO payments.audit_log
+      (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+    ${rows}`
 
 /** How many rows the scans of a plan have read, kept or not. */
 const rowsRead = (plan: unknown): number => {

@@ -458,69 +458,63 @@ onSharedService("bad input", (it) => {
 
       if (payload !== undefined) {
         it.effect(`${name} refuses every field of the wrong kind, or null or missing where it may not be`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const good = yield* goodBody
-              const fields = fieldsOf(payload)
-              expect(fields.length).toBeGreaterThan(0)
-              const attempts = fields.flatMap(({ kind, name, nullable, required }) => {
-                const wrong = Object.entries(valuesOfKinds).filter(([other]) => other !== kind)
-                const { [name]: _, ...rest } = Object(good)
-                return [
-                  ...[...wrong, ...(nullable ? [] : [["null", null] as const])].map(
-                    ([, value]) => [name, { ...good, [name]: value }, `${name}: ${JSON.stringify(value)}`] as const
-                  ),
-                  ...(required ? [[name, rest, `without ${name}`] as const] : [])
-                ]
-              })
-              yield* eachOf(attempts, ([name, body, what]) =>
-                Effect.map(sendBody(operation, body), (answer) => expectFailure(answer, refused([name]), what))
-              )
+          attempt(function* () {
+            const good = yield* goodBody
+            const fields = fieldsOf(payload)
+            expect(fields.length).toBeGreaterThan(0)
+            const attempts = fields.flatMap(({ kind, name, nullable, required }) => {
+              const wrong = Object.entries(valuesOfKinds).filter(([other]) => other !== kind)
+              const { [name]: _, ...rest } = Object(good)
+              return [
+                ...[...wrong, ...(nullable ? [] : [["null", null] as const])].map(
+                  ([, value]) => [name, { ...good, [name]: value }, `${name}: ${JSON.stringify(value)}`] as const
+                ),
+                ...(required ? [[name, rest, `without ${name}`] as const] : [])
+              ]
             })
-          )
+            yield* eachOf(attempts, ([name, body, what]) =>
+              Effect.map(sendBody(operation, body), (answer) => expectFailure(answer, refused([name]), what))
+            )
+          })
         )
 
         it.effect(`${name} refuses values out of bounds`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const cases = outOfBounds[name]
-              expect(cases, `${name} has no values out of bounds: add them`).toBeDefined()
-              const good = yield* goodBody
-              yield* eachOf(cases ?? [], ([change, fields]) =>
-                Effect.map(sendBody(operation, { ...good, ...change }), (answer) =>
-                  expectFailure(answer, refused(fields), JSON.stringify(change).slice(0, 100))
-                )
+          attempt(function* () {
+            const cases = outOfBounds[name]
+            expect(cases, `${name} has no values out of bounds: add them`).toBeDefined()
+            const good = yield* goodBody
+            yield* eachOf(cases ?? [], ([change, fields]) =>
+              Effect.map(sendBody(operation, { ...good, ...change }), (answer) =>
+                expectFailure(answer, refused(fields), JSON.stringify(change).slice(0, 100))
               )
-            })
-          )
+            )
+          })
         )
       }
 
       if (!takesBody(operation)) {
         it.effect(`${name} refuses a body, which it would not read, and changes nothing`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const { organization } = yield* TestService
-              const { things } = yield* Fixture
-              const path = pathOf(operation, organization.id, things)
-              const { headers } = optionsOf(operation, things)
-              const json = { "content-type": "application/json" }
-              const send = (raw: string, type: Readonly<Record<string, string>> = json) =>
-                sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw)
-              const unknown = '{"at_period_end":true,"foo":1}'
-              expectFailure(yield* send(unknown), refused(["at_period_end", "foo"]))
-              yield* eachOf(["{", "[]", "7", '"text"', "[{}]", "\0"], (raw) =>
-                Effect.map(send(raw), (answer) => expectFailure(answer, refused([]), raw))
-              )
-              const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
-              expectFailure(yield* send("{}", {}), unsupported, "without a type")
-              expectFailure(yield* send("a=b", { "content-type": "text/plain" }), unsupported)
-              expectFailure(yield* send(`{"a":"${"x".repeat(300_000)}"}`), { status: 413, code: "payload_too_large" })
-              const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]))
-              const answer = yield* send(JSON.stringify(many))
-              expect([answer.status, answer.text.length < 2000]).toEqual([422, true])
-            })
-          )
+          attempt(function* () {
+            const { organization } = yield* TestService
+            const { things } = yield* Fixture
+            const path = pathOf(operation, organization.id, things)
+            const { headers } = optionsOf(operation, things)
+            const json = { "content-type": "application/json" }
+            const send = (raw: string, type: Readonly<Record<string, string>> = json) =>
+              sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw)
+            const unknown = '{"at_period_end":true,"foo":1}'
+            expectFailure(yield* send(unknown), refused(["at_period_end", "foo"]))
+            yield* eachOf(["{", "[]", "7", '"text"', "[{}]", "\0"], (raw) =>
+              Effect.map(send(raw), (answer) => expectFailure(answer, refused([]), raw))
+            )
+            const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
+            expectFailure(yield* send("{}", {}), unsupported, "without a type")
+            expectFailure(yield* send("a=b", { "content-type": "text/plain" }), unsupported)
+            expectFailure(yield* send(`{"a":"${"x".repeat(300_000)}"}`), { status: 413, code: "payload_too_large" })
+            const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]))
+            const answer = yield* send(JSON.stringify(many))
+            expect([answer.status, answer.text.length < 2000]).toEqual([422, true])
+          })
         )
       }
 
@@ -565,27 +559,25 @@ onSharedService("bad input", (it) => {
 
       if (sampleOf(operation).id !== undefined) {
         it.effect(`${name} refuses an id of the wrong form`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const { organization, request } = yield* TestService
-              const { things } = yield* Fixture
-              const { headers, ...rest } = optionsOf(operation, things)
-              const ids = isProviderOperation(operation)
-                ? ["ab", "a".repeat(256), "prod-123", "prod 123", "prod.123", "pröd_123", "..%2faccount", "prod_123\n"]
-                : ["1", "not-a-uuid", randomUUID().slice(1), `{${randomUUID()}}`, `${randomUUID()}\n`, "svc_evt_1"]
-              yield* eachOf(ids, (id) => {
-                const path = operation.path
-                  .replace(":organizationId", organization.id)
-                  .replace(":id", id.startsWith("..") ? id : encodeURIComponent(id))
-                  .replace(":recoveryId", things.recoveryId)
-                  .replace(":replayId", things.replayId)
-                return Effect.map(
-                  request(operation.method, path, { ...rest, headers, key: organization.testKey }),
-                  (answer) => expectFailure(answer, refused(["id"]), id)
-                )
-              })
+          attempt(function* () {
+            const { organization, request } = yield* TestService
+            const { things } = yield* Fixture
+            const { headers, ...rest } = optionsOf(operation, things)
+            const ids = isProviderOperation(operation)
+              ? ["ab", "a".repeat(256), "prod-123", "prod 123", "prod.123", "pröd_123", "..%2faccount", "prod_123\n"]
+              : ["1", "not-a-uuid", randomUUID().slice(1), `{${randomUUID()}}`, `${randomUUID()}\n`, "svc_evt_1"]
+            yield* eachOf(ids, (id) => {
+              const path = operation.path
+                .replace(":organizationId", organization.id)
+                .replace(":id", id.startsWith("..") ? id : encodeURIComponent(id))
+                .replace(":recoveryId", things.recoveryId)
+                .replace(":replayId", things.replayId)
+              return Effect.map(
+                request(operation.method, path, { ...rest, headers, key: organization.testKey }),
+                (answer) => expectFailure(answer, refused(["id"]), id)
+              )
             })
-          )
+          })
         )
       }
 
@@ -618,23 +610,21 @@ onSharedService("bad input", (it) => {
     })
 
     it.effect("names each unknown filter, whatever its value", () =>
-      changesNothing(
-        Effect.gen(function* () {
-          const create = authenticatedOperations.find(
-            ({ method, path }) => method === "POST" && path.endsWith("/endpoints")
-          )
-          if (create === undefined) throw new Error("No operation makes endpoints")
-          const { things } = yield* Fixture
-          const body = sampleOf(create).body?.(things)
-          const unknown = { tags: ["a"], constructor: 1, amount_min: null, "": {} }
-          const answer = yield* sendBody(create, { ...body, filters: unknown })
-          const fields = Object.keys(unknown).map((key) => `filters.${key}`)
-          expectFailure(answer, { status: 422, code: "integration_filter_unknown", fields })
-          for (const filters of ["currencies", ["currencies"], 5]) {
-            expectFailure(yield* sendBody(create, { ...body, filters }), refused(["filters"]), JSON.stringify(filters))
-          }
-        })
-      )
+      changesNothing(function* () {
+        const create = authenticatedOperations.find(
+          ({ method, path }) => method === "POST" && path.endsWith("/endpoints")
+        )
+        if (create === undefined) throw new Error("No operation makes endpoints")
+        const { things } = yield* Fixture
+        const body = sampleOf(create).body?.(things)
+        const unknown = { tags: ["a"], constructor: 1, amount_min: null, "": {} }
+        const answer = yield* sendBody(create, { ...body, filters: unknown })
+        const fields = Object.keys(unknown).map((key) => `filters.${key}`)
+        expectFailure(answer, { status: 422, code: "integration_filter_unknown", fields })
+        for (const filters of ["currencies", ["currencies"], 5]) {
+          expectFailure(yield* sendBody(create, { ...body, filters }), refused(["filters"]), JSON.stringify(filters))
+        }
+      })
     )
   })
 })

@@ -27,83 +27,75 @@ const checkout = Effect.gen(function* () {
 
 onService()(`in a browser${browserNote}`, (it) => {
   it.layer(Browser.layer)((it) => {
-    it.scoped.skipIf(!hasBrowser)("a payer declines, then pays, returns to the shop, and the shop is told", () =>
-      Effect.gen(function* () {
-        const { consumer, session } = yield* checkout
-        const browser = yield* Browser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          await page.goto(String(session["url"]))
-          // What the shop named is text on the page, never markup
-          expect(await page.getByText('Coffee <b>"bold"</b>').count()).toBeGreaterThan(0)
-          await page.getByRole("button", { name: /decline/i }).click()
-          await page
-            .getByText(/declined/i)
-            .first()
-            .waitFor()
-          // Nothing answers at the shop's own page
-          const returned = page.waitForRequest(`https://shop.example/thanks?session_id=${session["id"]}`)
-          await page.getByRole("button", { name: "Pay R$30.00" }).click()
-          await returned
-        })
-        yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
+    it.scoped.skipIf(!hasBrowser)("a payer declines, then pays, returns to the shop, and it is told", function* () {
+      const { consumer, session } = yield* checkout
+      const browser = yield* Browser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        await page.goto(String(session["url"]))
+        // What the shop named is text on the page, never markup
+        expect(await page.getByText('Coffee <b>"bold"</b>').count()).toBeGreaterThan(0)
+        await page.getByRole("button", { name: /decline/i }).click()
+        await page
+          .getByText(/declined/i)
+          .first()
+          .waitFor()
+        // Nothing answers at the shop's own page
+        const returned = page.waitForRequest(`https://shop.example/thanks?session_id=${session["id"]}`)
+        await page.getByRole("button", { name: "Pay R$30.00" }).click()
+        await returned
       })
-    )
+      yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
+    })
 
-    it.scoped.skipIf(!hasBrowser)("the front page leads to the documents, within its policy", () =>
-      Effect.gen(function* () {
-        const { baseUrl } = yield* TestService
-        const browser = yield* Browser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          const complaints: Array<string> = []
-          page.on("console", (message) => complaints.push(message.text()))
-          const answer = await page.goto(baseUrl)
-          expect(await answer?.headerValue("content-security-policy")).toMatch(
-            /^default-src 'none'; style-src 'sha256-/
-          )
-          expect(await answer?.headerValue("request-id")).toMatch(/^req_/)
-          expect(await page.locator("script").count()).toBe(0)
-          // The policy has let the page's own style through
-          expect(await page.evaluate("getComputedStyle(document.body).maxWidth")).not.toBe("none")
-          expect(complaints.filter((text) => /policy/i.test(text))).toEqual([])
-          for (const link of await page.getByRole("link").all()) {
-            const target = new URL((await link.getAttribute("href")) ?? "", page.url())
-            expect([target.pathname, (await fetch(target)).status]).toEqual([target.pathname, 200])
+    it.scoped.skipIf(!hasBrowser)("the front page leads to the documents, within its policy", function* () {
+      const { baseUrl } = yield* TestService
+      const browser = yield* Browser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        const complaints: Array<string> = []
+        page.on("console", (message) => complaints.push(message.text()))
+        const answer = await page.goto(baseUrl)
+        expect(await answer?.headerValue("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/)
+        expect(await answer?.headerValue("request-id")).toMatch(/^req_/)
+        expect(await page.locator("script").count()).toBe(0)
+        // The policy has let the page's own style through
+        expect(await page.evaluate("getComputedStyle(document.body).maxWidth")).not.toBe("none")
+        expect(complaints.filter((text) => /policy/i.test(text))).toEqual([])
+        for (const link of await page.getByRole("link").all()) {
+          const target = new URL((await link.getAttribute("href")) ?? "", page.url())
+          expect([target.pathname, (await fetch(target)).status]).toEqual([target.pathname, 200])
+        }
+        await page.getByRole("link", { name: "the errors" }).click()
+        await page.getByRole("heading", { name: "Errors", exact: true }).waitFor()
+      })
+    })
+
+    it.scoped.skipIf(!hasBrowser)("the documents show the operations, and load nothing from elsewhere", function* () {
+      const { baseUrl } = yield* TestService
+      const browser = yield* Browser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        const elsewhere: Array<string> = []
+        const complaints: Array<string> = []
+        page.on("console", (message) => {
+          if (message.type() === "error") complaints.push(message.text())
+        })
+        page.on("request", (request) => {
+          if (!request.url().startsWith(baseUrl) && !request.url().startsWith("data:")) {
+            elsewhere.push(request.url())
           }
-          await page.getByRole("link", { name: "the errors" }).click()
-          await page.getByRole("heading", { name: "Errors", exact: true }).waitFor()
         })
+        await page.goto(`${baseUrl}/docs/reference`)
+        await page.getByText("Create a product").first().waitFor({ state: "attached", timeout: 60_000 })
+        expect(elsewhere).toEqual([])
+        // A policy that the page does not keep to is an error in the console
+        expect(complaints).toEqual([])
+        // What is visible leads nowhere else
+        const links = await page.locator("a[href^='http']:visible").evaluateAll((all) => all.map((a) => a.outerHTML))
+        expect(links.filter((link) => !link.includes(baseUrl))).toEqual([])
+        expect(await page.getByText(/Open API Client|Generate SDKs/).count()).toBe(0)
       })
-    )
-
-    it.scoped.skipIf(!hasBrowser)("the documents show the operations, and load nothing from elsewhere", () =>
-      Effect.gen(function* () {
-        const { baseUrl } = yield* TestService
-        const browser = yield* Browser
-        yield* Effect.promise(async () => {
-          const page = await browser.newPage()
-          const elsewhere: Array<string> = []
-          const complaints: Array<string> = []
-          page.on("console", (message) => {
-            if (message.type() === "error") complaints.push(message.text())
-          })
-          page.on("request", (request) => {
-            if (!request.url().startsWith(baseUrl) && !request.url().startsWith("data:")) {
-              elsewhere.push(request.url())
-            }
-          })
-          await page.goto(`${baseUrl}/docs/reference`)
-          await page.getByText("Create a product").first().waitFor({ state: "attached", timeout: 60_000 })
-          expect(elsewhere).toEqual([])
-          // A policy that the page does not keep to is an error in the console
-          expect(complaints).toEqual([])
-          // What is visible leads nowhere else
-          const links = await page.locator("a[href^='http']:visible").evaluateAll((all) => all.map((a) => a.outerHTML))
-          expect(links.filter((link) => !link.includes(baseUrl))).toEqual([])
-          expect(await page.getByText(/Open API Client|Generate SDKs/).count()).toBe(0)
-        })
-      })
-    )
+    })
   })
 })

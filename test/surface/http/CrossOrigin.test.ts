@@ -133,61 +133,59 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
       }
     })
 
-    it.scoped.skipIf(!hasBrowser)(`act for a signed-in person in a browser if they are trusted${browserNote}`, () =>
-      Effect.gen(function* () {
-        const { baseUrl } = yield* TestService
-        const owner = yield* signInOwner
-        const browser = yield* openBrowser
-        const [name, value] = owner.cookie.split("=")
-        const path = `${baseUrl}/v2/organizations/${owner.organizationId}`
-        yield* Effect.promise(async () => {
-          await browser.addCookies([
-            // A browser takes it from this machine over plain HTTP, but not by its protocol for tests
-            {
-              name: name ?? "",
-              value: value ?? "",
-              url: baseUrl.replace("http:", "https:"),
-              httpOnly: true,
-              secure: true,
-              sameSite: "Lax"
-            }
-          ])
-          const send = async (origin: string) => {
-            const page = await browser.newPage()
-            await page.goto(origin)
-            return page.evaluate(async (base) => {
-              const read = async (method: string, url: string, headers: Record<string, string>, body?: string) => {
-                try {
-                  const response = await fetch(url, {
-                    method,
-                    headers,
-                    credentials: "include",
-                    ...(body === undefined ? {} : { body })
-                  })
-                  const { code, data } = Object(await response.json())
-                  return [response.status, code ?? Array.isArray(data), response.headers.get("request-id") !== null]
-                } catch {
-                  return "refused by the browser"
-                }
-              }
-              return [
-                await read("GET", `${base}/integrations/endpoints`, {}),
-                await read(
-                  "POST",
-                  `${base}/integrations/endpoints`,
-                  { "content-type": "application/json", "idempotency-key": "from-a-page" },
-                  JSON.stringify({ name: "Shop" })
-                ),
-                // A key is for servers alone
-                await read("GET", `${base}/integrations/endpoints`, { "x-api-key": "pk_test_x" })
-              ]
-            }, path)
+    it.scoped.skipIf(!hasBrowser)(`act for a signed-in person in a browser if trusted${browserNote}`, function* () {
+      const { baseUrl } = yield* TestService
+      const owner = yield* signInOwner
+      const browser = yield* openBrowser
+      const [name, value] = owner.cookie.split("=")
+      const path = `${baseUrl}/v2/organizations/${owner.organizationId}`
+      yield* Effect.promise(async () => {
+        await browser.addCookies([
+          // A browser takes it from this machine over plain HTTP, but not by its protocol for tests
+          {
+            name: name ?? "",
+            value: value ?? "",
+            url: baseUrl.replace("http:", "https:"),
+            httpOnly: true,
+            secure: true,
+            sameSite: "Lax"
           }
-          const refused = "refused by the browser"
-          expect(await send(dashboard.origin)).toEqual([[200, true, true], [422, "validation_failed", true], refused])
-          expect(await send(stranger.origin)).toEqual([refused, refused, refused])
-        })
+        ])
+        const send = async (origin: string) => {
+          const page = await browser.newPage()
+          await page.goto(origin)
+          return page.evaluate(async (base) => {
+            const read = async (method: string, url: string, headers: Record<string, string>, body?: string) => {
+              try {
+                const response = await fetch(url, {
+                  method,
+                  headers,
+                  credentials: "include",
+                  ...(body === undefined ? {} : { body })
+                })
+                const { code, data } = Object(await response.json())
+                return [response.status, code ?? Array.isArray(data), response.headers.get("request-id") !== null]
+              } catch {
+                return "refused by the browser"
+              }
+            }
+            return [
+              await read("GET", `${base}/integrations/endpoints`, {}),
+              await read(
+                "POST",
+                `${base}/integrations/endpoints`,
+                { "content-type": "application/json", "idempotency-key": "from-a-page" },
+                JSON.stringify({ name: "Shop" })
+              ),
+              // A key is for servers alone
+              await read("GET", `${base}/integrations/endpoints`, { "x-api-key": "pk_test_x" })
+            ]
+          }, path)
+        }
+        const refused = "refused by the browser"
+        expect(await send(dashboard.origin)).toEqual([[200, true, true], [422, "validation_failed", true], refused])
+        expect(await send(stranger.origin)).toEqual([refused, refused, refused])
       })
-    )
+    })
   }
 )

@@ -6,7 +6,7 @@ import { batchSize } from "../../../src/platform/storage/Batches.ts"
 import { endQueued, queueAgain, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../../destinations/endpoints/Delivering.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -58,62 +58,56 @@ onSharedService("an endpoint", (it) => {
     })
   })
 
-  it.scoped(
-    "that is deleted gets no further events, and none that waits; what has ended stays as it was",
-    function* () {
-      const { sql } = yield* TestService
-      const { consumer, id, send, tenant } = yield* makeDestination()
-      const neighbour = yield* makeDestination()
-      for (let count = 0; count < 3; count++) yield* payment(tenant)
-      yield* payment(neighbour.tenant)
-      const oldest = sql`id = (SELECT id FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id LIMIT 1)`
-      yield* endQueued(sql, oldest, "delivered")
-      yield* sql`UPDATE payments.deliveries SET last_http_status = 204 WHERE ${oldest}`
-      yield* send("DELETE")
-      yield* payment(tenant)
-      yield* withWorker(received(neighbour.consumer, 1))
-      expect(consumer.received).toHaveLength(0)
-      expect(listed(yield* send("GET", "/deliveries"))).toMatchObject([
-        endedByDeletion,
-        endedByDeletion,
-        { state: "delivered", lastHttpStatus: 204, lastErrorCode: null }
-      ])
-    }
-  )
+  it.scoped("that is deleted gets no further events, none that waits; what has ended stays as it was", function* () {
+    const { sql } = yield* TestService
+    const { consumer, id, send, tenant } = yield* makeDestination()
+    const neighbour = yield* makeDestination()
+    for (let count = 0; count < 3; count++) yield* payment(tenant)
+    yield* payment(neighbour.tenant)
+    const oldest = sql`id = (SELECT id FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id LIMIT 1)`
+    yield* endQueued(sql, oldest, "delivered")
+    yield* sql`UPDATE payments.deliveries SET last_http_status = 204 WHERE ${oldest}`
+    yield* send("DELETE")
+    yield* payment(tenant)
+    yield* withWorker(received(neighbour.consumer, 1))
+    expect(consumer.received).toHaveLength(0)
+    expect(listed(yield* send("GET", "/deliveries"))).toMatchObject([
+      endedByDeletion,
+      endedByDeletion,
+      { state: "delivered", lastHttpStatus: 204, lastErrorCode: null }
+    ])
+  })
 
   for (const status of [204, 500]) {
-    it.scoped(
-      `that is deleted is not brought back by an attempt under way that is answered ${status}: it is only recorded`,
-      function* () {
-        const { request } = yield* TestService
-        const { base, consumer, send, tenant } = yield* makeDestination()
-        const release = consumer.hold()
-        consumer.answer(status)
-        yield* payment(tenant)
-        const detail = yield* withWorker(
-          Effect.gen(function* () {
-            yield* received(consumer, 1)
-            expect((yield* send("DELETE")).status).toBe(204)
-            release()
-            const [delivery] = listed(yield* send("GET", "/deliveries"))
-            return yield* eventually(
-              "the record of the attempt",
-              Effect.map(request("GET", `${base}/deliveries/${delivery?.["id"]}`, { key: tenant.key }), ({ json }) =>
-                Array.isArray(json["attempts"]) && json["attempts"].length > 0 ? Option.some(json) : Option.none()
-              )
+    it.scoped(`that is deleted is not brought back by an attempt that is answered ${status}`, function* () {
+      const { request } = yield* TestService
+      const { base, consumer, send, tenant } = yield* makeDestination()
+      const release = consumer.hold()
+      consumer.answer(status)
+      yield* payment(tenant)
+      const detail = yield* withWorker(
+        Effect.gen(function* () {
+          yield* received(consumer, 1)
+          expect((yield* send("DELETE")).status).toBe(204)
+          release()
+          const [delivery] = listed(yield* send("GET", "/deliveries"))
+          return yield* eventually(
+            "the record of the attempt",
+            Effect.map(request("GET", `${base}/deliveries/${delivery?.["id"]}`, { key: tenant.key }), ({ json }) =>
+              Array.isArray(json["attempts"]) && json["attempts"].length > 0 ? Option.some(json) : Option.none()
             )
-          })
-        )
-        expect(detail).toMatchObject({
-          ...(status === 204
-            ? { state: "delivered", lastHttpStatus: 204, lastErrorCode: null, nextAttemptAt: null }
-            : endedByDeletion),
-          attemptCount: 1,
-          attempts: [{ number: 1, trigger: "automatic", httpStatus: status }]
+          )
         })
-        expect(consumer.received).toHaveLength(1)
-      }
-    )
+      )
+      expect(detail).toMatchObject({
+        ...(status === 204
+          ? { state: "delivered", lastHttpStatus: 204, lastErrorCode: null, nextAttemptAt: null }
+          : endedByDeletion),
+        attemptCount: 1,
+        attempts: [{ number: 1, trigger: "automatic", httpStatus: status }]
+      })
+      expect(consumer.received).toHaveLength(1)
+    })
   }
 
   it.scoped("that is deleted holds up the record of nobody's attempts, however much waits for it", function* () {
@@ -151,35 +145,32 @@ onSharedService("an endpoint", (it) => {
     expect(listed(yield* send("GET", "/deliveries?state=failed"))).toMatchObject([{ ...endedByDeletion, id: waiting }])
   })
 
-  it.scoped(
-    "that is deleted with a long queue is gone at once, gets none of it, and leaves the end of it to the housekeeping",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { consumer, id, send, tenant } = yield* makeDestination()
-      const neighbour = yield* makeDestination()
-      const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
-      yield* storeDeliveries({ ...of, count: 2 * batchSize + 500 })
-      expect((yield* send("DELETE")).status).toBe(204)
-      expect(yield* statesOf(id)).toEqual({ failed: batchSize, queued: batchSize + 500 })
-      // The longest due: a worker meets all of them first
-      yield* sql`
+  it.scoped("that is deleted with a long queue is gone at once; the housekeeping ends the queue", function* () {
+    const { services, sql } = yield* TestService
+    const { consumer, id, send, tenant } = yield* makeDestination()
+    const neighbour = yield* makeDestination()
+    const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
+    yield* storeDeliveries({ ...of, count: 2 * batchSize + 500 })
+    expect((yield* send("DELETE")).status).toBe(204)
+    expect(yield* statesOf(id)).toEqual({ failed: batchSize, queued: batchSize + 500 })
+    // The longest due: a worker meets all of them first
+    yield* sql`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute' WHERE endpoint_id = ${id}`
-      yield* payment(neighbour.tenant)
-      yield* withWorker(received(neighbour.consumer, 1))
-      expect(consumer.received).toHaveLength(0)
-      yield* Context.get(services, Endpoints).endDeleted
-      expect(yield* statesOf(id)).toEqual({ failed: 2 * batchSize + 500 })
-      expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
-      const [last] = yield* sql<{ readonly code: string }>`
+    yield* payment(neighbour.tenant)
+    yield* withWorker(received(neighbour.consumer, 1))
+    expect(consumer.received).toHaveLength(0)
+    yield* Context.get(services, Endpoints).endDeleted
+    expect(yield* statesOf(id)).toEqual({ failed: 2 * batchSize + 500 })
+    expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
+    const [last] = yield* sql<{ readonly code: string }>`
         SELECT last_error_code AS code FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id DESC LIMIT 1`
-      expect(last?.code).toBe("endpoint_deleted")
-      expect(
-        yield* sql`
+    expect(last?.code).toBe("endpoint_deleted")
+    expect(
+      yield* sql`
           SELECT id FROM payments.deliveries
           WHERE endpoint_id = ${id} AND attempt_count <> COALESCE(cardinality(attempts), 0)`
-      ).toEqual([])
-    }
-  )
+    ).toEqual([])
+  })
 
   it.scoped("that is deleted makes room for another one", function* () {
     const { request } = yield* TestService
@@ -203,7 +194,6 @@ onSharedService("an endpoint", (it) => {
   })
 
   it.scoped("is deleted once, by whichever of ten requests", function* () {
-    const { sql } = yield* TestService
     const { id, send, tenant } = yield* makeDestination()
     yield* payment(tenant)
     const answers = yield* Effect.all(
@@ -211,7 +201,8 @@ onSharedService("an endpoint", (it) => {
       { concurrency: "unbounded" }
     )
     expect(answers.map(({ status }) => status).toSorted()).toEqual([204, ...Array.from({ length: 9 }, () => 404)])
-    const records = yield* sql`SELECT 1 FROM payments.audit_log WHERE target_id = ${id} AND action = 'endpoint.deleted'`
+    const records =
+      yield* inDatabase`SELECT 1 FROM payments.audit_log WHERE target_id = ${id} AND action = 'endpoint.deleted'`
     expect(records).toHaveLength(1)
   })
 

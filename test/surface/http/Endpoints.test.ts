@@ -10,7 +10,7 @@ import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { SlowReads } from "../../../src/platform/kit/SlowReads.ts"
 import { nameServer } from "../../destinations/endpoints/DestinationNameServer.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
-import { onService, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -111,10 +111,9 @@ onSharedService("endpoints", (it) => {
   })
 
   it.effect("count deliveries that failed in the last 24 hours, without tests, per endpoint", function* () {
-    const { sql } = yield* TestService
     const { create, id, send } = yield* newCaller
     const [failing, quiet] = [idOf(yield* create()), idOf(yield* create())]
-    const insert = (n: number, state: string, age: string, test: boolean) => sql`
+    const insert = (n: number, state: string, age: string, test: boolean) => inDatabase`
         WITH event AS (
           INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
           VALUES (${id}, 'sandbox', uuidv7(), ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
@@ -149,10 +148,9 @@ onSharedService("endpoints", (it) => {
   })
 
   it.effect("from before subscriptions existed count as subscribed to payment.succeeded", function* () {
-    const { sql } = yield* TestService
     const { create, send } = yield* newCaller
     const id = idOf(yield* create({ events: ["payment.failed"] }))
-    yield* sql`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
+    yield* inDatabase`UPDATE payments.endpoints SET events = NULL WHERE id = ${id}`
     expect((yield* send("GET", `/${id}`)).json["events"]).toEqual(["payment.succeeded"])
   })
 
@@ -275,47 +273,44 @@ onService({ roles: { api: true, worker: false }, allowLocalDestinations: false }
     expect(good.json).toMatchObject({ url: "https://93.184.215.14/hook/" })
   })
 
-  it.scoped(
-    "are resolved when they are made: a name without addresses, or with one that is not public, is refused",
-    function* () {
-      const { organization, services, sql } = yield* TestService
-      const { address } = yield* nameServer({
-        "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
-        "private.example": ["10.1.2.3"],
-        "mixed.example": ["93.184.215.14", "127.0.0.1"],
-        "empty.example": []
-      })
-      const endpoints = yield* Layer.build(
-        Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
-      ).pipe(
-        Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
-        Effect.provideService(SqlClient.SqlClient, sql),
-        Effect.provide(Context.pick(Cipher, SlowReads)(services)),
-        Effect.map(Context.get(Endpoints))
+  it.scoped("are resolved when made: a name without an address, or with a private one, is refused", function* () {
+    const { organization, services, sql } = yield* TestService
+    const { address } = yield* nameServer({
+      "public.example": ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"],
+      "private.example": ["10.1.2.3"],
+      "mixed.example": ["93.184.215.14", "127.0.0.1"],
+      "empty.example": []
+    })
+    const endpoints = yield* Layer.build(
+      Endpoints.layer({ limit: 16, allowLocalDestinations: false, keepFor: Duration.days(30) })
+    ).pipe(
+      Effect.provide(DnsResolver.layerWith({ nameServers: [address] })),
+      Effect.provideService(SqlClient.SqlClient, sql),
+      Effect.provide(Context.pick(Cipher, SlowReads)(services)),
+      Effect.map(Context.get(Endpoints))
+    )
+    const principal = {
+      organizationId: organization.id,
+      environment: "production",
+      permissions: new Set<never>(),
+      author: { kind: "api_key", id: randomUUID() }
+    } as const
+    const codeOf = (host: string) =>
+      endpoints.create(principal, { name: "Live", url: `https://${host}/hook`, events: ["payment.failed"] }).pipe(
+        Effect.map(({ url }) => ({ code: url, fields: [] })),
+        Effect.catchAll(({ code, fields }) => Effect.succeed({ code, fields }))
       )
-      const principal = {
-        organizationId: organization.id,
-        environment: "production",
-        permissions: new Set<never>(),
-        author: { kind: "api_key", id: randomUUID() }
-      } as const
-      const codeOf = (host: string) =>
-        endpoints.create(principal, { name: "Live", url: `https://${host}/hook`, events: ["payment.failed"] }).pipe(
-          Effect.map(({ url }) => ({ code: url, fields: [] })),
-          Effect.catchAll(({ code, fields }) => Effect.succeed({ code, fields }))
-        )
-      const fields = ["url"]
-      expect(yield* codeOf("public.example")).toEqual({ code: "https://public.example/hook", fields: [] })
-      expect(yield* codeOf("private.example")).toEqual({ code: "destination_rejected", fields })
-      expect(yield* codeOf("mixed.example")).toEqual({ code: "destination_rejected", fields })
-      expect(yield* codeOf("empty.example")).toEqual({ code: "destination_unresolvable", fields })
-      expect(yield* codeOf("unknown.example")).toEqual({ code: "destination_unresolvable", fields })
-      const [stored, ...others] = (yield* endpoints.list(principal)).data
-      expect(others).toEqual([])
-      expect(stored?.url).toBe("https://public.example/hook")
-      expect((yield* Effect.flip(endpoints.get(principal, EndpointId.make(randomUUID())))).code).toBe(
-        "resource_not_found"
-      )
-    }
-  )
+    const fields = ["url"]
+    expect(yield* codeOf("public.example")).toEqual({ code: "https://public.example/hook", fields: [] })
+    expect(yield* codeOf("private.example")).toEqual({ code: "destination_rejected", fields })
+    expect(yield* codeOf("mixed.example")).toEqual({ code: "destination_rejected", fields })
+    expect(yield* codeOf("empty.example")).toEqual({ code: "destination_unresolvable", fields })
+    expect(yield* codeOf("unknown.example")).toEqual({ code: "destination_unresolvable", fields })
+    const [stored, ...others] = (yield* endpoints.list(principal)).data
+    expect(others).toEqual([])
+    expect(stored?.url).toBe("https://public.example/hook")
+    expect((yield* Effect.flip(endpoints.get(principal, EndpointId.make(randomUUID())))).code).toBe(
+      "resource_not_found"
+    )
+  })
 })

@@ -87,24 +87,21 @@ onSharedService("an answer that is asked for again", (it) => {
     }
   })
 
-  it.effect(
-    "is refused before its tag is looked at: another tenant's, a permission that is missing, no credential",
-    function* () {
-      const { makeKey, request } = yield* TestService
-      const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
-      yield* subscribe(tenant)
-      const path = endpointsOf(tenant)
-      const { etag } = yield* tagged(path, tenant.key)
-      const poor = yield* makeKey(tenant.id, ["products:read"]).pipe(Effect.orDie)
-      for (const known of [etag, "*"]) {
-        expectFailure(yield* get(path, stranger.key, known), { status: 403, code: "organization_access_denied" })
-        expectFailure(yield* get(path, poor, known), { status: 403, code: "endpoint_management_forbidden" })
-        const headers = { "if-none-match": known }
-        expectFailure(yield* request("GET", path, { headers }), { status: 401, code: "authentication_required" })
-      }
-      expect((yield* get(endpointsOf(stranger), stranger.key, etag)).status).toBe(200)
+  it.effect("is refused before its tag is looked at: another tenant's, no permission, no credential", function* () {
+    const { makeKey, request } = yield* TestService
+    const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
+    yield* subscribe(tenant)
+    const path = endpointsOf(tenant)
+    const { etag } = yield* tagged(path, tenant.key)
+    const poor = yield* makeKey(tenant.id, ["products:read"]).pipe(Effect.orDie)
+    for (const known of [etag, "*"]) {
+      expectFailure(yield* get(path, stranger.key, known), { status: 403, code: "organization_access_denied" })
+      expectFailure(yield* get(path, poor, known), { status: 403, code: "endpoint_management_forbidden" })
+      const headers = { "if-none-match": known }
+      expectFailure(yield* request("GET", path, { headers }), { status: 401, code: "authentication_required" })
     }
-  )
+    expect((yield* get(endpointsOf(stranger), stranger.key, etag)).status).toBe(200)
+  })
 
   it.effect("is another one for who may see more", function* () {
     const { emulator, makeKey } = yield* TestService

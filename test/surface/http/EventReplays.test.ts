@@ -10,7 +10,7 @@ import { received, withWorker } from "../../destinations/endpoints/Delivering.ts
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -61,14 +61,12 @@ const storeEvents = Effect.fnUntraced(function* (tenant: Tenant, count: number, 
 
 /** The public ids of what was queued for an endpoint, in the order of its deliveries' ids. */
 const queuedFor = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ id: string }>`
-        SELECT e.public_id AS id FROM payments.deliveries d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        WHERE d.endpoint_id = ${endpointId} ORDER BY d.id`,
-      (rows) => rows.map(({ id }) => id)
-    )
+  Effect.map(
+    inDatabase<{ id: string }>`
+      SELECT e.public_id AS id FROM payments.deliveries d JOIN payments.events e
+        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+      WHERE d.endpoint_id = ${endpointId} ORDER BY d.id`,
+    (rows) => rows.map(({ id }) => id)
   )
 
 /** The replays of another process: with nothing in common but the database. */
@@ -90,58 +88,55 @@ const untilEnded = (tenant: Tenant, started: Answer) =>
   )
 
 onSharedService("events", (it) => {
-  it.effect(
-    "are listed newest first in pages, by type, payment and time, and read with their deliveries",
-    function* () {
-      const tenant = yield* makeTenant
-      const stranger = yield* makeTenant
-      const { id: endpointId } = yield* subscribe(tenant)
-      const since = Math.floor(Date.now() / 1000)
-      yield* pay(tenant, "pi_first")
-      yield* pay(tenant, "pi_second")
-      yield* pay(tenant, "pi_third", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
-      yield* pay(tenant, "pi_second", { amount_received: 100 })
-      const list = (query: string) =>
-        Effect.map(call(tenant, "GET", `/events${query}`), ({ json, status, text }) => {
-          expect(status, text).toBe(200)
-          const payments = rowsOf(json).map(({ event }) => Object(event).data.payment_id)
-          return { payments, more: json["has_more"], ids: rowsOf(json).map(({ id }) => id) }
-        })
-      const all = yield* list("")
-      expect(all).toMatchObject({ payments: ["pi_second", "pi_third", "pi_second", "pi_first"], more: false })
-      expect(yield* list("?limit=2")).toEqual({
-        payments: all.payments.slice(0, 2),
-        more: true,
-        ids: all.ids.slice(0, 2)
+  it.effect("are listed newest first in pages, by type, payment and time, with their deliveries", function* () {
+    const tenant = yield* makeTenant
+    const stranger = yield* makeTenant
+    const { id: endpointId } = yield* subscribe(tenant)
+    const since = Math.floor(Date.now() / 1000)
+    yield* pay(tenant, "pi_first")
+    yield* pay(tenant, "pi_second")
+    yield* pay(tenant, "pi_third", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
+    yield* pay(tenant, "pi_second", { amount_received: 100 })
+    const list = (query: string) =>
+      Effect.map(call(tenant, "GET", `/events${query}`), ({ json, status, text }) => {
+        expect(status, text).toBe(200)
+        const payments = rowsOf(json).map(({ event }) => Object(event).data.payment_id)
+        return { payments, more: json["has_more"], ids: rowsOf(json).map(({ id }) => id) }
       })
-      expect((yield* list(`?limit=2&starting_after=${all.ids[1]}`)).ids).toEqual(all.ids.slice(2))
-      expect((yield* list("?type=payment.failed")).payments).toEqual(["pi_third"])
-      expect((yield* list("?payment_id=pi_second")).ids).toEqual([all.ids[0], all.ids[2]])
-      expect((yield* list("?payment_id=pi_secon")).ids).toEqual([])
-      expect((yield* list(`?created_gte=${since}&created_lte=${since + 600}`)).ids).toEqual(all.ids)
-      expect((yield* list(`?created_lte=${since - 1}`)).ids).toEqual([])
-      expect((yield* list(`?created_gte=${since + 600}`)).ids).toEqual([])
+    const all = yield* list("")
+    expect(all).toMatchObject({ payments: ["pi_second", "pi_third", "pi_second", "pi_first"], more: false })
+    expect(yield* list("?limit=2")).toEqual({
+      payments: all.payments.slice(0, 2),
+      more: true,
+      ids: all.ids.slice(0, 2)
+    })
+    expect((yield* list(`?limit=2&starting_after=${all.ids[1]}`)).ids).toEqual(all.ids.slice(2))
+    expect((yield* list("?type=payment.failed")).payments).toEqual(["pi_third"])
+    expect((yield* list("?payment_id=pi_second")).ids).toEqual([all.ids[0], all.ids[2]])
+    expect((yield* list("?payment_id=pi_secon")).ids).toEqual([])
+    expect((yield* list(`?created_gte=${since}&created_lte=${since + 600}`)).ids).toEqual(all.ids)
+    expect((yield* list(`?created_lte=${since - 1}`)).ids).toEqual([])
+    expect((yield* list(`?created_gte=${since + 600}`)).ids).toEqual([])
 
-      const { json: first } = yield* call(tenant, "GET", `/events/${all.ids[3]}`)
-      expect(first).toMatchObject({
-        id: all.ids[3],
-        type: "payment.succeeded",
-        test: false,
-        receivedAt: expect.stringMatching(/Z$/),
-        event: { id: all.ids[3], data: { payment_id: "pi_first" } },
-        deliveries: [{ endpointId, eventId: all.ids[3], state: "queued" }]
-      })
-      // Nobody subscribes to it
-      const { json: failed } = yield* call(tenant, "GET", `/events/${all.ids[1]}`)
-      expect(failed).toMatchObject({ type: "payment.failed", deliveries: [] })
-      const foreign = { id: tenant.id, key: stranger.key }
-      expectFailure(yield* call(foreign, "GET", "/events"), { status: 403, code: "organization_access_denied" })
-      for (const one of [yield* call(stranger, "GET", `/events/${all.ids[0]}`)]) {
-        expectFailure(one, { status: 404, code: "resource_not_found" })
-      }
-      expect(rowsOf((yield* call(stranger, "GET", "/events")).json)).toEqual([])
+    const { json: first } = yield* call(tenant, "GET", `/events/${all.ids[3]}`)
+    expect(first).toMatchObject({
+      id: all.ids[3],
+      type: "payment.succeeded",
+      test: false,
+      receivedAt: expect.stringMatching(/Z$/),
+      event: { id: all.ids[3], data: { payment_id: "pi_first" } },
+      deliveries: [{ endpointId, eventId: all.ids[3], state: "queued" }]
+    })
+    // Nobody subscribes to it
+    const { json: failed } = yield* call(tenant, "GET", `/events/${all.ids[1]}`)
+    expect(failed).toMatchObject({ type: "payment.failed", deliveries: [] })
+    const foreign = { id: tenant.id, key: stranger.key }
+    expectFailure(yield* call(foreign, "GET", "/events"), { status: 403, code: "organization_access_denied" })
+    for (const one of [yield* call(stranger, "GET", `/events/${all.ids[0]}`)]) {
+      expectFailure(one, { status: 404, code: "resource_not_found" })
     }
-  )
+    expect(rowsOf((yield* call(stranger, "GET", "/events")).json)).toEqual([])
+  })
 })
 
 onSharedService("a replay", (it) => {
@@ -181,9 +176,8 @@ onSharedService("a replay", (it) => {
     expect(sent?.headers["service-delivery-id"]).toBe(deliveries[0]?.["id"])
     expect(JSON.parse(String(sent?.body)).id).toBe(detail["id"])
     expect((yield* queuedFor(endpointId)).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted())
-    const { sql } = yield* TestService
     expect(
-      yield* sql`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
+      yield* inDatabase`SELECT action, request_id FROM payments.audit_log WHERE target_id = ${String(started.json["id"])}`
     ).toEqual([{ action: "event_replay.started", request_id: started.headers.get("request-id") }])
   })
 
@@ -200,63 +194,59 @@ onSharedService("a replay", (it) => {
     const [event] = rowsOf((yield* call(tenant, "GET", "/events?payment_id=pi_shop")).json)
     expect(yield* queuedFor(id)).toEqual([event?.["id"]])
     // Of metadata nothing is stored that can be read
-    const { sql } = yield* TestService
-    const stored = yield* sql`
-        SELECT e::text FROM payments.events e WHERE organization_id = ${tenant.id} AND e::text ~ 'north|south|note'`
+    const stored = yield* inDatabase`
+      SELECT e::text FROM payments.events e WHERE organization_id = ${tenant.id} AND e::text ~ 'north|south|note'`
     expect(stored).toEqual([])
   })
 
-  it.effect(
+  it.scoped(
     "of many waits while the endpoint has deliveries due, so that new events go first, and says how far it is",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestService
-        const tenant = yield* makeTenant
-        const { id } = yield* subscribe(tenant)
-        const ids = yield* storeEvents(tenant, 250)
-        const started = yield* replay(tenant, id)
-        expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
-        const other = yield* otherProcess
-        yield* other.step
-        expect(yield* statesOf(id)).toEqual({ queued: 100 })
-        expect((yield* queuedFor(id)).toSorted()).toEqual(ids.slice(0, 100).toSorted())
-        // A new event, for which the replay leaves room
-        yield* pay(tenant, "pi_live")
-        expect(yield* statesOf(id)).toEqual({ queued: 101 })
-        const drained = eventually(
-          "the end of a replay whose deliveries are sent",
-          Effect.zipRight(
-            endQueued(sql, sql`endpoint_id = ${id}`, "delivered"),
-            Effect.map(readReplay(tenant, started), (json) =>
-              json["state"] === "finished" ? Option.some(json) : Option.none()
-            )
-          ),
-          60_000
-        )
-        expect(yield* drained).toMatchObject({ queued: 250, skipped: 0, reachedAt: started.json["until"] })
-        expect((yield* queuedFor(id)).length).toBe(251)
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("is finished by other processes if the one that began it is gone, each event once", () =>
-    Effect.gen(function* () {
+    function* () {
       const { sql } = yield* TestService
       const tenant = yield* makeTenant
       const { id } = yield* subscribe(tenant)
-      const ids = yield* storeEvents(tenant, 450)
+      const ids = yield* storeEvents(tenant, 250)
       const started = yield* replay(tenant, id)
-      const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
-      const work = (replays: EventReplays["Type"]) =>
-        endQueued(sql, sql`endpoint_id = ${id}`, "delivered").pipe(
-          Effect.zipRight(replays.step),
-          Effect.zipRight(readReplay(tenant, started)),
-          Effect.repeat({ until: (json) => json["state"] === "finished" })
-        )
-      yield* Effect.forEach(processes, work, { concurrency: 3 })
-      expect((yield* queuedFor(id)).toSorted()).toEqual(ids.toSorted())
-      expect(yield* readReplay(tenant, started)).toMatchObject({ queued: 450, skipped: 0 })
-    }).pipe(Effect.scoped)
+      expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
+      const other = yield* otherProcess
+      yield* other.step
+      expect(yield* statesOf(id)).toEqual({ queued: 100 })
+      expect((yield* queuedFor(id)).toSorted()).toEqual(ids.slice(0, 100).toSorted())
+      // A new event, for which the replay leaves room
+      yield* pay(tenant, "pi_live")
+      expect(yield* statesOf(id)).toEqual({ queued: 101 })
+      const drained = eventually(
+        "the end of a replay whose deliveries are sent",
+        Effect.zipRight(
+          endQueued(sql, sql`endpoint_id = ${id}`, "delivered"),
+          Effect.map(readReplay(tenant, started), (json) =>
+            json["state"] === "finished" ? Option.some(json) : Option.none()
+          )
+        ),
+        60_000
+      )
+      expect(yield* drained).toMatchObject({ queued: 250, skipped: 0, reachedAt: started.json["until"] })
+      expect((yield* queuedFor(id)).length).toBe(251)
+    }
   )
+
+  it.scoped("is finished by other processes if the one that began it is gone, each event once", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    const ids = yield* storeEvents(tenant, 450)
+    const started = yield* replay(tenant, id)
+    const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
+    const work = (replays: EventReplays["Type"]) =>
+      endQueued(sql, sql`endpoint_id = ${id}`, "delivered").pipe(
+        Effect.zipRight(replays.step),
+        Effect.zipRight(readReplay(tenant, started)),
+        Effect.repeat({ until: (json) => json["state"] === "finished" })
+      )
+    yield* Effect.forEach(processes, work, { concurrency: 3 })
+    expect((yield* queuedFor(id)).toSorted()).toEqual(ids.toSorted())
+    expect(yield* readReplay(tenant, started)).toMatchObject({ queued: 450, skipped: 0 })
+  })
 
   it.effect("is one at a time per endpoint, the same with the same key, and can be canceled", function* () {
     const { sql } = yield* TestService
@@ -295,48 +285,43 @@ onSharedService("a replay", (it) => {
     ])
   })
 
-  it.effect("waits while its endpoint is paused, and ends if that is deleted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* storeEvents(tenant, 350)
-      const started = yield* replay(tenant, id)
-      yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const other = yield* otherProcess
-      yield* other.step
-      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
-      expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
-      yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
-      yield* eventuallyIs("the replay goes on", readReplay(tenant, started), (json) => json["queued"] === 200, 60_000)
-      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
-      expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_deleted" })
-      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "canceled", queued: 200 })
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("waits while its endpoint is paused, and ends if that is deleted", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* storeEvents(tenant, 350)
+    const started = yield* replay(tenant, id)
+    yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const other = yield* otherProcess
+    yield* other.step
+    expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
+    expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
+    yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
+    yield* eventuallyIs("the replay goes on", readReplay(tenant, started), (json) => json["queued"] === 200, 60_000)
+    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${id}`
+    expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_deleted" })
+    expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "canceled", queued: 200 })
+  })
 
-  it.scoped(
-    "to an endpoint whose secret was deleted holds up no other, and goes on once it has a new one",
-    function* () {
-      const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* storeEvents(tenant, 150)
-      const started = yield* replay(tenant, id)
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      const stranger = yield* makeTenant
-      const { id: theirs } = yield* subscribe(stranger)
-      yield* storeEvents(stranger, 150)
-      const another = yield* replay(stranger, theirs)
-      yield* endQueued(sql, sql`endpoint_id = ${theirs}`, "delivered")
-      expect(yield* untilEnded(stranger, another)).toMatchObject({ state: "finished", queued: 150 })
-      expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
-      yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
-      expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
-    }
-  )
+  it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on with a new one", function* () {
+    const { sql } = yield* TestService
+    const tenant = yield* makeTenant
+    const { id } = yield* subscribe(tenant)
+    yield* storeEvents(tenant, 150)
+    const started = yield* replay(tenant, id)
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    const stranger = yield* makeTenant
+    const { id: theirs } = yield* subscribe(stranger)
+    yield* storeEvents(stranger, 150)
+    const another = yield* replay(stranger, theirs)
+    yield* endQueued(sql, sql`endpoint_id = ${theirs}`, "delivered")
+    expect(yield* untilEnded(stranger, another)).toMatchObject({ state: "finished", queued: 150 })
+    expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
+    yield* atEndpoints(tenant, "POST", `/${id}/rotate-secret`)
+    expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 150 })
+  })
 
   it.effect("of an event that was replayed very often is in its history, however many came after it", function* () {
     const { sql } = yield* TestService
@@ -410,33 +395,30 @@ onSharedService("a replay", (it) => {
     expect(yield* untilEnded(tenant, started)).toMatchObject({ state: "finished", queued: 2 })
   })
 
-  it.effect(
-    "is limited to the types that the endpoint subscribes to, and known to its tenant and endpoint alone",
-    function* () {
-      const tenant = yield* makeTenant
-      const stranger = yield* makeTenant
-      const { id } = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
-      const { id: other } = yield* subscribe(tenant)
-      yield* pay(tenant, "pi_one")
-      yield* pay(tenant, "pi_two", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
-      expectFailure(yield* replay(tenant, other, { types: ["payment.failed"] }), {
-        status: 422,
-        code: "event_type_not_subscribed",
-        fields: ["types"]
-      })
-      const started = yield* replay(tenant, id, { types: ["payment.failed"] })
-      expect(started.json).toMatchObject({ types: ["payment.failed"], queued: 1, skipped: 0 })
-      const notFound = { status: 404, code: "resource_not_found" }
-      const one = `/replays/${started.json["id"]}`
-      expectFailure(yield* call(tenant, "GET", `/endpoints/${other}${one}`), notFound)
-      expectFailure(yield* call(stranger, "GET", `/endpoints/${id}${one}`), notFound)
-      expectFailure(yield* call(stranger, "POST", `/endpoints/${id}${one}/cancel`), notFound)
-      expectFailure(yield* call(stranger, "GET", `/endpoints/${id}/replays`), notFound)
-      expectFailure(yield* replay(stranger, id), notFound)
-      expectFailure(yield* replay(tenant, randomUUID()), notFound)
-      // Nothing of a stranger's is sent
-      const { id: theirs } = yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
-      expect((yield* replay(stranger, theirs)).json).toMatchObject({ state: "finished", queued: 0, skipped: 0 })
-    }
-  )
+  it.effect("is limited to the endpoint's subscribed types, and known to its tenant and endpoint alone", function* () {
+    const tenant = yield* makeTenant
+    const stranger = yield* makeTenant
+    const { id } = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
+    const { id: other } = yield* subscribe(tenant)
+    yield* pay(tenant, "pi_one")
+    yield* pay(tenant, "pi_two", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
+    expectFailure(yield* replay(tenant, other, { types: ["payment.failed"] }), {
+      status: 422,
+      code: "event_type_not_subscribed",
+      fields: ["types"]
+    })
+    const started = yield* replay(tenant, id, { types: ["payment.failed"] })
+    expect(started.json).toMatchObject({ types: ["payment.failed"], queued: 1, skipped: 0 })
+    const notFound = { status: 404, code: "resource_not_found" }
+    const one = `/replays/${started.json["id"]}`
+    expectFailure(yield* call(tenant, "GET", `/endpoints/${other}${one}`), notFound)
+    expectFailure(yield* call(stranger, "GET", `/endpoints/${id}${one}`), notFound)
+    expectFailure(yield* call(stranger, "POST", `/endpoints/${id}${one}/cancel`), notFound)
+    expectFailure(yield* call(stranger, "GET", `/endpoints/${id}/replays`), notFound)
+    expectFailure(yield* replay(stranger, id), notFound)
+    expectFailure(yield* replay(tenant, randomUUID()), notFound)
+    // Nothing of a stranger's is sent
+    const { id: theirs } = yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
+    expect((yield* replay(stranger, theirs)).json).toMatchObject({ state: "finished", queued: 0, skipped: 0 })
+  })
 })

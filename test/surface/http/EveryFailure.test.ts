@@ -135,24 +135,21 @@ onSharedService("every failure", (it) => {
     }
   })
 
-  it.effect(
-    "of a body beyond 256 KiB is a 413 that arrives, however much is sent and whether its length is said",
-    function* () {
-      const { baseUrl, endpoints, key, send } = yield* caller
-      const tooLarge = { status: 413, code: "payload_too_large", fields: [] }
-      const limit = 256 * 1024
-      const fitting = `{"name":"${"a".repeat(limit - 11)}"}`
-      expect(fitting).toHaveLength(limit)
-      expectFailure(yield* send("POST", endpoints, { raw: fitting, headers: json }), validation())
-      expectFailure(yield* send("POST", endpoints, { raw: `${fitting} `, headers: json }), tooLarge)
-      expectFailure(yield* send("POST", endpoints, { raw: "x".repeat(8 * 1024 * 1024), headers: json }), tooLarge)
-      const head = `POST ${endpoints} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nidempotency-key: ${randomUUID()}\r\ncontent-type: application/json\r\n`
-      const chunks = `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(40)
-      expectFailure(yield* sendBytes(baseUrl, `${head}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`), tooLarge)
-      const large = "x".repeat(1024 * 1024)
-      expectFailure(yield* sendBytes(baseUrl, `${head}content-length: ${large.length}\r\n\r\n${large}`), tooLarge)
-    }
-  )
+  it.effect("of a body beyond 256 KiB is a 413 that arrives, whatever is sent, of known length or not", function* () {
+    const { baseUrl, endpoints, key, send } = yield* caller
+    const tooLarge = { status: 413, code: "payload_too_large", fields: [] }
+    const limit = 256 * 1024
+    const fitting = `{"name":"${"a".repeat(limit - 11)}"}`
+    expect(fitting).toHaveLength(limit)
+    expectFailure(yield* send("POST", endpoints, { raw: fitting, headers: json }), validation())
+    expectFailure(yield* send("POST", endpoints, { raw: `${fitting} `, headers: json }), tooLarge)
+    expectFailure(yield* send("POST", endpoints, { raw: "x".repeat(8 * 1024 * 1024), headers: json }), tooLarge)
+    const head = `POST ${endpoints} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nidempotency-key: ${randomUUID()}\r\ncontent-type: application/json\r\n`
+    const chunks = `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(40)
+    expectFailure(yield* sendBytes(baseUrl, `${head}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`), tooLarge)
+    const large = "x".repeat(1024 * 1024)
+    expectFailure(yield* sendBytes(baseUrl, `${head}content-length: ${large.length}\r\n\r\n${large}`), tooLarge)
+  })
 
   it.effect("of unknown keys in a body names each", function* () {
     const { endpoints, prices, products, send } = yield* caller
@@ -236,54 +233,48 @@ onSharedService("every failure", (it) => {
     expectFailure(update, validation(["id", "x", "active", "url"]))
   })
 
-  it.effect(
-    "of an idempotency key that is missing, or not 8 to 255 printable characters, names the header",
-    function* () {
-      const { key, products, send } = yield* caller
-      const { request } = yield* TestService
-      const body = { name: "Coffee" }
-      const refused = validation(["idempotency-key"])
-      expectFailure(yield* request("POST", products, { key, body }), refused, "missing")
-      for (const bad of ["", "1234567", "a".repeat(256), "ç".repeat(7), "tab\tinside"]) {
-        expectFailure(yield* send("POST", products, { body, headers: { "idempotency-key": bad } }), refused, bad)
-      }
-      for (const good of ["!~345678", "order 1001, paid", randomUUID().repeat(8).slice(0, 255)]) {
-        const answer = yield* send("POST", products, { body, headers: { "idempotency-key": good } })
-        expect(answer.status, answer.text).toBe(200)
-      }
+  it.effect("of an idempotency key that is missing, or not 8 to 255 printable characters, names it", function* () {
+    const { key, products, send } = yield* caller
+    const { request } = yield* TestService
+    const body = { name: "Coffee" }
+    const refused = validation(["idempotency-key"])
+    expectFailure(yield* request("POST", products, { key, body }), refused, "missing")
+    for (const bad of ["", "1234567", "a".repeat(256), "ç".repeat(7), "tab\tinside"]) {
+      expectFailure(yield* send("POST", products, { body, headers: { "idempotency-key": bad } }), refused, bad)
     }
-  )
+    for (const good of ["!~345678", "order 1001, paid", randomUUID().repeat(8).slice(0, 255)]) {
+      const answer = yield* send("POST", products, { body, headers: { "idempotency-key": good } })
+      expect(answer.status, answer.text).toBe(200)
+    }
+  })
 
-  it.effect(
-    "is none where an idempotency key has printable characters beyond ASCII, in UTF-8 or in Latin-1",
-    function* () {
-      const { baseUrl, key, products } = yield* caller
-      const create = (idempotencyKey: Uint8Array) => {
-        const [head, body] = [
-          `POST ${products} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: ${key}`,
-          '{"name":"a"}'
-        ]
-        return sendBytes(
-          baseUrl,
-          Buffer.concat([
-            Buffer.from(`${head}\r\nidempotency-key: `),
-            idempotencyKey,
-            Buffer.from(`\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
-          ])
-        )
-      }
-      const text = `pedido nº ${randomUUID()}`
-      const first = yield* create(Buffer.from(text, "utf8"))
-      expect([first.status, first.headers.get("idempotent-replayed")], first.text).toEqual([200, null])
-      // The same characters are the same key, whichever bytes the client's library makes of them
-      const again = yield* create(Buffer.from(text, "latin1"))
-      expect([again.status, again.headers.get("idempotent-replayed")], again.text).toEqual([200, "true"])
-      // 255 characters, most of two bytes
-      expect((yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(219)}`, "utf8"))).status).toBe(200)
-      const tooLong = yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(220)}`, "utf8"))
-      expectFailure(tooLong, validation(["idempotency-key"]))
+  it.effect("is none if an idempotency key has printable characters beyond ASCII, in UTF-8 or Latin-1", function* () {
+    const { baseUrl, key, products } = yield* caller
+    const create = (idempotencyKey: Uint8Array) => {
+      const [head, body] = [
+        `POST ${products} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: ${key}`,
+        '{"name":"a"}'
+      ]
+      return sendBytes(
+        baseUrl,
+        Buffer.concat([
+          Buffer.from(`${head}\r\nidempotency-key: `),
+          idempotencyKey,
+          Buffer.from(`\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+        ])
+      )
     }
-  )
+    const text = `pedido nº ${randomUUID()}`
+    const first = yield* create(Buffer.from(text, "utf8"))
+    expect([first.status, first.headers.get("idempotent-replayed")], first.text).toEqual([200, null])
+    // The same characters are the same key, whichever bytes the client's library makes of them
+    const again = yield* create(Buffer.from(text, "latin1"))
+    expect([again.status, again.headers.get("idempotent-replayed")], again.text).toEqual([200, "true"])
+    // 255 characters, most of two bytes
+    expect((yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(219)}`, "utf8"))).status).toBe(200)
+    const tooLong = yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(220)}`, "utf8"))
+    expectFailure(tooLong, validation(["idempotency-key"]))
+  })
 
   it.effect("of a query parameter that is a name of JavaScript's own names it like any other", function* () {
     const { endpoints, products, send } = yield* caller

@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { describe, expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
 import { cuttableLine } from "../../harness/CuttableLine.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { describe, expect, it } from "../../harness/Tests.ts"
 import { expectFailure } from "./Refusals.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 

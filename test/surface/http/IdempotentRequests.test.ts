@@ -6,6 +6,7 @@ import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import {
   type Answer,
+  inDatabase,
   onService,
   type RequestOptions,
   TestService,
@@ -88,12 +89,9 @@ const reused = { status: 409, code: "idempotency_key_reused", fields: [] }
 const inProgress = { status: 409, code: "idempotency_request_in_progress", fields: [] }
 
 const storedKeys = (key: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ dump: string }>`
-      SELECT to_jsonb(k)::text || encode(coalesce(answer, ''), 'escape') AS dump
-      FROM payments.idempotency_keys k WHERE key = ${key}`
-  )
+  inDatabase<{ dump: string }>`
+    SELECT to_jsonb(k)::text || encode(coalesce(answer, ''), 'escape') AS dump
+    FROM payments.idempotency_keys k WHERE key = ${key}`
 
 /** How many objects of a kind the first organization has. */
 const countOf = (path: string) =>
@@ -107,27 +105,24 @@ const countOf = (path: string) =>
   )
 
 onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeated request", (it) => {
-  it.effect(
-    "gets the first answer, byte for byte, whatever the order of its names; nothing is made twice",
-    function* () {
-      for (const { body, path, reordered } of yield* mutations) {
-        const idempotencyKey = randomUUID()
-        const first = yield* send(path, { idempotencyKey, body })
-        expect(first.status, first.text).toBe(200)
-        expect(first.headers.get("idempotent-replayed")).toBeNull()
-        const before = yield* countOf(path)
-        for (const again of [body, reordered, body]) {
-          const replayed = yield* send(path, { idempotencyKey, body: again })
-          expect(replayed.status, path).toBe(200)
-          expect(replayed.text, path).toBe(first.text)
-          expect(replayed.headers.get("content-type"), path).toBe(first.headers.get("content-type"))
-          expect(isReplay(replayed), path).toBe(true)
-          expect(replayed.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
-        }
-        expect(yield* countOf(path), path).toBe(before)
+  it.effect("gets the first answer, byte for byte, whatever its names' order; nothing is made twice", function* () {
+    for (const { body, path, reordered } of yield* mutations) {
+      const idempotencyKey = randomUUID()
+      const first = yield* send(path, { idempotencyKey, body })
+      expect(first.status, first.text).toBe(200)
+      expect(first.headers.get("idempotent-replayed")).toBeNull()
+      const before = yield* countOf(path)
+      for (const again of [body, reordered, body]) {
+        const replayed = yield* send(path, { idempotencyKey, body: again })
+        expect(replayed.status, path).toBe(200)
+        expect(replayed.text, path).toBe(first.text)
+        expect(replayed.headers.get("content-type"), path).toBe(first.headers.get("content-type"))
+        expect(isReplay(replayed), path).toBe(true)
+        expect(replayed.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
       }
+      expect(yield* countOf(path), path).toBe(before)
     }
-  )
+  })
 
   it.effect("with other parameters or of another operation is refused, and the first answer stays", function* () {
     const all = yield* mutations
@@ -226,10 +221,9 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeate
   })
 
   it.effect("is a new one 24 hours later", function* () {
-    const { sql } = yield* TestService
     const idempotencyKey = randomUUID()
-    const shift = (interval: string) => sql`
-        UPDATE payments.idempotency_keys SET created_at = now() - ${interval}::interval WHERE key = ${idempotencyKey}`
+    const shift = (interval: string) => inDatabase`
+      UPDATE payments.idempotency_keys SET created_at = now() - ${interval}::interval WHERE key = ${idempotencyKey}`
     const first = yield* send(endpoints, { idempotencyKey, body: endpointBody })
     yield* shift("23 hours 59 minutes")
     expect(isReplay(yield* send(endpoints, { idempotencyKey, body: endpointBody }))).toBe(true)

@@ -12,6 +12,7 @@ import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { ApiKeyInvalid } from "../../../src/platform/errors/Errors.ts"
 import {
   type Answer,
+  inDatabase,
   onOneService,
   onService,
   type RequestOptions,
@@ -40,12 +41,9 @@ const listEndpoints = (options: RequestOptions) =>
 
 /** Leaves so many tokens in every bucket of this kind: of each credential, or of each organization. */
 const leave = (tokens: number, of: "credential" | "organization" = "credential") =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
-      WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
-  )
+  inDatabase`
+    UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
+    WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
 
 /** As if so many seconds had passed. */
 const passSeconds = (seconds: number) =>
@@ -153,63 +151,61 @@ onLimited("the request rate of a credential", (it) => {
     expect(limitsOf(yield* listEndpoints(there))).toEqual(full)
   })
 
-  it.effect("is told with every answer of an authenticated request, whatever it is", () =>
-    Effect.gen(function* () {
-      const { clock, organization, request, stranger } = yield* TestService
-      const key = yield* newKey()
-      const poor = yield* newKey(["products:read"])
-      const live = organization.liveKey
-      const mcpHeaders = { accept: "application/json, text/event-stream" }
-      const cookie = yield* newSession
-      const base = `/v2/organizations/${organization.id}`
-      const endpoints = `${base}/integrations/endpoints`
-      const write = { key, headers: { "idempotency-key": randomUUID() } }
-      const body = { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
-      const answers: ReadonlyArray<readonly [number, string, string, RequestOptions]> = [
-        [200, "GET", endpoints, { key }],
-        [200, "HEAD", endpoints, { key }],
-        [200, "POST", endpoints, { ...write, body }],
-        [200, "POST", endpoints, { ...write, body }],
-        [409, "POST", endpoints, { ...write, body: { ...body, name: "Other" } }],
-        [404, "GET", `${endpoints}/${randomUUID()}`, { key }],
-        [404, "GET", `${base}/provider/products/prod_missing1`, { key }],
-        [422, "GET", `${endpoints}/no-id`, { key }],
-        [422, "GET", `${endpoints}?unknown=1`, { key }],
-        [422, "POST", endpoints, { ...write, body: {} }],
-        [
-          422,
-          "POST",
-          endpoints,
-          { ...write, raw: "{", headers: { ...write.headers, "content-type": "application/json" } }
-        ],
-        [415, "POST", endpoints, { ...write, raw: "a=b", headers: { ...write.headers, "content-type": "text/plain" } }],
-        [413, "POST", endpoints, { ...write, body: { name: "a".repeat(300_000) } }],
-        [403, "GET", endpoints, { key: poor }],
-        [404, "GET", `${base}/integrations/deliveries/${randomUUID()}`, { key }],
-        [409, "POST", `${base}/provider/products`, { key: live, headers: write.headers, body: { name: "Tea" } }],
-        [200, "POST", "/mcp", { key, headers: mcpHeaders, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }],
-        [422, "POST", "/mcp", { key, headers: mcpHeaders, body: [] }],
-        [200, "GET", "/identity/session", { headers: { cookie } }],
-        [404, "DELETE", `/identity/api-keys/${randomUUID()}`, { headers: { cookie, origin: testPublicUrl } }],
-        [403, "POST", "/identity/api-keys", { headers: { cookie }, body: {} }],
-        [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
-        [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
-      ]
-      // However long an answer takes, its token has not come back when it is told
-      yield* Effect.acquireRelease(
-        Effect.sync(() => clock.hold(true)),
-        () => Effect.sync(() => clock.hold(false))
-      )
-      for (const [status, method, path, options] of answers) {
-        const answer = yield* request(method, path, options)
-        const what = `${method} ${path} ${answer.text}`
-        expect(answer.status, what).toBe(status)
-        expect(answer.headers.get("ratelimit-limit"), what).toBe("600")
-        expect(Number(answer.headers.get("ratelimit-remaining")), what).toBeGreaterThan(500)
-        expect(Number(answer.headers.get("ratelimit-reset")), what).toBeGreaterThan(0)
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is told with every answer of an authenticated request, whatever it is", function* () {
+    const { clock, organization, request, stranger } = yield* TestService
+    const key = yield* newKey()
+    const poor = yield* newKey(["products:read"])
+    const live = organization.liveKey
+    const mcpHeaders = { accept: "application/json, text/event-stream" }
+    const cookie = yield* newSession
+    const base = `/v2/organizations/${organization.id}`
+    const endpoints = `${base}/integrations/endpoints`
+    const write = { key, headers: { "idempotency-key": randomUUID() } }
+    const body = { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"] }
+    const answers: ReadonlyArray<readonly [number, string, string, RequestOptions]> = [
+      [200, "GET", endpoints, { key }],
+      [200, "HEAD", endpoints, { key }],
+      [200, "POST", endpoints, { ...write, body }],
+      [200, "POST", endpoints, { ...write, body }],
+      [409, "POST", endpoints, { ...write, body: { ...body, name: "Other" } }],
+      [404, "GET", `${endpoints}/${randomUUID()}`, { key }],
+      [404, "GET", `${base}/provider/products/prod_missing1`, { key }],
+      [422, "GET", `${endpoints}/no-id`, { key }],
+      [422, "GET", `${endpoints}?unknown=1`, { key }],
+      [422, "POST", endpoints, { ...write, body: {} }],
+      [
+        422,
+        "POST",
+        endpoints,
+        { ...write, raw: "{", headers: { ...write.headers, "content-type": "application/json" } }
+      ],
+      [415, "POST", endpoints, { ...write, raw: "a=b", headers: { ...write.headers, "content-type": "text/plain" } }],
+      [413, "POST", endpoints, { ...write, body: { name: "a".repeat(300_000) } }],
+      [403, "GET", endpoints, { key: poor }],
+      [404, "GET", `${base}/integrations/deliveries/${randomUUID()}`, { key }],
+      [409, "POST", `${base}/provider/products`, { key: live, headers: write.headers, body: { name: "Tea" } }],
+      [200, "POST", "/mcp", { key, headers: mcpHeaders, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }],
+      [422, "POST", "/mcp", { key, headers: mcpHeaders, body: [] }],
+      [200, "GET", "/identity/session", { headers: { cookie } }],
+      [404, "DELETE", `/identity/api-keys/${randomUUID()}`, { headers: { cookie, origin: testPublicUrl } }],
+      [403, "POST", "/identity/api-keys", { headers: { cookie }, body: {} }],
+      [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
+      [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
+    ]
+    // However long an answer takes, its token has not come back when it is told
+    yield* Effect.acquireRelease(
+      Effect.sync(() => clock.hold(true)),
+      () => Effect.sync(() => clock.hold(false))
+    )
+    for (const [status, method, path, options] of answers) {
+      const answer = yield* request(method, path, options)
+      const what = `${method} ${path} ${answer.text}`
+      expect(answer.status, what).toBe(status)
+      expect(answer.headers.get("ratelimit-limit"), what).toBe("600")
+      expect(Number(answer.headers.get("ratelimit-remaining")), what).toBeGreaterThan(500)
+      expect(Number(answer.headers.get("ratelimit-reset")), what).toBeGreaterThan(0)
+    }
+  })
 
   it.effect("is counted for what is refused after the key was known, too", function* () {
     const { organization, request, stranger } = yield* TestService
@@ -294,31 +290,28 @@ onLimited("the request rate of an organization", (it) => {
   /** What a process took ahead of need is gone after a second. */
   const empty = Effect.zipRight(passSeconds(2), leave(-2000, "organization"))
 
-  it.effect(
-    "is that of ten keys, and refuses whichever of its credentials comes next, saying whose limit it is",
-    function* () {
-      const { stranger } = yield* TestService
-      const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
-      const passed = yield* listEndpoints(one)
-      expect(passed.headers.get("ratelimit-scope")).toBe("credential")
-      yield* empty
-      for (const options of [one, other]) {
-        const refused = yield* listEndpoints(options)
-        expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
-        expect(refused.json["error"]).toContain("All keys and sessions of this organization together")
-        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(9)
-        expect(refused.headers.get("ratelimit-scope")).toBe("organization")
-        expect(limitsOf(refused)).toMatchObject({ limit: "6000", remaining: "0" })
-        expect(Number(refused.headers.get("ratelimit-reset"))).toBeGreaterThan(60)
-      }
-      const there = yield* Effect.flatMap(TestService, ({ request }) =>
-        request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key: stranger.testKey })
-      )
-      expect(there.status).toBe(200)
-      yield* passSeconds(30)
-      expect((yield* listEndpoints(other)).status).toBe(200)
+  it.effect("is that of ten keys, and refuses whichever credential comes next, saying whose limit it is", function* () {
+    const { stranger } = yield* TestService
+    const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
+    const passed = yield* listEndpoints(one)
+    expect(passed.headers.get("ratelimit-scope")).toBe("credential")
+    yield* empty
+    for (const options of [one, other]) {
+      const refused = yield* listEndpoints(options)
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(refused.json["error"]).toContain("All keys and sessions of this organization together")
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(9)
+      expect(refused.headers.get("ratelimit-scope")).toBe("organization")
+      expect(limitsOf(refused)).toMatchObject({ limit: "6000", remaining: "0" })
+      expect(Number(refused.headers.get("ratelimit-reset"))).toBeGreaterThan(60)
     }
-  )
+    const there = yield* Effect.flatMap(TestService, ({ request }) =>
+      request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key: stranger.testKey })
+    )
+    expect(there.status).toBe(200)
+    yield* passSeconds(30)
+    expect((yield* listEndpoints(other)).status).toBe(200)
+  })
 
   it.effect("is told in place of the credential's own where less of it is left", function* () {
     const options = { key: yield* newKey() }
@@ -333,21 +326,20 @@ onLimited("the request rate of an organization", (it) => {
     expect(Number(answer.headers.get("ratelimit-remaining"))).toBeLessThan(599)
   })
 
-  it.effect("is not used up by what several processes take ahead of a few requests and do not use", () =>
-    Effect.gen(function* () {
-      const processes = yield* processesOf(yield* newKey(), 4)
-      yield* leave(6000, "organization")
-      for (let n = 0; n < 100; n++) {
-        yield* Effect.all(processes, { discard: true })
-        yield* passSeconds(1.1)
-      }
-      // Not four a second were sent, of a hundred that come back
-      expect(yield* organizationTokens).toBeGreaterThan(5000)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is not used up by what several processes take ahead of a few requests and do not use", function* () {
+    const processes = yield* processesOf(yield* newKey(), 4)
+    yield* leave(6000, "organization")
+    for (let n = 0; n < 100; n++) {
+      yield* Effect.all(processes, { discard: true })
+      yield* passSeconds(1.1)
+    }
+    // Not four a second were sent, of a hundred that come back
+    expect(yield* organizationTokens).toBeGreaterThan(5000)
+  })
 
-  it.effect("is not used up by what many processes take ahead for a credential that sends more than its own", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "is not used up by what many processes take ahead for a credential that sends more than its own",
+    function* () {
       const processes = yield* processesOf(yield* newKey(), 16)
       const passed = yield* Ref.make(0)
       const send = (admit: (typeof processes)[number]) =>
@@ -369,7 +361,7 @@ onLimited("the request rate of an organization", (it) => {
       expect(yield* passed).toBeGreaterThan(66)
       // Of a hundred a second that come back
       expect(yield* organizationTokens).toBeGreaterThan(5500)
-    }).pipe(Effect.scoped)
+    }
   )
 
   it.effect("is not used up by what a credential sends beyond its own", function* () {
@@ -416,27 +408,24 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 onLimited("the tokens of a busy key", (it) => {
-  it.effect(
-    "are taken several at a time, so that most of its requests send no statement, and each is counted",
-    function* () {
-      const options = { key: yield* newKey() }
-      const startedAt = performance.now()
-      const { answer, sent } = yield* statementsDuring(
-        Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
-      )
-      const seconds = (performance.now() - startedAt) / 1000
-      expect(withStatus(answer, 200)).toHaveLength(100)
-      expect(sent.length).toBeLessThan(15)
-      const remaining = answer.map((each) => Number(limitsOf(each).remaining))
-      expect(remaining[0]).toBe(599)
-      const before = Number(remaining.at(-2))
-      const last = Number(remaining.at(-1))
-      expect([before, before - 1]).toContain(last)
-      // Ten a second come back meanwhile
-      expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
-      expect(last).toBeGreaterThanOrEqual(500)
-    }
-  )
+  it.effect("are taken several at a time: most of its requests send no statement, and each counts", function* () {
+    const options = { key: yield* newKey() }
+    const startedAt = performance.now()
+    const { answer, sent } = yield* statementsDuring(
+      Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
+    )
+    const seconds = (performance.now() - startedAt) / 1000
+    expect(withStatus(answer, 200)).toHaveLength(100)
+    expect(sent.length).toBeLessThan(15)
+    const remaining = answer.map((each) => Number(limitsOf(each).remaining))
+    expect(remaining[0]).toBe(599)
+    const before = Number(remaining.at(-2))
+    const last = Number(remaining.at(-1))
+    expect([before, before - 1]).toContain(last)
+    // Ten a second come back meanwhile
+    expect(last).toBeLessThanOrEqual(500 + Math.ceil(10 * seconds))
+    expect(last).toBeGreaterThanOrEqual(500)
+  })
 
   it.effect("are put back unless they are used within a second", function* () {
     const options = { key: yield* newKey() }
@@ -445,26 +434,24 @@ onLimited("the tokens of a busy key", (it) => {
     expect(Number(limitsOf(yield* listEndpoints(options)).remaining)).toBeGreaterThanOrEqual(600 - 41 + 15)
   })
 
-  it.effect("are never more than the limit over two processes, and at most a few fewer", () =>
-    Effect.gen(function* () {
-      const processes = yield* processesOf(yield* newKey(), 2)
-      const startedAt = performance.now()
-      const answers = yield* Effect.forEach(
-        Array.from({ length: 400 }, () => processes).flat(),
-        (admit) =>
-          Effect.match(admit, {
-            onFailure: ({ _tag }) => _tag,
-            onSuccess: () => "passed"
-          }),
-        { concurrency: 64 }
-      )
-      const seconds = (performance.now() - startedAt) / 1000
-      const passed = answers.filter((answer) => answer === "passed").length
-      expect(passed + answers.filter((answer) => answer === "RateLimitExceeded").length).toBe(800)
-      expect(passed).toBeGreaterThanOrEqual(600 - 2 * 20)
-      expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("are never more than the limit over two processes, and at most a few fewer", function* () {
+    const processes = yield* processesOf(yield* newKey(), 2)
+    const startedAt = performance.now()
+    const answers = yield* Effect.forEach(
+      Array.from({ length: 400 }, () => processes).flat(),
+      (admit) =>
+        Effect.match(admit, {
+          onFailure: ({ _tag }) => _tag,
+          onSuccess: () => "passed"
+        }),
+      { concurrency: 64 }
+    )
+    const seconds = (performance.now() - startedAt) / 1000
+    const passed = answers.filter((answer) => answer === "passed").length
+    expect(passed + answers.filter((answer) => answer === "RateLimitExceeded").length).toBe(800)
+    expect(passed).toBeGreaterThanOrEqual(600 - 2 * 20)
+    expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
+  })
 })
 
 onLimited("a refusal", (it) => {
@@ -504,24 +491,21 @@ onLimited("a refusal", (it) => {
     }
   })
 
-  it.effect(
-    "of ever other made-up keys looks them up, and counts none of them beyond the address's limit",
-    function* () {
-      yield* passSeconds(60)
-      for (let n = 0; n < 6; n++) yield* guess()
-      const { answer, sent } = yield* statementsDuring(
-        Effect.all(
-          Array.from({ length: 40 }, () => guess()),
-          { concurrency: 20 }
-        )
+  it.effect("of ever other made-up keys looks them up, and counts none beyond the address's limit", function* () {
+    yield* passSeconds(60)
+    for (let n = 0; n < 6; n++) yield* guess()
+    const { answer, sent } = yield* statementsDuring(
+      Effect.all(
+        Array.from({ length: 40 }, () => guess()),
+        { concurrency: 20 }
       )
-      expect(withStatus(answer, 429)).toHaveLength(40)
-      expect(sent.filter((text) => !text.includes("api_keys"))).toEqual([])
-      // Several in one statement
-      expect(sent.length).toBeGreaterThan(0)
-      expect(sent.length).toBeLessThanOrEqual(40)
-    }
-  )
+    )
+    expect(withStatus(answer, 429)).toHaveLength(40)
+    expect(sent.filter((text) => !text.includes("api_keys"))).toEqual([])
+    // Several in one statement
+    expect(sent.length).toBeGreaterThan(0)
+    expect(sent.length).toBeLessThanOrEqual(40)
+  })
 
   it.effect("is remembered no longer than a second: revocation and new keys take effect", function* () {
     const { organization, services, sql } = yield* TestService

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -104,14 +104,13 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
   })
 
   it.effect("is no event that was missed either", function* () {
-    const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const { id } = yield* subscribe(tenant)
     yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
     yield* accepted(notify(notification(tenant.accountId)))
     expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)
-    yield* sql`
-        UPDATE payments.skipped_events SET created_at = now() - interval '30.01 days' WHERE organization_id = ${tenant.id}`
+    yield* inDatabase`
+      UPDATE payments.skipped_events SET created_at = now() - interval '30.01 days' WHERE organization_id = ${tenant.id}`
     expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json).toEqual({ data: [], has_more: false })
   })
 })

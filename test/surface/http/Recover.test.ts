@@ -5,7 +5,7 @@ import { Recoveries } from "../../../src/destinations/recoveries/Recoveries.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -105,26 +105,22 @@ onSharedService("a recovery", (it) => {
     expect(recorded).toEqual([{ action: "recovery.started", request_id: answer.headers.get("request-id") }])
   })
 
-  it.effect(
-    "of very many counts them no further than to its bound before it answers, and so does the list",
-    function* () {
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      yield* storeDeliveries({ ...of, attempts: 12, count: mostCounted + 20, finishedAgo: 100 })
-      const answer = yield* recover(tenant, endpointId, hoursAgo(1))
-      expect(answer.status, answer.text).toBe(202)
-      expect(answer.json).toMatchObject({ state: "running", total: mostCounted })
-      const list = yield* asTenant(tenant, "GET", "/endpoints")
-      expect(list.json["data"]).toMatchObject([{ id: endpointId, recentFailures: mostCounted }])
-    }
-  )
+  it.effect("of very many counts them no further than its bound before it answers, as does the list", function* () {
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    yield* storeDeliveries({ ...of, attempts: 12, count: mostCounted + 20, finishedAgo: 100 })
+    const answer = yield* recover(tenant, endpointId, hoursAgo(1))
+    expect(answer.status, answer.text).toBe(202)
+    expect(answer.json).toMatchObject({ state: "running", total: mostCounted })
+    const list = yield* asTenant(tenant, "GET", "/endpoints")
+    expect(list.json["data"]).toMatchObject([{ id: endpointId, recentFailures: mostCounted }])
+  })
 
   it.effect("says in the end how many there were, if it had counted only some", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, tenant } = yield* makeEndpoint
     yield* storeDeliveries({ ...of, attempts: 12, count: 350, finishedAgo: 100 })
     const answer = yield* recover(tenant, endpointId, hoursAgo(1))
     // As if they were more than are counted
-    yield* sql`UPDATE payments.recoveries SET total = 100 WHERE id = ${String(answer.json["id"])} AND state = 'running'`
+    yield* inDatabase`UPDATE payments.recoveries SET total = 100 WHERE id = ${String(answer.json["id"])} AND state = 'running'`
     expect(yield* untilFinished(tenant, answer)).toMatchObject({ queued: 0, skipped: 350, total: 350 })
   })
 
@@ -138,87 +134,78 @@ onSharedService("a recovery", (it) => {
     expect(yield* statesOf(endpointId)).toEqual({ queued: 249, failed: 1 })
   })
 
-  it.effect("is finished by other processes where the one that began it is gone, each delivery once", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      yield* storeDeliveries({ ...of, count: 450, finishedAgo: 100 })
-      const ended: Array<number> = []
-      const started = yield* recover(tenant, endpointId, hoursAgo(1))
-      const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
-      const work = (recoveries: Recoveries["Type"]) =>
-        recoveries.step.pipe(
-          Effect.tap((done) => {
-            if (Option.isSome(done)) ended.push(done.value.queued)
-          }),
-          Effect.zipRight(
-            sql<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
-          ),
-          Effect.repeat({ until: ([row]) => row?.state === "finished" })
-        )
-      yield* Effect.forEach(processes, work, { concurrency: 3 })
-      const { json } = yield* asTenant(tenant, "GET", `/endpoints/${endpointId}/recoveries/${started.json["id"]}`)
-      expect(json).toMatchObject({ state: "finished", total: 450, queued: 450, skipped: 0 })
-      expect(ended.length).toBeGreaterThan(0)
-      expect(yield* statesOf(endpointId)).toEqual({ queued: 450 })
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is finished by other processes where the one that began it is gone, each delivery once", function* () {
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    yield* storeDeliveries({ ...of, count: 450, finishedAgo: 100 })
+    const ended: Array<number> = []
+    const started = yield* recover(tenant, endpointId, hoursAgo(1))
+    const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
+    const work = (recoveries: Recoveries["Type"]) =>
+      recoveries.step.pipe(
+        Effect.tap((done) => {
+          if (Option.isSome(done)) ended.push(done.value.queued)
+        }),
+        Effect.zipRight(
+          inDatabase<{ state: string }>`SELECT state FROM payments.recoveries WHERE id = ${String(started.json["id"])}`
+        ),
+        Effect.repeat({ until: ([row]) => row?.state === "finished" })
+      )
+    yield* Effect.forEach(processes, work, { concurrency: 3 })
+    const { json } = yield* asTenant(tenant, "GET", `/endpoints/${endpointId}/recoveries/${started.json["id"]}`)
+    expect(json).toMatchObject({ state: "finished", total: 450, queued: 450, skipped: 0 })
+    expect(ended.length).toBeGreaterThan(0)
+    expect(yield* statesOf(endpointId)).toEqual({ queued: 450 })
+  })
 
-  it.effect(
-    "does not meet a delivery twice that fails again meanwhile, and counts what others re-sent as skipped",
-    function* () {
-      const { sql } = yield* TestService
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      const ids = yield* storeDeliveries({ ...of, count: 850, finishedAgo: 100 })
-      const started = yield* recover(tenant, endpointId, hoursAgo(1))
-      const id = String(started.json["id"])
-      yield* heldBack(
-        id,
-        Effect.gen(function* () {
-          const again = yield* endQueued(sql, sql`endpoint_id = ${endpointId}`, "failed")
-          yield* sql`
+  it.effect("does not meet a delivery twice that fails again, and counts what others re-sent as skipped", function* () {
+    const { sql } = yield* TestService
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    const ids = yield* storeDeliveries({ ...of, count: 850, finishedAgo: 100 })
+    const started = yield* recover(tenant, endpointId, hoursAgo(1))
+    const id = String(started.json["id"])
+    yield* heldBack(
+      id,
+      Effect.gen(function* () {
+        const again = yield* endQueued(sql, sql`endpoint_id = ${endpointId}`, "failed")
+        yield* sql`
             UPDATE payments.deliveries SET attempt_count = attempt_count + 1
             WHERE id = ANY (${again.map((one) => one.id)}::uuid[])`
-          const [waiting] = yield* sql<{ id: string }>`
+        const [waiting] = yield* sql<{ id: string }>`
             SELECT d.id FROM payments.deliveries d, payments.recoveries r
             WHERE d.endpoint_id = ${endpointId} AND r.id = ${id} AND d.finished_at < r.created_at LIMIT 1`
-          expect(ids).toContain(waiting?.id)
-          const retried = yield* asTenant(tenant, "POST", `/deliveries/${waiting?.id}/retry`)
-          expect(retried.status, retried.text).toBe(200)
-        })
-      )
-      const finished = yield* untilFinished(tenant, started)
-      expect(finished).toMatchObject({ total: 850 })
-      expect(Number(finished["queued"]) + Number(finished["skipped"])).toBe(850)
-      expect(Number(finished["skipped"])).toBeGreaterThan(0)
-      const [met] = yield* sql<{ twice: number }>`
+        expect(ids).toContain(waiting?.id)
+        const retried = yield* asTenant(tenant, "POST", `/deliveries/${waiting?.id}/retry`)
+        expect(retried.status, retried.text).toBe(200)
+      })
+    )
+    const finished = yield* untilFinished(tenant, started)
+    expect(finished).toMatchObject({ total: 850 })
+    expect(Number(finished["queued"]) + Number(finished["skipped"])).toBe(850)
+    expect(Number(finished["skipped"])).toBeGreaterThan(0)
+    const [met] = yield* sql<{ twice: number }>`
         SELECT count(*)::int AS twice FROM payments.deliveries
         WHERE endpoint_id = ${endpointId} AND attempt_count > 1 AND state = 'queued'`
-      expect(met).toEqual({ twice: 0 })
-    }
-  )
+    expect(met).toEqual({ twice: 0 })
+  })
 
-  it.effect(
-    "is one at a time per endpoint: asking again answers it, unless it does not reach back as far",
-    function* () {
-      const { endpointId, of, tenant } = yield* makeEndpoint
-      const other = yield* subscribe(tenant)
-      yield* storeDeliveries({ ...of, count: 250, finishedAgo: 100 })
-      const started = yield* recover(tenant, endpointId, hoursAgo(2))
-      yield* heldBack(
-        String(started.json["id"]),
-        Effect.gen(function* () {
-          const again = yield* recover(tenant, endpointId, hoursAgo(1))
-          expect([again.status, again.json["id"]]).toEqual([202, started.json["id"]])
-          expectFailure(yield* recover(tenant, endpointId, hoursAgo(3)), { status: 409, code: "recovery_in_progress" })
-          const elsewhere = yield* recover(tenant, other.id, hoursAgo(3))
-          expect(elsewhere.json).toMatchObject({ state: "finished", total: 0 })
-        })
-      )
-      yield* untilFinished(tenant, started)
-      expect((yield* recover(tenant, endpointId, hoursAgo(3))).json["id"]).not.toBe(started.json["id"])
-    }
-  )
+  it.effect("is one at a time per endpoint: asking again answers it, unless it reaches back less", function* () {
+    const { endpointId, of, tenant } = yield* makeEndpoint
+    const other = yield* subscribe(tenant)
+    yield* storeDeliveries({ ...of, count: 250, finishedAgo: 100 })
+    const started = yield* recover(tenant, endpointId, hoursAgo(2))
+    yield* heldBack(
+      String(started.json["id"]),
+      Effect.gen(function* () {
+        const again = yield* recover(tenant, endpointId, hoursAgo(1))
+        expect([again.status, again.json["id"]]).toEqual([202, started.json["id"]])
+        expectFailure(yield* recover(tenant, endpointId, hoursAgo(3)), { status: 409, code: "recovery_in_progress" })
+        const elsewhere = yield* recover(tenant, other.id, hoursAgo(3))
+        expect(elsewhere.json).toMatchObject({ state: "finished", total: 0 })
+      })
+    )
+    yield* untilFinished(tenant, started)
+    expect((yield* recover(tenant, endpointId, hoursAgo(3))).json["id"]).not.toBe(started.json["id"])
+  })
 
   it.effect("asked for ten times at once re-sends each delivery once", function* () {
     const { endpointId, of, tenant } = yield* makeEndpoint
@@ -263,14 +250,13 @@ onSharedService("a recovery", (it) => {
   })
 
   it.effect("is refused of a deleted endpoint, and known to its endpoint alone", function* () {
-    const { sql } = yield* TestService
     const { endpointId, tenant } = yield* makeEndpoint
     const other = yield* subscribe(tenant)
     const notFound = { status: 404, code: "resource_not_found" }
     const started = yield* recover(tenant, endpointId, hoursAgo(1))
     const one = `/recoveries/${started.json["id"]}`
     expectFailure(yield* asTenant(tenant, "GET", `/endpoints/${other.id}${one}`), notFound)
-    yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+    yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
     expectFailure(yield* recover(tenant, endpointId, hoursAgo(1)), { status: 409, code: "endpoint_deleted" })
     expect((yield* asTenant(tenant, "GET", `/endpoints/${endpointId}${one}`)).status).toBe(200)
   })

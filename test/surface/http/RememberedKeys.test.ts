@@ -4,7 +4,7 @@ import pg from "pg"
 import { vi } from "vitest"
 import { credentialPolicies } from "../../../src/identity/keys/CredentialLimits.ts"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
-import { onOneService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onOneService, TestService } from "../../harness/TestService.ts"
 
 const policies = credentialPolicies(600)
 const nothing = { own: 0, returned: 0, organization: 0, organizationReturned: 0 } as const
@@ -61,8 +61,7 @@ const holdingTheNextAnswer = Effect.gen(function* () {
 })
 
 /** As if somebody else had revoked it. */
-const revokedElsewhere = (id: string) =>
-  Effect.flatMap(TestService, ({ sql }) => sql`UPDATE payments.api_keys SET revoked_at = now() WHERE id = ${id}`)
+const revokedElsewhere = (id: string) => inDatabase`UPDATE payments.api_keys SET revoked_at = now() WHERE id = ${id}`
 
 onApi("the remembered look-up of a key", (it) => {
   it.effect("serves for half a second, and is then made again", () =>

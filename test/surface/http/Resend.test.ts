@@ -6,7 +6,7 @@ import { Deliveries } from "../../../src/destinations/deliveries/Deliveries.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { endQueued, queueAgain } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { answering, attempted, attemptsIn, send } from "../../engine/Sending.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -29,14 +29,12 @@ const retry = (tenant: Pick<Tenant, "id" | "key">, id: string, key?: string) =>
 
 /** As its rows say it: the history's, and the queue's where it waits. */
 const stored = (id: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<Record<string, unknown>>`
-        SELECT d.state, d.attempt_count, d.finished_at, d.secret_ids, q.next_trigger, q.next_attempt_at <= now() AS due,
-          q.attempt_count AS queued_count, q.secret_ids AS signing_ids
-        FROM payments.deliveries d LEFT JOIN payments.delivery_queue q ON q.id = d.id WHERE d.id = ${id}`,
-      ([row]) => row
-    )
+  Effect.map(
+    inDatabase<Record<string, unknown>>`
+      SELECT d.state, d.attempt_count, d.finished_at, d.secret_ids, q.next_trigger, q.next_attempt_at <= now() AS due,
+        q.attempt_count AS queued_count, q.secret_ids AS signing_ids
+      FROM payments.deliveries d LEFT JOIN payments.delivery_queue q ON q.id = d.id WHERE d.id = ${id}`,
+    ([row]) => row
   )
 
 /** What the queue holds of a delivery that was re-sent after so many attempts. */
@@ -46,19 +44,14 @@ const waitingFor = (attempts: number) => ({ next_trigger: "manual", due: true, q
 const boundTo = (secretIds: ReadonlyArray<string | undefined>) => ({ secret_ids: secretIds, signing_ids: secretIds })
 
 const recordsOf = (id: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      SELECT action, author_kind, target_type, environment, request_id FROM payments.audit_log WHERE target_id = ${id}`
-  )
+  inDatabase`
+    SELECT action, author_kind, target_type, environment, request_id FROM payments.audit_log WHERE target_id = ${id}`
 
 const secretsOf = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ id: string }>`
-        SELECT id FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId} ORDER BY created_at`,
-      (rows) => rows.map(({ id }) => id)
-    )
+  Effect.map(
+    inDatabase<{ id: string }>`
+      SELECT id FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId} ORDER BY created_at`,
+    (rows) => rows.map(({ id }) => id)
   )
 
 /** Retires the endpoint's secret so long ago, and gives it another one, as a rotation does. */
@@ -171,34 +164,31 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     expect(yield* stored(id)).toMatchObject({ state: "queued", ...waitingFor(6) })
   })
 
-  it.effect(
-    "that comes at the same time as many others, and as records of attempts, is queued or refused",
-    function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* failedDelivery()
-      let asking = true
-      const fail = endQueued(sql, sql`id = ${id}`, "failed").pipe(
-        Effect.zipRight(Effect.sleep("2 millis")),
-        Effect.repeat({ while: () => asking })
+  it.effect("that comes at once with many others, and with records of attempts, is queued or refused", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* failedDelivery()
+    let asking = true
+    const fail = endQueued(sql, sql`id = ${id}`, "failed").pipe(
+      Effect.zipRight(Effect.sleep("2 millis")),
+      Effect.repeat({ while: () => asking })
+    )
+    const ask = Effect.forEach(Array.from({ length: 120 }), () => retry(tenant, id), { concurrency: 20 }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          asking = false
+        })
       )
-      const ask = Effect.forEach(Array.from({ length: 120 }), () => retry(tenant, id), { concurrency: 20 }).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            asking = false
-          })
-        )
-      )
-      const [answers] = yield* Effect.all([ask, fail], { concurrency: 2 })
-      const statuses = new Set(answers.map(({ status }) => status))
-      expect([...statuses].filter((status) => status !== 200 && status !== 409)).toEqual([])
-      for (const answer of answers.filter(({ status }) => status === 409)) {
-        expectFailure(answer, { status: 409, code: "delivery_not_failed", fields: [] })
-      }
-      const queued = answers.filter(({ status }) => status === 200).length
-      expect(queued).toBeGreaterThan(0)
-      expect(yield* recordsOf(id)).toHaveLength(queued)
+    )
+    const [answers] = yield* Effect.all([ask, fail], { concurrency: 2 })
+    const statuses = new Set(answers.map(({ status }) => status))
+    expect([...statuses].filter((status) => status !== 200 && status !== 409)).toEqual([])
+    for (const answer of answers.filter(({ status }) => status === 409)) {
+      expectFailure(answer, { status: 409, code: "delivery_not_failed", fields: [] })
     }
-  )
+    const queued = answers.filter(({ status }) => status === 200).length
+    expect(queued).toBeGreaterThan(0)
+    expect(yield* recordsOf(id)).toHaveLength(queued)
+  })
 
   const set = (columns: string) => (sql: SqlClient.SqlClient, id: string) =>
     sql`UPDATE payments.deliveries SET ${sql.literal(columns)} WHERE id = ${id}`
@@ -241,9 +231,8 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
   }
 
   it.effect("passes just within the limits: after 11 attempts, before 72 hours, of a paused endpoint", function* () {
-    const { sql } = yield* TestService
     const { endpoint, id, tenant } = yield* failedDelivery(11)
-    yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
+    yield* inDatabase`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
     yield* asTenant(tenant, "PATCH", `/endpoints/${endpoint.id}`, { body: { active: false } })
     expect((yield* retry(tenant, id)).status).toBe(200)
   })
@@ -258,30 +247,27 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     expect(yield* stored(id)).toMatchObject(boundTo([current]))
   })
 
-  it.effect(
-    "is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now",
-    function* () {
-      const { services, sql } = yield* TestService
-      const { endpoint, id: young } = yield* failedDelivery()
-      const bound = yield* secretsOf(endpoint.id)
-      yield* sql`SELECT payments.add_day(payments.day_of(uuidv7(interval '-73 hours')))`
-      const [old] = yield* sql<{ id: string }>`
+  it.effect("is not needed for a queued delivery that outlived its secrets: it is bound to today's", function* () {
+    const { services, sql } = yield* TestService
+    const { endpoint, id: young } = yield* failedDelivery()
+    const bound = yield* secretsOf(endpoint.id)
+    yield* sql`SELECT payments.add_day(payments.day_of(uuidv7(interval '-73 hours')))`
+    const [old] = yield* sql<{ id: string }>`
         UPDATE payments.deliveries SET created_at = now() - interval '73 hours', id = uuidv7(interval '-73 hours')
         WHERE id = ${young} RETURNING id`
-      const id = old?.id ?? ""
-      yield* queueAgain(sql, sql`id = ${id}`)
-      const rebind = Context.get(services, Deliveries).rebind
-      yield* rebind
-      expect(yield* stored(id)).toMatchObject(boundTo(bound))
-      yield* rotated(endpoint.id, "1 hour")
-      yield* rebind
-      // Queued before the rotation: the old secret still signs it
-      expect(yield* stored(id)).toMatchObject(boundTo(bound))
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
-      yield* rebind
-      expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
-    }
-  )
+    const id = old?.id ?? ""
+    yield* queueAgain(sql, sql`id = ${id}`)
+    const rebind = Context.get(services, Deliveries).rebind
+    yield* rebind
+    expect(yield* stored(id)).toMatchObject(boundTo(bound))
+    yield* rotated(endpoint.id, "1 hour")
+    yield* rebind
+    // Queued before the rotation: the old secret still signs it
+    expect(yield* stored(id)).toMatchObject(boundTo(bound))
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
+    yield* rebind
+    expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
+  })
 })
 
 onService()("a re-sent delivery", (it) => {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import type { SqlClient, SqlError } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
+import type { YieldWrap } from "effect/Utils"
 import { v7 } from "uuid"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
 import type { Permission } from "../../../src/identity/keys/Permissions.ts"
@@ -296,12 +297,14 @@ const expectUnchanged = (before: State): Effect.Effect<void, never, TestService>
   })
 
 /** Holds attempts to have changed nothing. */
-export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
-  Effect.gen(function* () {
-    const before = yield* currentState
-    yield* attempts
-    yield* expectUnchanged(before)
-  })
+export const changesNothing = Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
+  const before = yield* currentState
+  yield* Effect.gen(attempts)
+  yield* expectUnchanged(before)
+})
+
+type Steps = YieldWrap<Effect.Effect<unknown, unknown, unknown>>
+type Attempts<Step extends Steps> = () => Generator<Step, unknown, never>
 
 /**
  * Attempts of several tests that must not change anything. That is looked at once, by the last test of them: a look takes
@@ -313,14 +316,13 @@ export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect
   let before: State | undefined
   return {
     /** Makes attempts. */
-    attempt: <E, R>(attempts: Effect.Effect<unknown, E, R>): Effect.Effect<void, E, R | R0 | TestService> =>
-      Effect.gen(function* () {
-        if (before === undefined) {
-          yield* preparation
-          before = yield* currentState
-        }
-        yield* attempts
-      }),
+    attempt: Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
+      if (before === undefined) {
+        yield* preparation
+        before = yield* currentState
+      }
+      yield* Effect.gen(attempts)
+    }),
     /** Holds all of them to have changed nothing. */
     expectNoChange: Effect.suspend(() => {
       if (before === undefined) throw new Error("Nothing was attempted: the tests of the attempts run first")

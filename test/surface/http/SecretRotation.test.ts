@@ -11,7 +11,7 @@ import {
   verifies,
   withWorker
 } from "../../destinations/endpoints/Delivering.ts"
-import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { subscribe } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -37,12 +37,9 @@ const later = (endpointId: string, interval: string) =>
   )
 
 const secretsOf = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; retired: boolean }>`
-      SELECT id, retired_at IS NOT NULL AS retired FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}
-      ORDER BY created_at`
-  )
+  inDatabase<{ id: string; retired: boolean }>`
+    SELECT id, retired_at IS NOT NULL AS retired FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}
+    ORDER BY created_at`
 
 const clean = Effect.flatMap(TestService, ({ services }) => Context.get(services, Endpoints).clean)
 
@@ -58,9 +55,8 @@ const day = 24 * 60 * 60 * 1000
 
 onSharedService("rotating a secret", (it) => {
   it.scoped("gives an endpoint a new one whose secret was deleted, because its master key was lost", function* () {
-    const { sql } = yield* TestService
     const { consumer, id, rotate, send, tenant } = yield* makeDestination()
-    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* inDatabase`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
     const rotated = yield* rotate()
     const secret = secretIn(rotated)
     expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
@@ -70,42 +66,38 @@ onSharedService("rotating a secret", (it) => {
     expect(signersOf(request, { secret })).toEqual(["secret"])
   })
 
-  it.scoped(
-    "is the only thing that an endpoint needs whose secret was deleted: nothing else waits for it",
-    function* () {
-      const { request, sql } = yield* TestService
-      const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
-      const { id: other } = yield* subscribe(tenant)
-      yield* payment(tenant)
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
-      yield* payment(tenant)
-      expect(yield* statesOf(other)).toEqual({ queued: 2 })
-      expect(yield* statesOf(id)).toEqual({ failed: 1 })
-      const since = new Date(Date.now() - 60_000).toISOString()
-      const replay = () => send("POST", "/replay", { headers: { "idempotency-key": randomUUID() }, body: { since } })
-      for (const refused of [yield* test("payment.succeeded"), yield* replay()]) {
-        expectFailure(refused, { status: 409, code: "endpoint_paused" })
-        expect(refused.json["error"]).toContain("no signing secret")
-      }
-      const recovery = yield* send("POST", "/recover", { body: { since } })
-      expect(recovery.json, recovery.text).toMatchObject({ state: "finished", queued: 1 })
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-      const [failed] = yield* sql<{ id: string }>`SELECT id FROM payments.deliveries WHERE endpoint_id = ${id}`
-      const resent = yield* request("POST", `${base}/deliveries/${failed?.id}/retry`, { key: tenant.key })
-      expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
-
-      const secret = secretIn(yield* rotate())
-      const skipped = yield* send("GET", "/skipped")
-      expect(skipped.json["data"]).toHaveLength(1)
-      expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
-      yield* withWorker(received(consumer, 3))
-      expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
+  it.scoped("is the only thing that an endpoint needs whose secret was deleted: nobody waits for it", function* () {
+    const { request, sql } = yield* TestService
+    const { base, consumer, id, rotate, send, tenant, test } = yield* makeDestination()
+    const { id: other } = yield* subscribe(tenant)
+    yield* payment(tenant)
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+    yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+    yield* payment(tenant)
+    expect(yield* statesOf(other)).toEqual({ queued: 2 })
+    expect(yield* statesOf(id)).toEqual({ failed: 1 })
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const replay = () => send("POST", "/replay", { headers: { "idempotency-key": randomUUID() }, body: { since } })
+    for (const refused of [yield* test("payment.succeeded"), yield* replay()]) {
+      expectFailure(refused, { status: 409, code: "endpoint_paused" })
+      expect(refused.json["error"]).toContain("no signing secret")
     }
-  )
+    const recovery = yield* send("POST", "/recover", { body: { since } })
+    expect(recovery.json, recovery.text).toMatchObject({ state: "finished", queued: 1 })
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+    const [failed] = yield* sql<{ id: string }>`SELECT id FROM payments.deliveries WHERE endpoint_id = ${id}`
+    const resent = yield* request("POST", `${base}/deliveries/${failed?.id}/retry`, { key: tenant.key })
+    expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
+
+    const secret = secretIn(yield* rotate())
+    const skipped = yield* send("GET", "/skipped")
+    expect(skipped.json["data"]).toHaveLength(1)
+    expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
+    yield* withWorker(received(consumer, 3))
+    expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
+  })
 
   it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", function* () {
-    const { sql } = yield* TestService
     const { base, id, rotate, secret, send, tenant } = yield* makeDestination()
     const before = (yield* send("GET")).json
     const rotated = yield* rotate()
@@ -120,8 +112,8 @@ onSharedService("rotating a secret", (it) => {
     const { request } = yield* TestService
     const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
     const log = yield* request("GET", `${base}/audit-log`, { key: tenant.key })
-    const [dump] = yield* sql<{ text: string }>`
-        SELECT string_agg(t::text, ' ') AS text FROM payments.endpoint_secrets t WHERE endpoint_id = ${id}`
+    const [dump] = yield* inDatabase<{ text: string }>`
+      SELECT string_agg(t::text, ' ') AS text FROM payments.endpoint_secrets t WHERE endpoint_id = ${id}`
     for (const text of [shown.text, list.text, log.text, dump?.text ?? ""]) {
       expect(text).not.toContain(String(signingSecret).slice(6))
       expect(text).not.toContain(secret.slice(6))
@@ -228,22 +220,19 @@ onSharedService("rotating a secret", (it) => {
     expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBe(ends.at(-1))
   })
 
-  it.scoped(
-    "without end keeps the 64 newest replaced secrets; what waited for an older one is signed with the current",
-    function* () {
-      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      for (let round = 0; round < 64; round++) yield* rotate()
-      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-      const previous = secretIn(yield* rotate())
-      const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
-      expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-      yield* payment(tenant)
-      yield* withWorker(received(consumer, 2))
-      const signers = consumer.received.map((request) => signersOf(request, secrets).join())
-      expect(signers.toSorted()).toEqual(["current", "current,previous"])
-    }
-  )
+  it.scoped("without end keeps the 64 newest replaced secrets; what waited for others gets the current", function* () {
+    const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    for (let round = 0; round < 64; round++) yield* rotate()
+    expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+    const previous = secretIn(yield* rotate())
+    const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
+    expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+    yield* payment(tenant)
+    yield* withWorker(received(consumer, 2))
+    const signers = consumer.received.map((request) => signersOf(request, secrets).join())
+    expect(signers.toSorted()).toEqual(["current", "current,previous"])
+  })
 
   it.scoped("again with the same Idempotency-Key is no second rotation, and without one it is", function* () {
     const { id, rotate, test } = yield* makeDestination()
@@ -261,56 +250,45 @@ onSharedService("rotating a secret", (it) => {
     expectFailure(bad, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
   })
 
-  it.scoped(
-    "erases the previous one after 24 hours where nothing can need it any more, and no sooner; the current one never",
-    function* () {
+  it.scoped("erases the previous one after 24 hours if nothing can need it, and never the current one", function* () {
+    const { id, rotate, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    yield* withWorker(
+      Effect.repeat(inDatabase`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
+        until: (rows) => rows.length > 0
+      })
+    )
+    yield* rotate()
+    expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
+    expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
+    expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
+  })
+
+  it.scoped("keeps the previous one for what still waits or may be re-sent, until 72 hours have passed", function* () {
+    const { sql } = yield* TestService
+    for (const state of ["queued", "failed"]) {
       const { id, rotate, tenant } = yield* makeDestination()
       yield* payment(tenant)
-      yield* withWorker(
-        Effect.flatMap(TestService, ({ sql }) =>
-          Effect.repeat(sql`SELECT 1 FROM payments.deliveries WHERE endpoint_id = ${id} AND state = 'delivered'`, {
-            until: (rows) => rows.length > 0
-          })
-        )
-      )
+      if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
       yield* rotate()
-      expect(yield* leftAfter(id, "23 hours 59 minutes")).toEqual(["previous", "current"])
-      expect(yield* leftAfter(id, "2 minutes")).toEqual(["current"])
-      expect(yield* leftAfter(id, "1000 days")).toEqual(["current"])
+      expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
+      expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
     }
-  )
+  })
 
-  it.scoped(
-    "keeps the previous one for what still waits, and for what may be re-sent, until 72 hours have passed",
-    function* () {
-      const { sql } = yield* TestService
-      for (const state of ["queued", "failed"]) {
-        const { id, rotate, tenant } = yield* makeDestination()
-        yield* payment(tenant)
-        if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
-        yield* rotate()
-        expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
-        expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
-      }
-    }
-  )
-
-  it.scoped(
-    "keeps the previous one for the 72 hours where an endpoint has too many deliveries to look through",
-    function* () {
-      const { sql } = yield* TestService
-      const { id, rotate, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      yield* sql`
+  it.scoped("keeps the previous one for the 72 hours if there are too many deliveries to look through", function* () {
+    const { sql } = yield* TestService
+    const { id, rotate, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    yield* sql`
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at)
         SELECT d.organization_id, d.environment, uuidv7(), d.endpoint_id, d.event_id, d.secret_ids, 'delivered',
           '{}', now()
         FROM payments.deliveries d, generate_series(1, 1000) WHERE d.endpoint_id = ${id}`
-      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-      yield* rotate()
-      expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
-      expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])
-    }
-  )
+    yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
+    yield* rotate()
+    expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
+    expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])
+  })
 })

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventuallyIs, whileRunning } from "../../harness/Eventually.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -32,13 +32,11 @@ const whileLocked = <A, E, R>(tables: ReadonlyArray<string>, effect: Effect.Effe
   }).pipe(Effect.scoped)
 
 /** How many statements wait for a lock. */
-const waiting = Effect.flatMap(TestService, ({ sql }) =>
-  Effect.map(
-    sql<{ count: number }>`
-      SELECT count(DISTINCT l.pid)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-      WHERE NOT l.granted AND d.datname = current_database()`,
-    ([row]) => row?.count ?? 0
-  )
+const waiting = Effect.map(
+  inDatabase<{ count: number }>`
+    SELECT count(DISTINCT l.pid)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE NOT l.granted AND d.datname = current_database()`,
+  ([row]) => row?.count ?? 0
 )
 
 /** Every read that goes through a history, or counts. */
@@ -58,11 +56,10 @@ const searches = ({ endpointId, eventId }: { readonly endpointId: string; readon
 
 /** A tenant with an endpoint and an event. */
 const makeActive = Effect.gen(function* () {
-  const { sql } = yield* TestService
   const tenant = yield* makeTenant
   const { id } = yield* subscribe(tenant)
   yield* accepted(notify(notification(tenant.accountId)))
-  const [event] = yield* sql<{ id: string }>`
+  const [event] = yield* inDatabase<{ id: string }>`
     SELECT COALESCE(public_id, id) AS id FROM payments.events WHERE organization_id = ${tenant.id}`
   return { tenant, endpointId: id, eventId: event?.id ?? "" }
 })
@@ -76,36 +73,33 @@ const othersWork = Effect.fnUntraced(function* ({ endpointId, tenant }: Effect.E
 })
 
 onService({ roles: { api: true, worker: false }, databasePoolSize: 10 })("searches that take long", (it) => {
-  it.effect(
-    "leave others' requests and the provider's notifications their connections, and are refused in time",
-    function* () {
-      const loud = yield* makeActive
-      const quiet = yield* makeActive
-      yield* whileLocked(
-        searched,
-        Effect.gen(function* () {
-          const paths = searches(loud).flatMap((path) => [path, path, path, path])
-          const asking = yield* Effect.fork(
-            Effect.forEach(paths, (path) => asTenant(loud.tenant, "GET", path), { concurrency: "unbounded" })
-          )
-          yield* eventuallyIs("searches that wait", waiting, (count) => count > 0)
-          const answers = yield* whileRunning(asking, othersWork(quiet))
-          const refused = answers.filter(({ status }) => status === 429)
-          expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
-          // Two ran for as long as a search may, and perhaps two after them
-          expect(refused.length).toBeGreaterThanOrEqual(paths.length - 4)
-          for (const answer of refused) {
-            expectFailure(answer, { status: 429, code: "rate_limit_exceeded", fields: [] })
-            expect(answer.headers.get("retry-after")).toBe("3")
-          }
-        })
-      )
-      for (const path of searches(loud)) {
-        const answer = yield* asTenant(loud.tenant, "GET", path)
-        expect(answer.status, answer.text).toBe(200)
-      }
+  it.effect("leave others' requests and notifications their connections, and are refused in time", function* () {
+    const loud = yield* makeActive
+    const quiet = yield* makeActive
+    yield* whileLocked(
+      searched,
+      Effect.gen(function* () {
+        const paths = searches(loud).flatMap((path) => [path, path, path, path])
+        const asking = yield* Effect.fork(
+          Effect.forEach(paths, (path) => asTenant(loud.tenant, "GET", path), { concurrency: "unbounded" })
+        )
+        yield* eventuallyIs("searches that wait", waiting, (count) => count > 0)
+        const answers = yield* whileRunning(asking, othersWork(quiet))
+        const refused = answers.filter(({ status }) => status === 429)
+        expect(answers.map(({ status }) => status).filter((status) => status !== 429 && status !== 503)).toEqual([])
+        // Two ran for as long as a search may, and perhaps two after them
+        expect(refused.length).toBeGreaterThanOrEqual(paths.length - 4)
+        for (const answer of refused) {
+          expectFailure(answer, { status: 429, code: "rate_limit_exceeded", fields: [] })
+          expect(answer.headers.get("retry-after")).toBe("3")
+        }
+      })
+    )
+    for (const path of searches(loud)) {
+      const answer = yield* asTenant(loud.tenant, "GET", path)
+      expect(answer.status, answer.text).toBe(200)
     }
-  )
+  })
 
   it.effect("of many organizations together leave half of the connections", function* () {
     const loud = yield* Effect.replicateEffect(makeActive, 4)

@@ -10,7 +10,7 @@ import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment, received, verifies, withWorker } from "../../destinations/endpoints/Delivering.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -19,20 +19,14 @@ const allTypes = EventType.literals
 
 /** Has an endpoint have been tested so many seconds ago, the latest first. */
 const testedBefore = (endpointId: string, seconds: ReadonlyArray<number>) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.endpoints
-      SET recent_tests = ARRAY(SELECT now() - s * interval '1 second' FROM unnest(${seconds}::int[]) s)
-      WHERE id = ${endpointId}`
-  )
+  inDatabase`
+    UPDATE payments.endpoints
+    SET recent_tests = ARRAY(SELECT now() - s * interval '1 second' FROM unnest(${seconds}::int[]) s)
+    WHERE id = ${endpointId}`
 
 const testsOf = (endpointId: string) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql<{ id: string; eventId: string; state: string }>`
-      SELECT id, event_id AS "eventId", state FROM payments.deliveries WHERE endpoint_id = ${endpointId} AND test`
-  )
+  inDatabase<{ id: string; eventId: string; state: string }>`
+    SELECT id, event_id AS "eventId", state FROM payments.deliveries WHERE endpoint_id = ${endpointId} AND test`
 
 /** Waits until the endpoint's only delivery has ended. */
 const ended = (endpointId: string) =>
@@ -117,12 +111,11 @@ onSharedService("a synthetic test", (it) => {
   })
 
   it.scoped("is tried again like any other where the consumer is in trouble", function* () {
-    const { sql } = yield* TestService
     const { consumer, id, test } = yield* makeDestination()
     consumer.answer(503)
     yield* test("payment.succeeded")
-    const due = sql`
-        UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${id} AND lease IS NULL`
+    const due = inDatabase`
+      UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${id} AND lease IS NULL`
     yield* withWorker(
       Effect.gen(function* () {
         yield* received(consumer, 1)
@@ -169,33 +162,30 @@ onSharedService("a synthetic test", (it) => {
     ])
   })
 
-  it.scoped(
-    "again with the same key and type is the same one; with another type or endpoint it is refused",
-    function* () {
-      const { consumer, id, test } = yield* makeDestination(["payment.succeeded", "payment.failed"])
-      const other = yield* makeDestination()
-      const key = randomUUID()
-      const first = yield* test("payment.succeeded", key)
-      for (let repeat = 0; repeat < 10; repeat++) {
-        const again = yield* test("payment.succeeded", key)
-        expect(again.text).toBe(first.text)
-        expect(again.headers.get("idempotent-replayed")).toBe("true")
-      }
-      expectFailure(yield* test("payment.failed", key), { status: 409, code: "idempotency_key_reused", fields: [] })
-      expect(yield* testsOf(id)).toHaveLength(1)
-      // Another organization's key is another key
-      expect((yield* other.test("payment.succeeded", key)).status).toBe(200)
-      yield* withWorker(ended(id))
-      expect(consumer.received).toHaveLength(1)
-      for (const [headers, field] of [
-        [{}, "idempotency-key"],
-        [{ "idempotency-key": "short" }, "idempotency-key"]
-      ] as const) {
-        const refused = yield* test("payment.succeeded", "", { headers })
-        expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] })
-      }
+  it.scoped("again with the same key and type is the same; with another type or endpoint it is refused", function* () {
+    const { consumer, id, test } = yield* makeDestination(["payment.succeeded", "payment.failed"])
+    const other = yield* makeDestination()
+    const key = randomUUID()
+    const first = yield* test("payment.succeeded", key)
+    for (let repeat = 0; repeat < 10; repeat++) {
+      const again = yield* test("payment.succeeded", key)
+      expect(again.text).toBe(first.text)
+      expect(again.headers.get("idempotent-replayed")).toBe("true")
     }
-  )
+    expectFailure(yield* test("payment.failed", key), { status: 409, code: "idempotency_key_reused", fields: [] })
+    expect(yield* testsOf(id)).toHaveLength(1)
+    // Another organization's key is another key
+    expect((yield* other.test("payment.succeeded", key)).status).toBe(200)
+    yield* withWorker(ended(id))
+    expect(consumer.received).toHaveLength(1)
+    for (const [headers, field] of [
+      [{}, "idempotency-key"],
+      [{ "idempotency-key": "short" }, "idempotency-key"]
+    ] as const) {
+      const refused = yield* test("payment.succeeded", "", { headers })
+      expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] })
+    }
+  })
 
   it.scoped("is refused with the plainest reason first, and changes nothing then", function* () {
     const service = yield* TestService
@@ -258,12 +248,11 @@ onSharedService("a synthetic test", (it) => {
   })
 
   it.scoped("that was refused before it began is sent under its key once the reason is gone", function* () {
-    const { sql } = yield* TestService
     const { send, tenant, test } = yield* makeDestination()
-    const link = (status: string) => sql`
-        UPDATE payments.provider_accounts
-        SET status = ${status}, disconnected_at = CASE WHEN ${status} = 'connected' THEN NULL ELSE now() END
-        WHERE organization_id = ${tenant.id}`
+    const link = (status: string) => inDatabase`
+      UPDATE payments.provider_accounts
+      SET status = ${status}, disconnected_at = CASE WHEN ${status} = 'connected' THEN NULL ELSE now() END
+      WHERE organization_id = ${tenant.id}`
     const refusals = [
       [
         "endpoint_paused",

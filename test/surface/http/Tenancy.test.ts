@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Option, SchemaAST } from "effect"
 import { permissions as allPermissions, type Grant } from "../../../src/identity/keys/Permissions.ts"
 import { operations } from "../../../src/surface/contract/Api.ts"
 import { type Operation, operationKey } from "../../../src/surface/contract/Operations.ts"
-import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import {
   attemptsThatChangeNothing,
@@ -105,8 +105,7 @@ const unknownCursor = (operation: Operation): string =>
 /** Places in the lists of others, where these have any. */
 const cursorsIn = (operation: Operation, things: Things) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const records = yield* sql<{ id: string }>`
+    const records = yield* inDatabase<{ id: string }>`
       SELECT id FROM payments.audit_log WHERE target_id = ${things.endpointId}`
     const cursors: Readonly<Record<string, ReadonlyArray<string>>> = {
       deliveries: [things.deliveryId],
@@ -170,20 +169,18 @@ onSharedService("tenancy", (it) => {
     )
 
     it.effect("keeps what is a signed-in person's from everybody else, keys included", () =>
-      changesNothing(
-        Effect.gen(function* () {
-          const { organization, request } = yield* TestService
-          expect(personalOperations.length).toBeGreaterThan(10)
-          for (const { method, path } of personalOperations) {
-            const url = path.replaceAll(/:\w+/g, "0199c0de-0000-7000-8000-000000000001")
-            const cookie = `__Host-svc_session=${"A".repeat(43)}`
-            const withKey = yield* request(method, url, { key: organization.testKey })
-            expectFailure(withKey, { status: 401, code: "authentication_required" }, `${method} ${path}`)
-            const withCookie = yield* request(method, url, { headers: { cookie } })
-            expectFailure(withCookie, { status: 401, code: "session_invalid" }, `${method} ${path}`)
-          }
-        })
-      )
+      changesNothing(function* () {
+        const { organization, request } = yield* TestService
+        expect(personalOperations.length).toBeGreaterThan(10)
+        for (const { method, path } of personalOperations) {
+          const url = path.replaceAll(/:\w+/g, "0199c0de-0000-7000-8000-000000000001")
+          const cookie = `__Host-svc_session=${"A".repeat(43)}`
+          const withKey = yield* request(method, url, { key: organization.testKey })
+          expectFailure(withKey, { status: 401, code: "authentication_required" }, `${method} ${path}`)
+          const withCookie = yield* request(method, url, { headers: { cookie } })
+          expectFailure(withCookie, { status: 401, code: "session_invalid" }, `${method} ${path}`)
+        }
+      })
     )
 
     for (const operation of authenticatedOperations) {
@@ -196,81 +193,75 @@ onSharedService("tenancy", (it) => {
       const { attempt, expectNoChange } = attemptsThatChangeNothing(keysWithout)
 
       it.effect(`${name} refuses every credential that is not good`, () =>
-        attempt(
-          Effect.gen(function* () {
-            const { organization } = yield* TestService
-            const { keys } = yield* Fixture
-            const refused = (code: string, credential: RequestOptions) =>
-              Effect.map(send(operation, { credential }), (answer) =>
-                expectFailure(answer, { status: 401, code, fields: [] }, JSON.stringify(credential).slice(0, 40))
-              )
-            yield* Effect.all(
-              [
-                refused("authentication_required", {}),
-                refused("authentication_required", { headers: { authorization: `Bearer ${organization.testKey}` } }),
-                refused("authentication_required", { headers: { cookie: `x-api-key=${organization.testKey}` } }),
-                refused("api_key_invalid", { key: `pk_test_${"A".repeat(43)}` }),
-                refused("api_key_invalid", { key: "nonsense" }),
-                refused("api_key_invalid", { key: organization.testKey.toUpperCase() }),
-                refused("api_key_invalid", { key: `${organization.testKey}A` }),
-                refused("api_key_invalid", { key: organization.testKey.repeat(20) }),
-                refused("api_key_invalid", { key: organization.testKey.replace("pk_test_", "pk_live_") }),
-                refused("api_key_invalid", { key: keys.revoked }),
-                refused("api_key_invalid", { key: keys.expired })
-              ],
-              atOnce
+        attempt(function* () {
+          const { organization } = yield* TestService
+          const { keys } = yield* Fixture
+          const refused = (code: string, credential: RequestOptions) =>
+            Effect.map(send(operation, { credential }), (answer) =>
+              expectFailure(answer, { status: 401, code, fields: [] }, JSON.stringify(credential).slice(0, 40))
             )
-          })
-        )
+          yield* Effect.all(
+            [
+              refused("authentication_required", {}),
+              refused("authentication_required", { headers: { authorization: `Bearer ${organization.testKey}` } }),
+              refused("authentication_required", { headers: { cookie: `x-api-key=${organization.testKey}` } }),
+              refused("api_key_invalid", { key: `pk_test_${"A".repeat(43)}` }),
+              refused("api_key_invalid", { key: "nonsense" }),
+              refused("api_key_invalid", { key: organization.testKey.toUpperCase() }),
+              refused("api_key_invalid", { key: `${organization.testKey}A` }),
+              refused("api_key_invalid", { key: organization.testKey.repeat(20) }),
+              refused("api_key_invalid", { key: organization.testKey.replace("pk_test_", "pk_live_") }),
+              refused("api_key_invalid", { key: keys.revoked }),
+              refused("api_key_invalid", { key: keys.expired })
+            ],
+            atOnce
+          )
+        })
       )
 
       it.effect(`${name} takes no credential from the query or the body`, () =>
-        attempt(
-          Effect.gen(function* () {
-            const { organization, request } = yield* TestService
-            const { mine } = yield* Fixture
-            const { body, headers } = optionsOf(operation, mine)
-            const secret = { "x-api-key": organization.testKey, api_key: organization.testKey }
-            const query = new URLSearchParams(secret)
-            const answer = yield* request(operation.method, `${pathOf(operation, organization.id, mine)}?${query}`, {
-              headers,
-              ...(body === undefined ? {} : { body: { ...Object(body), ...secret } })
-            })
-            expectFailure(answer, { status: 401, code: "authentication_required" })
-            expect(answer.text).not.toContain(organization.testKey)
+        attempt(function* () {
+          const { organization, request } = yield* TestService
+          const { mine } = yield* Fixture
+          const { body, headers } = optionsOf(operation, mine)
+          const secret = { "x-api-key": organization.testKey, api_key: organization.testKey }
+          const query = new URLSearchParams(secret)
+          const answer = yield* request(operation.method, `${pathOf(operation, organization.id, mine)}?${query}`, {
+            headers,
+            ...(body === undefined ? {} : { body: { ...Object(body), ...secret } })
           })
-        )
+          expectFailure(answer, { status: 401, code: "authentication_required" })
+          expect(answer.text).not.toContain(organization.testKey)
+        })
       )
 
       it.effect(`${name} is closed to other organizations' keys, whether the organization exists or not`, () =>
-        attempt(
-          Effect.gen(function* () {
-            const { organization, stranger } = yield* TestService
-            const denied = (organizationId: string, key: string) =>
-              Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
-                expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
-              )
-            const key = organization.testKey
-            const malformed = (organizationId: string) =>
-              Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
-                expectFailure(
-                  answer,
-                  { status: 422, code: "validation_failed", fields: ["organizationId"] },
-                  organizationId
-                )
-              )
-            yield* Effect.all(
-              [
-                denied(organization.id, stranger.testKey),
-                denied(organization.id, stranger.liveKey),
-                denied(stranger.id, key),
-                denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", key),
-                ...["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"].map(malformed)
-              ],
-              atOnce
+        attempt(function* () {
+          const { organization, stranger } = yield* TestService
+          const denied = (organizationId: string, key: string) =>
+            Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
+              expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
             )
-          })
-        )
+          const key = organization.testKey
+          const malformed = (organizationId: string) =>
+            Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
+              expectFailure(
+                answer,
+                { status: 422, code: "validation_failed", fields: ["organizationId"] },
+                organizationId
+              )
+            )
+          yield* Effect.all(
+            [
+              denied(organization.id, stranger.testKey),
+              denied(organization.id, stranger.liveKey),
+              denied(stranger.id, key),
+              denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", key),
+              ...["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"].map(malformed)
+            ],
+            atOnce
+          )
+        })
       )
 
       if (takesCursor(operation)) {
@@ -293,53 +284,45 @@ onSharedService("tenancy", (it) => {
         const isWebhook = needed.startsWith("webhook-endpoints:")
         const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
         const [without, nothing] = yield* keysWithout
-        yield* attempt(
-          Effect.forEach(
-            [without, nothing, isWebhook ? keys.star : keys.webhooks],
-            (key) =>
-              Effect.map(send(operation, { credential: { key } }), (answer) => {
-                expectFailure(answer, { status: 403, code, fields: [] })
-                expect(answer.json["error"]).toContain(needed)
-              }),
-            atOnce
-          )
-        )
+        yield* attempt(function* () {
+          for (const key of [without, nothing, isWebhook ? keys.star : keys.webhooks]) {
+            const answer = yield* send(operation, { credential: { key } })
+            expectFailure(answer, { status: 403, code, fields: [] })
+            expect(answer.json["error"]).toContain(needed)
+          }
+        })
       })
 
       if (sampleOf(operation).id !== undefined) {
         it.effect(`${name} knows nothing of another tenant's or another environment's things`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const { organization } = yield* TestService
-              const { production, strangers, mine } = yield* Fixture
-              const provider = isProviderOperation(operation)
-              const absent = (key: string, things: Things, refusal: { status: number; code: string }) =>
-                Effect.map(send(operation, { credential: { key }, things }), (answer) => expectFailure(answer, refusal))
-              const notFound = { status: 404, code: provider ? "provider_resource_missing" : "resource_not_found" }
-              const notConnected = { status: 409, code: "provider_account_not_connected" }
-              yield* Effect.all(
-                [
-                  absent(organization.testKey, strangers, notFound),
-                  absent(organization.testKey, production, notFound),
-                  absent(organization.liveKey, mine, provider ? notConnected : notFound),
-                  absent(organization.liveKey, strangers, provider ? notConnected : notFound)
-                ],
-                atOnce
-              )
-            })
-          )
+          attempt(function* () {
+            const { organization } = yield* TestService
+            const { production, strangers, mine } = yield* Fixture
+            const provider = isProviderOperation(operation)
+            const absent = (key: string, things: Things, refusal: { status: number; code: string }) =>
+              Effect.map(send(operation, { credential: { key }, things }), (answer) => expectFailure(answer, refusal))
+            const notFound = { status: 404, code: provider ? "provider_resource_missing" : "resource_not_found" }
+            const notConnected = { status: 409, code: "provider_account_not_connected" }
+            yield* Effect.all(
+              [
+                absent(organization.testKey, strangers, notFound),
+                absent(organization.testKey, production, notFound),
+                absent(organization.liveKey, mine, provider ? notConnected : notFound),
+                absent(organization.liveKey, strangers, provider ? notConnected : notFound)
+              ],
+              atOnce
+            )
+          })
         )
       }
 
       if (isProviderOperation(operation)) {
         it.effect(`${name} does not reach the sandbox account with a live key`, () =>
-          attempt(
-            Effect.gen(function* () {
-              const { organization } = yield* TestService
-              const answer = yield* send(operation, { credential: { key: organization.liveKey } })
-              expectFailure(answer, { status: 409, code: "provider_account_not_connected", fields: [] })
-            })
-          )
+          attempt(function* () {
+            const { organization } = yield* TestService
+            const answer = yield* send(operation, { credential: { key: organization.liveKey } })
+            expectFailure(answer, { status: 409, code: "provider_account_not_connected", fields: [] })
+          })
         )
       }
 
@@ -354,26 +337,24 @@ onSharedService("tenancy", (it) => {
     }
 
     it.effect("keeps a stranger's objects out of bodies and cursors too", () =>
-      changesNothing(
-        Effect.gen(function* () {
-          const { organization, request } = yield* TestService
-          const { strangers } = yield* Fixture
-          const base = `/v2/organizations/${organization.id}`
-          const key = organization.testKey
-          const price = yield* request("POST", `${base}/provider/prices`, {
-            key,
-            headers: { "idempotency-key": "strangers-product" },
-            body: { product: strangers.productId, currency: "brl", unit_amount: 100 }
-          })
-          expectFailure(price, { status: 422, code: "provider_resource_missing", fields: ["product"] })
-          const session = yield* request("POST", `${base}/provider/checkout/sessions`, {
-            key,
-            headers: { "idempotency-key": "strangers-price" },
-            body: { mode: "payment", line_items: [{ price: strangers.priceId, quantity: 1 }] }
-          })
-          expectFailure(session, { status: 422, code: "provider_resource_missing", fields: ["line_items.0.price"] })
+      changesNothing(function* () {
+        const { organization, request } = yield* TestService
+        const { strangers } = yield* Fixture
+        const base = `/v2/organizations/${organization.id}`
+        const key = organization.testKey
+        const price = yield* request("POST", `${base}/provider/prices`, {
+          key,
+          headers: { "idempotency-key": "strangers-product" },
+          body: { product: strangers.productId, currency: "brl", unit_amount: 100 }
         })
-      )
+        expectFailure(price, { status: 422, code: "provider_resource_missing", fields: ["product"] })
+        const session = yield* request("POST", `${base}/provider/checkout/sessions`, {
+          key,
+          headers: { "idempotency-key": "strangers-price" },
+          body: { mode: "payment", line_items: [{ price: strangers.priceId, quantity: 1 }] }
+        })
+        expectFailure(session, { status: 422, code: "provider_resource_missing", fields: ["line_items.0.price"] })
+      })
     )
 
     it.effect("lists each environment's endpoints for its own keys alone", function* () {

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { BlockList, connect } from "node:net"
-import { expect } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import { type LineLevel, type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { testReturnUrls } from "../../harness/TestService.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 import { signature } from "../../inbound/Notifications.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
@@ -92,64 +91,55 @@ it.scopedLive("a tool's refusal has its code on the request's span and on its ow
 const caller = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" }
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
 
-it.scopedLive(
-  "a stranger's trace is linked to and not continued, with a credential, without one and with a wrong one",
-  function* () {
-    const { requestSpan } = yield* traced(true)
-    const cases = [
-      [200, {}],
-      [401, { credential: "" }],
-      [401, { credential: "not a key" }],
-      [400, { credential: "", method: "POST", path: "/webhooks/provider" }],
-      [200, { credential: "", path: "/openapi.json" }],
-      [404, { credential: "", path: "/nowhere" }]
-    ] as const
-    for (const [status, request] of cases) {
-      const span = yield* requestSpan({ traceparent }, request)
-      expect([span.status, span.parent, span.links]).toMatchObject([status, undefined, [{ ...caller, sampled: true }]])
-      expect(span.traceId).not.toBe(caller.traceId)
-    }
+it.scopedLive("a stranger's trace is linked to, not continued, with a good, bad or no credential", function* () {
+  const { requestSpan } = yield* traced(true)
+  const cases = [
+    [200, {}],
+    [401, { credential: "" }],
+    [401, { credential: "not a key" }],
+    [400, { credential: "", method: "POST", path: "/webhooks/provider" }],
+    [200, { credential: "", path: "/openapi.json" }],
+    [404, { credential: "", path: "/nowhere" }]
+  ] as const
+  for (const [status, request] of cases) {
+    const span = yield* requestSpan({ traceparent }, request)
+    expect([span.status, span.parent, span.links]).toMatchObject([status, undefined, [{ ...caller, sampled: true }]])
+    expect(span.traceId).not.toBe(caller.traceId)
   }
-)
+})
 
-it.scopedLive(
-  "the trace of a caller at a trusted address is continued, and its choice not to be sampled known",
-  function* () {
-    const trustedTraceParents = new BlockList()
-    trustedTraceParents.addAddress("127.0.0.1")
-    const { requestSpan } = yield* traced(true, { trustedTraceParents })
-    for (const [flags, sampled] of [
-      ["01", true],
-      ["00", false]
-    ] as const) {
-      const span = yield* requestSpan({ traceparent: traceparent.replace(/01$/, flags) })
-      expect(span).toMatchObject({ status: 200, traceId: caller.traceId, parent: { ...caller, sampled }, links: [] })
-    }
-    const many = yield* requestSpan({
-      b3: `${caller.traceId}-${caller.spanId}-1`,
-      "x-b3-traceid": caller.traceId,
-      "x-b3-spanid": caller.spanId,
-      tracestate: "a".repeat(6000),
-      traceparent: "0".repeat(6000)
-    })
-    expect([many.status, many.parent, many.links]).toEqual([200, undefined, []])
+it.scopedLive("the trace of a caller at a trusted address is continued, and its choice of sampling", function* () {
+  const trustedTraceParents = new BlockList()
+  trustedTraceParents.addAddress("127.0.0.1")
+  const { requestSpan } = yield* traced(true, { trustedTraceParents })
+  for (const [flags, sampled] of [
+    ["01", true],
+    ["00", false]
+  ] as const) {
+    const span = yield* requestSpan({ traceparent: traceparent.replace(/01$/, flags) })
+    expect(span).toMatchObject({ status: 200, traceId: caller.traceId, parent: { ...caller, sampled }, links: [] })
   }
-)
+  const many = yield* requestSpan({
+    b3: `${caller.traceId}-${caller.spanId}-1`,
+    "x-b3-traceid": caller.traceId,
+    "x-b3-spanid": caller.spanId,
+    tracestate: "a".repeat(6000),
+    traceparent: "0".repeat(6000)
+  })
+  expect([many.status, many.parent, many.links]).toEqual([200, undefined, []])
+})
 
-it.scopedLive(
-  "the trace of a caller behind a trusted proxy is continued where the caller's address is trusted",
-  function* () {
-    const trustedProxies = new BlockList()
-    trustedProxies.addAddress("127.0.0.1")
-    const trustedTraceParents = new BlockList()
-    trustedTraceParents.addSubnet("10.0.0.0", 8)
-    const { requestSpan } = yield* traced(true, { trustedProxies, trustedTraceParents })
-    const inside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3" })
-    expect(inside.parent).toMatchObject(caller)
-    const outside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3, 203.0.113.7" })
-    expect([outside.parent, outside.links]).toMatchObject([undefined, [caller]])
-  }
-)
+it.scopedLive("the trace of a caller behind a trusted proxy is continued if its address is trusted", function* () {
+  const trustedProxies = new BlockList()
+  trustedProxies.addAddress("127.0.0.1")
+  const trustedTraceParents = new BlockList()
+  trustedTraceParents.addSubnet("10.0.0.0", 8)
+  const { requestSpan } = yield* traced(true, { trustedProxies, trustedTraceParents })
+  const inside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3" })
+  expect(inside.parent).toMatchObject(caller)
+  const outside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3, 203.0.113.7" })
+  expect([outside.parent, outside.links]).toMatchObject([undefined, [caller]])
+})
 
 it.scopedLive("a request that is not traced has its own span alone, and the same answer", function* () {
   const { spansOf } = yield* traced(false)
@@ -181,126 +171,114 @@ const logged = (options: { readonly least: LineLevel; readonly requests: boolean
     return { service, lines, ...(yield* makeOrganization(service.services, { name: "logged" })) }
   })
 
-it.scopedLive(
-  "a request has one log line, of what it was and came to, without its query, headers and body",
-  function* () {
-    const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
-    const endpoints = `/v2/organizations/${id}/integrations/endpoints`
-    const found = yield* service.request("GET", endpoints, { key })
-    const refused = yield* service.request("POST", `${endpoints}?secret-in-query=1`, {
+it.scopedLive("a request has one log line, of what it was and came to, without query, headers and body", function* () {
+  const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
+  const endpoints = `/v2/organizations/${id}/integrations/endpoints`
+  const found = yield* service.request("GET", endpoints, { key })
+  const refused = yield* service.request("POST", `${endpoints}?secret-in-query=1`, {
+    key,
+    body: { name: "secret-in-body" }
+  })
+  const unknown = yield* service.request("GET", "/secret-in-path", { key: "secret-in-header" })
+  yield* service.request("GET", "/health/ready")
+  expect(lines.map(({ attributes, level, message }) => [level, message, attributes["request.id"]])).toEqual([
+    ["INFO", "GET /v2/organizations/:organizationId/integrations/endpoints 200", found.headers.get("request-id")],
+    ["WARN", "POST /v2/organizations/:organizationId/integrations/endpoints 422", refused.headers.get("request-id")],
+    ["WARN", "GET (no route) 404", unknown.headers.get("request-id")]
+  ])
+  expect(lines[0]?.attributes).toMatchObject({
+    "http.request.method": "GET",
+    "http.response.status_code": 200,
+    "organization.id": id,
+    environment: "sandbox",
+    "author.kind": "api_key",
+    "author.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+    duration_ms: expect.any(Number)
+  })
+  expect(lines[1]?.attributes["api.error.code"]).toBe("validation_failed")
+  expect(JSON.stringify(lines)).not.toContain("secret-in")
+  expect(JSON.stringify(lines)).not.toContain(key)
+  // What is known of the database's state is told at its own level
+  yield* service.sql`ALTER TABLE payments.endpoints RENAME TO away`
+  yield* service.request("GET", endpoints, { key })
+  expect([lines.at(-1)?.level, lines.at(-1)?.attributes["api.error.code"]]).toEqual(["ERROR", "internal_error"])
+})
+
+it.scopedLive("a tool's refusal, which HTTP answers 200, is a warning in the log, by tool, code and id", function* () {
+  const { key, lines, service } = yield* logged({ least: "INFO", requests: true })
+  const call = (name: string, args: Readonly<Record<string, unknown>>) =>
+    service.request("POST", "/mcp", {
       key,
-      body: { name: "secret-in-body" }
+      body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
     })
-    const unknown = yield* service.request("GET", "/secret-in-path", { key: "secret-in-header" })
-    yield* service.request("GET", "/health/ready")
-    expect(lines.map(({ attributes, level, message }) => [level, message, attributes["request.id"]])).toEqual([
-      ["INFO", "GET /v2/organizations/:organizationId/integrations/endpoints 200", found.headers.get("request-id")],
-      ["WARN", "POST /v2/organizations/:organizationId/integrations/endpoints 422", refused.headers.get("request-id")],
-      ["WARN", "GET (no route) 404", unknown.headers.get("request-id")]
+  const refused = yield* call("get_webhook_delivery", { deliveryId: randomUUID() })
+  const unknown = yield* call("drop_tables", {})
+  yield* call("list_webhook_endpoints", {})
+  expect(
+    lines.map(({ attributes, level, message }) => [
+      level,
+      message,
+      attributes["gen_ai.tool.name"],
+      attributes["api.error.code"],
+      attributes["request.id"]
     ])
-    expect(lines[0]?.attributes).toMatchObject({
-      "http.request.method": "GET",
-      "http.response.status_code": 200,
-      "organization.id": id,
-      environment: "sandbox",
-      "author.kind": "api_key",
-      "author.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
-      duration_ms: expect.any(Number)
-    })
-    expect(lines[1]?.attributes["api.error.code"]).toBe("validation_failed")
-    expect(JSON.stringify(lines)).not.toContain("secret-in")
-    expect(JSON.stringify(lines)).not.toContain(key)
-    // What is known of the database's state is told at its own level
-    yield* service.sql`ALTER TABLE payments.endpoints RENAME TO away`
-    yield* service.request("GET", endpoints, { key })
-    expect([lines.at(-1)?.level, lines.at(-1)?.attributes["api.error.code"]]).toEqual(["ERROR", "internal_error"])
-  }
-)
+  ).toEqual([
+    ["WARN", "POST /mcp 200", "get_webhook_delivery", "resource_not_found", refused.headers.get("request-id")],
+    ["WARN", "POST /mcp 200", undefined, "validation_failed", unknown.headers.get("request-id")],
+    ["INFO", "POST /mcp 200", "list_webhook_endpoints", undefined, expect.stringMatching(/^req_/)]
+  ])
+  expect(refused.text).toContain(String(refused.headers.get("request-id")))
+})
 
-it.scopedLive(
-  "a tool's refusal, which HTTP answers 200, is a warning in the log, by its tool, its code and its id",
-  function* () {
-    const { key, lines, service } = yield* logged({ least: "INFO", requests: true })
-    const call = (name: string, args: Readonly<Record<string, unknown>>) =>
-      service.request("POST", "/mcp", {
-        key,
-        body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
+it.scopedLive("log lines below the level that is written are not made, nor any if turned off", function* () {
+  for (const [options, expected] of [
+    [{ least: "WARN", requests: true }, ["WARN"]],
+    [{ least: "INFO", requests: false }, []]
+  ] as const) {
+    const { id, key, lines, service } = yield* logged(options)
+    yield* service.request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
+    yield* service.request("GET", "/nowhere", { key })
+    expect(lines.map(({ level }) => level)).toEqual(expected)
+  }
+})
+
+it.scopedLive("a request whose client goes away is nobody's failure: 499, and no warning", function* () {
+  const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
+  const lock = yield* Effect.makeLatch(false)
+  const locked = yield* Effect.makeLatch(false)
+  // What the service waits for while its client leaves
+  yield* Effect.fork(
+    service.sql.withTransaction(
+      Effect.gen(function* () {
+        yield* service.sql`LOCK TABLE payments.endpoints IN ACCESS EXCLUSIVE MODE`
+        yield* locked.open
+        yield* lock.await
       })
-    const refused = yield* call("get_webhook_delivery", { deliveryId: randomUUID() })
-    const unknown = yield* call("drop_tables", {})
-    yield* call("list_webhook_endpoints", {})
-    expect(
-      lines.map(({ attributes, level, message }) => [
-        level,
-        message,
-        attributes["gen_ai.tool.name"],
-        attributes["api.error.code"],
-        attributes["request.id"]
-      ])
-    ).toEqual([
-      ["WARN", "POST /mcp 200", "get_webhook_delivery", "resource_not_found", refused.headers.get("request-id")],
-      ["WARN", "POST /mcp 200", undefined, "validation_failed", unknown.headers.get("request-id")],
-      ["INFO", "POST /mcp 200", "list_webhook_endpoints", undefined, expect.stringMatching(/^req_/)]
-    ])
-    expect(refused.text).toContain(String(refused.headers.get("request-id")))
-  }
-)
-
-it.scopedLive(
-  "log lines below the level that is written are not made, nor any where they are turned off",
-  function* () {
-    for (const [options, expected] of [
-      [{ least: "WARN", requests: true }, ["WARN"]],
-      [{ least: "INFO", requests: false }, []]
-    ] as const) {
-      const { id, key, lines, service } = yield* logged(options)
-      yield* service.request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
-      yield* service.request("GET", "/nowhere", { key })
-      expect(lines.map(({ level }) => level)).toEqual(expected)
-    }
-  }
-)
-
-it.scopedLive(
-  "a request whose client goes away is nobody's failure: 499, and no word of it at the level of warnings",
-  function* () {
-    const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
-    const lock = yield* Effect.makeLatch(false)
-    const locked = yield* Effect.makeLatch(false)
-    // What the service waits for while its client leaves
-    yield* Effect.fork(
-      service.sql.withTransaction(
-        Effect.gen(function* () {
-          yield* service.sql`LOCK TABLE payments.endpoints IN ACCESS EXCLUSIVE MODE`
-          yield* locked.open
-          yield* lock.await
-        })
-      )
     )
-    yield* locked.await
-    const endpoints = `/v2/organizations/${id}/integrations/endpoints`
-    const head = `x-api-key: ${key}\r\nhost: x\r\n`
-    const body = "content-type: application/json\r\ncontent-length: 100\r\n"
-    const left = [
-      // Waiting for the database, half-way through a body, and before the entry has all of a notification
-      `GET ${endpoints} HTTP/1.1\r\n${head}\r\n`,
-      `POST ${endpoints} HTTP/1.1\r\n${head}idempotency-key: ${randomUUID()}\r\n${body}\r\n{"name":`,
-      `POST /webhooks/provider HTTP/1.1\r\n${head}stripe-signature: ${signature("")}\r\n${body}\r\n{"id":`
-    ]
-    const { port } = new URL(service.baseUrl)
-    for (const bytes of left) {
-      const count = lines.length
-      const socket = connect(Number(port), "127.0.0.1", () => socket.write(bytes))
-      socket.on("error", () => {})
-      // Until it is being worked on
-      yield* eventuallyIs("the request", service.request("GET", "/nowhere"), () => lines.length > count + 2)
-      socket.destroy()
-    }
-    const gone = () => lines.filter(({ attributes }) => attributes["http.response.status_code"] === 499)
-    yield* eventuallyTrue("their lines", () => gone().length === left.length)
-    yield* lock.open
-    expect(gone().map(({ level }) => level)).toEqual(["INFO", "INFO", "INFO"])
-    expect(lines.filter(({ level }) => level === "ERROR")).toEqual([])
-    expect(service.log.filter(({ level }) => ["WARN", "ERROR", "FATAL"].includes(level))).toEqual([])
+  )
+  yield* locked.await
+  const endpoints = `/v2/organizations/${id}/integrations/endpoints`
+  const head = `x-api-key: ${key}\r\nhost: x\r\n`
+  const body = "content-type: application/json\r\ncontent-length: 100\r\n"
+  const left = [
+    // Waiting for the database, half-way through a body, and before the entry has all of a notification
+    `GET ${endpoints} HTTP/1.1\r\n${head}\r\n`,
+    `POST ${endpoints} HTTP/1.1\r\n${head}idempotency-key: ${randomUUID()}\r\n${body}\r\n{"name":`,
+    `POST /webhooks/provider HTTP/1.1\r\n${head}stripe-signature: ${signature("")}\r\n${body}\r\n{"id":`
+  ]
+  const { port } = new URL(service.baseUrl)
+  for (const bytes of left) {
+    const count = lines.length
+    const socket = connect(Number(port), "127.0.0.1", () => socket.write(bytes))
+    socket.on("error", () => {})
+    // Until it is being worked on
+    yield* eventuallyIs("the request", service.request("GET", "/nowhere"), () => lines.length > count + 2)
+    socket.destroy()
   }
-)
+  const gone = () => lines.filter(({ attributes }) => attributes["http.response.status_code"] === 499)
+  yield* eventuallyTrue("their lines", () => gone().length === left.length)
+  yield* lock.open
+  expect(gone().map(({ level }) => level)).toEqual(["INFO", "INFO", "INFO"])
+  expect(lines.filter(({ level }) => level === "ERROR")).toEqual([])
+  expect(service.log.filter(({ level }) => ["WARN", "ERROR", "FATAL"].includes(level))).toEqual([])
+})

@@ -167,53 +167,48 @@ onSharedService("the tools for payments", (it) => {
     expect(yield* call("get_subscription", { id })).toMatchObject({ status: "canceled" })
   })
 
-  it.scoped(
-    "do a creation or a refund once, however often the same call comes, until a new key asks for another",
-    function* () {
-      const { call, mcp, service, tenant } = yield* start
-      const owner = { organizationId: tenant.id, key: tenant.key }
-      const priceId = yield* makePrice(service, owner)
-      const payment_intent = String((yield* pay(service, { ...owner, priceId })).json["payment_intent"])
-      const refund = { payment_intent, amount: 300, metadata: { a: "1", b: "2" } }
-      const first = yield* call("create_refund", refund)
-      // The order of keys makes no difference
-      const again = yield* mcp.call("create_refund", { metadata: { b: "2", a: "1" }, amount: 300, payment_intent })
-      expect(again).toMatchObject({ isError: false, meta: { "connected-payments/replayed": true } })
-      expect(again.json).toEqual(first)
-      const meant = yield* call("create_refund", { ...refund, idempotencyKey: "second-refund" })
-      expect(meant.id).not.toBe(first.id)
-      expect((yield* call("create_refund", { ...refund, amount: 301 })).id).not.toBe(first.id)
-      expect(yield* countAt(tenant, "/refunds")).toBe(3)
-      // Another key is another caller
-      const colleague = succeeding(yield* overHttp(service.baseUrl, yield* tenant.keyOf(["payments:write"])))
-      expect((yield* colleague("create_refund", refund)).id).not.toBe(first.id)
+  it.scoped("do a creation or refund once, however often the call comes, until a new key asks again", function* () {
+    const { call, mcp, service, tenant } = yield* start
+    const owner = { organizationId: tenant.id, key: tenant.key }
+    const priceId = yield* makePrice(service, owner)
+    const payment_intent = String((yield* pay(service, { ...owner, priceId })).json["payment_intent"])
+    const refund = { payment_intent, amount: 300, metadata: { a: "1", b: "2" } }
+    const first = yield* call("create_refund", refund)
+    // The order of keys makes no difference
+    const again = yield* mcp.call("create_refund", { metadata: { b: "2", a: "1" }, amount: 300, payment_intent })
+    expect(again).toMatchObject({ isError: false, meta: { "connected-payments/replayed": true } })
+    expect(again.json).toEqual(first)
+    const meant = yield* call("create_refund", { ...refund, idempotencyKey: "second-refund" })
+    expect(meant.id).not.toBe(first.id)
+    expect((yield* call("create_refund", { ...refund, amount: 301 })).id).not.toBe(first.id)
+    expect(yield* countAt(tenant, "/refunds")).toBe(3)
+    // Another key is another caller
+    const colleague = succeeding(yield* overHttp(service.baseUrl, yield* tenant.keyOf(["payments:write"])))
+    expect((yield* colleague("create_refund", refund)).id).not.toBe(first.id)
 
-      const overRest = yield* tenant.post("/refunds", refund, "second-refund")
-      expect(overRest.json["id"]).toBe(meant.id)
-      const reused = yield* mcp.call("create_refund", { ...refund, amount: 302, idempotencyKey: "second-refund" })
-      expect(reused).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
+    const overRest = yield* tenant.post("/refunds", refund, "second-refund")
+    expect(overRest.json["id"]).toBe(meant.id)
+    const reused = yield* mcp.call("create_refund", { ...refund, amount: 302, idempotencyKey: "second-refund" })
+    expect(reused).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
 
-      const product = { name: "Tea" }
-      expect((yield* call("create_product", product)).id).toBe((yield* call("create_product", product)).id)
-      // Each payer gets a session, though all pay the same
-      const session = { mode: "payment", line_items: [{ price: priceId, quantity: 1 }] }
-      const sessions = yield* Effect.all([
-        call("create_checkout_session", session),
-        call("create_checkout_session", session)
-      ])
-      expect(new Set(sessions.map(({ id }) => id)).size).toBe(2)
-      const keyed = { ...session, idempotencyKey: "session-of-order-7" }
-      expect((yield* call("create_checkout_session", keyed)).id).toBe(
-        (yield* call("create_checkout_session", keyed)).id
-      )
-      // A change is made each time: what lies between may have undone it
-      const id = sessions[0].id
-      expect((yield* call("expire_checkout_session", { id })).id).toBe(id)
-      for (const active of [false, true, false]) {
-        expect(yield* call("update_price", { id: priceId, active })).toMatchObject({ active })
-      }
+    const product = { name: "Tea" }
+    expect((yield* call("create_product", product)).id).toBe((yield* call("create_product", product)).id)
+    // Each payer gets a session, though all pay the same
+    const session = { mode: "payment", line_items: [{ price: priceId, quantity: 1 }] }
+    const sessions = yield* Effect.all([
+      call("create_checkout_session", session),
+      call("create_checkout_session", session)
+    ])
+    expect(new Set(sessions.map(({ id }) => id)).size).toBe(2)
+    const keyed = { ...session, idempotencyKey: "session-of-order-7" }
+    expect((yield* call("create_checkout_session", keyed)).id).toBe((yield* call("create_checkout_session", keyed)).id)
+    // A change is made each time: what lies between may have undone it
+    const id = sessions[0].id
+    expect((yield* call("expire_checkout_session", { id })).id).toBe(id)
+    for (const active of [false, true, false]) {
+      expect(yield* call("update_price", { id: priceId, active })).toMatchObject({ active })
     }
-  )
+  })
 
   it.scoped("are tried again after a refusal, also one that is kept for its key", function* () {
     const { call, mcp, service, tenant } = yield* start

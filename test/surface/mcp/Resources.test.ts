@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { makeResources } from "../../../src/surface/mcp/Resources.ts"
-import { it } from "../../harness/Tests.ts"
+import { expect, it } from "../../harness/Tests.ts"
 
 it.live("the guide to errors is there for others if the first agent that asks for it leaves meanwhile", function* () {
   const text = (yield* makeResources).get("connected-payments://docs/errors")?.text ?? Effect.die("It is not listed")

@@ -315,80 +315,71 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
     })
   })
 
-  it.scoped(
-    "over standard input and output serves the same tools, through the service, with what the key may do",
-    function* () {
-      const { makeKey, service } = yield* start
-      const key = yield* makeKey("webhook-endpoints:read")
-      const chosen = ["list_webhook_endpoints", "get_webhook_delivery", "create_webhook_endpoint"]
-      const mcp = yield* connectTo(
-        new StdioClientTransport({
-          command: process.execPath,
-          args: [...mcpCommand, "--url", service.baseUrl, "--api-key-env", "TEST_KEY", "--tools", chosen.join(",")],
-          // Nothing of the service's settings: neither the database nor the master keys
-          env: { PATH: process.env["PATH"] ?? "", TEST_KEY: key },
-          stderr: "pipe"
-        })
-      )
-      const overTheWire = yield* overHttp(service.baseUrl, key)
-      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-      const all = yield* Effect.promise(() => overTheWire.client.listTools())
-      expect(tools).toEqual(all.tools.filter(({ name }) => chosen.includes(name)))
-      expect(tools.map(({ name }) => name)).toEqual(["list_webhook_endpoints", "get_webhook_delivery"])
-      expect(mcp.client.getServerVersion()).toEqual(overTheWire.client.getServerVersion())
-      const listed = yield* overTheWire.call("list_webhook_endpoints")
-      expect(yield* mcp.call("list_webhook_endpoints")).toEqual(listed)
-      const endpoint = { name: "Shop", url: "https://shop.example/", events: ["payout.paid"] }
-      const refused = yield* mcp.call("create_webhook_endpoint", endpoint)
-      expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_management_forbidden" } })
-    }
-  )
+  it.scoped("over standard input and output serves the same tools, with what the key may do", function* () {
+    const { makeKey, service } = yield* start
+    const key = yield* makeKey("webhook-endpoints:read")
+    const chosen = ["list_webhook_endpoints", "get_webhook_delivery", "create_webhook_endpoint"]
+    const mcp = yield* connectTo(
+      new StdioClientTransport({
+        command: process.execPath,
+        args: [...mcpCommand, "--url", service.baseUrl, "--api-key-env", "TEST_KEY", "--tools", chosen.join(",")],
+        // Nothing of the service's settings: neither the database nor the master keys
+        env: { PATH: process.env["PATH"] ?? "", TEST_KEY: key },
+        stderr: "pipe"
+      })
+    )
+    const overTheWire = yield* overHttp(service.baseUrl, key)
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    const all = yield* Effect.promise(() => overTheWire.client.listTools())
+    expect(tools).toEqual(all.tools.filter(({ name }) => chosen.includes(name)))
+    expect(tools.map(({ name }) => name)).toEqual(["list_webhook_endpoints", "get_webhook_delivery"])
+    expect(mcp.client.getServerVersion()).toEqual(overTheWire.client.getServerVersion())
+    const listed = yield* overTheWire.call("list_webhook_endpoints")
+    expect(yield* mcp.call("list_webhook_endpoints")).toEqual(listed)
+    const endpoint = { name: "Shop", url: "https://shop.example/", events: ["payout.paid"] }
+    const refused = yield* mcp.call("create_webhook_endpoint", endpoint)
+    expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_management_forbidden" } })
+  })
 
-  it.effect(
-    "over standard input and output answers a refused key and an absent service to the client, and writes no key",
-    function* () {
-      const { service } = yield* start
-      const key = `pk_test_${"x".repeat(43)}`
-      const { url: absent } = yield* Effect.scoped(makeConsumer)
-      const ask = (url: string) =>
-        Effect.gen(function* () {
-          const [input, output] = [new PassThrough(), new PassThrough()]
-          input.end(`${JSON.stringify(listTools)}\n`)
-          yield* bridge({ url: new URL(url), key: Redacted.make(key), input, output })
-          return String(output.read())
-        })
-      const cases = [
-        [service.baseUrl, "api_key_invalid"],
-        [`${service.baseUrl}/elsewhere`, "resource_not_found"],
-        [absent, "ECONNREFUSED"]
-      ] as const
-      for (const [url, expected] of cases) {
-        const answer = yield* ask(url)
-        expect(JSON.parse(answer)).toMatchObject({ id: 1, error: { message: expect.stringContaining(expected) } })
-        expect(answer).not.toContain(key)
-      }
+  it.effect("over standard input and output answers a refused key and an absent service, without keys", function* () {
+    const { service } = yield* start
+    const key = `pk_test_${"x".repeat(43)}`
+    const { url: absent } = yield* Effect.scoped(makeConsumer)
+    const ask = (url: string) =>
+      Effect.gen(function* () {
+        const [input, output] = [new PassThrough(), new PassThrough()]
+        input.end(`${JSON.stringify(listTools)}\n`)
+        yield* bridge({ url: new URL(url), key: Redacted.make(key), input, output })
+        return String(output.read())
+      })
+    const cases = [
+      [service.baseUrl, "api_key_invalid"],
+      [`${service.baseUrl}/elsewhere`, "resource_not_found"],
+      [absent, "ECONNREFUSED"]
+    ] as const
+    for (const [url, expected] of cases) {
+      const answer = yield* ask(url)
+      expect(JSON.parse(answer)).toMatchObject({ id: 1, error: { message: expect.stringContaining(expected) } })
+      expect(answer).not.toContain(key)
     }
-  )
+  })
 
-  it.scoped(
-    "over standard input and output ends a request that the client cancels, and answers it no more",
-    function* () {
-      const silent = yield* makeConsumer
-      silent.hold()
-      const [input, output] = [new PassThrough(), new PassThrough()]
-      const key = Redacted.make("pk_test_x")
-      const running = yield* Effect.fork(bridge({ url: new URL(silent.url), key, input, output }))
-      const send = (message: unknown) => Effect.sync(() => input.write(`${JSON.stringify(message)}\n`))
-      yield* send(listTools)
-      yield* eventuallyTrue("the request", () => silent.received.length === 1)
-      const params = { requestId: listTools.id, reason: "The person has stopped" }
-      yield* send({ jsonrpc: "2.0", method: "notifications/cancelled", params })
-      // It ends once no request is under way
-      input.end()
-      yield* Fiber.join(running)
-      expect(output.read()).toBeNull()
-    }
-  )
+  it.scoped("over standard input and output ends a request that the client cancels, without an answer", function* () {
+    const silent = yield* makeConsumer
+    silent.hold()
+    const [input, output] = [new PassThrough(), new PassThrough()]
+    const key = Redacted.make("pk_test_x")
+    const running = yield* Effect.fork(bridge({ url: new URL(silent.url), key, input, output }))
+    const send = (message: unknown) => Effect.sync(() => input.write(`${JSON.stringify(message)}\n`))
+    yield* send(listTools)
+    yield* eventuallyTrue("the request", () => silent.received.length === 1)
+    const params = { requestId: listTools.id, reason: "The person has stopped" }
+    yield* send({ jsonrpc: "2.0", method: "notifications/cancelled", params })
+    // It ends once no request is under way
+    input.end()
+    yield* Fiber.join(running)
+    expect(output.read()).toBeNull()
+  })
 
   it.effect("over standard input and output is not started on a wrong address or without a key", function* () {
     for (const url of ["http://payments.example", "ftp://127.0.0.1", "nonsense"]) {

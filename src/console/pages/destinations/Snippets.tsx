@@ -1,13 +1,17 @@
 import { useId, useRef, useState } from "preact/hooks"
+import { servicePath } from "../../api/Base.ts"
 import { Code } from "../../components/Code.tsx"
+import manifest from "../../package.json" with { type: "json" }
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { environmentFile, snippetsFor } from "./snippets.ts"
+
+const kitUrl = `${location.origin}${servicePath}/packages/connected-payments-webhooks-${manifest.version}.tgz`
 
 /** Receiver code by language, with this organization and environment filled in. Arrow keys switch between tabs. */
 export const Snippets = ({ secret }: { readonly secret?: string | undefined }) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()
-  const snippets = snippetsFor({ organizationId: organization.id, livemode: environment === "production" })
+  const snippets = snippetsFor({ kitUrl, organizationId: organization.id, livemode: environment === "production" })
   const [at, setAt] = useState(0)
   const id = useId()
   const tabs = useRef<HTMLDivElement>(null)

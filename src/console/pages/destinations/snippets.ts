@@ -13,6 +13,8 @@ export interface Snippet {
 }
 
 export interface SnippetFacts {
+  /** Where this service offers the consumer's kit. Its name is in no public registry. */
+  readonly kitUrl: string
   readonly organizationId: string
   readonly livemode: boolean
 }
@@ -20,7 +22,7 @@ export interface SnippetFacts {
 /** The program's environment file: the only place that holds the secret. */
 export const environmentFile = (secret: string): string => `WEBHOOK_SECRET=${secret}\n`
 
-const node = ({ livemode, organizationId }: SnippetFacts): string => `// npm install connected-payments-webhooks
+const node = ({ kitUrl, livemode, organizationId }: SnippetFacts): string => `// npm install ${kitUrl}
 import { createServer } from "node:http"
 import { nodeWebhookHandler } from "connected-payments-webhooks"
 

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact"
+import { servicePath } from "../../api/Base.ts"
 import { call } from "../../api/Call.ts"
 import { useKeys } from "../../components/Author.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
@@ -68,6 +69,19 @@ export default function Start() {
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
     poll
   )
+  const live = environment === "production"
+  const products = useQuery(
+    // Asked once, since it is a request to the provider
+    live && can("products:read") ? `${environment}/catalog/first` : null,
+    (signal) => call("products", "list", { urlParams: { limit: 1 } }, { signal })
+  )
+  const returnUrls = useQuery(
+    live ? `${environment}/return-urls` : null,
+    (signal) => call("returnUrls", "get", {}, { signal }),
+    poll
+  )
+  const hasProduct = (products.data?.data.length ?? 0) > 0
+  const hasReturnPage = typeof returnUrls.data?.successUrl === "string"
   const hasKey = (keys.data?.data.length ?? 0) > 0
   const hasDelivered = (delivered.data?.data.length ?? 0) > 0
   const [endpoint] = endpoints.data?.data ?? []
@@ -99,10 +113,31 @@ export default function Start() {
           }
         ]
       : []),
+    ...(live
+      ? [
+          {
+            id: "catalog",
+            title: "Create your products again",
+            words: "Those of the sandbox don't exist here, and ids differ.",
+            done: hasProduct,
+            action:
+              hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
+          },
+          {
+            id: "returns",
+            title: "Set your return pages",
+            words: "Payers come back to them, over HTTPS. Without them, they come back to the operator's page.",
+            done: hasReturnPage,
+            action: hasReturnPage || !mayManageOrganization ? undefined : { href: path("/account"), label: "Set them" }
+          }
+        ]
+      : []),
     {
       id: "destination",
       title: "Add your first destination",
-      words: "A URL of yours that gets a signed event whenever something happens.",
+      words: live
+        ? "A public HTTPS URL of yours. Its signing secret differs from the sandbox's."
+        : "A URL of yours that gets a signed event whenever something happens.",
       done: endpoint !== undefined,
       action:
         endpoint !== undefined || !can("webhook-endpoints:write")
@@ -111,11 +146,13 @@ export default function Start() {
     },
     {
       id: "event",
-      title: "Send a test event and see it arrive",
-      words: "Ticked when your destination has answered one with success.",
+      title: live ? "Make a first real payment and see its event arrive" : "Send a test event and see it arrive",
+      words: live
+        ? "Buy something small of your own and refund it: production has no test events."
+        : "Ticked when your destination has answered one with success.",
       done: hasDelivered,
       action:
-        hasDelivered || endpoint === undefined || !can("webhook-endpoints:write")
+        live || hasDelivered || endpoint === undefined || !can("webhook-endpoints:write")
           ? undefined
           : { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
     }
@@ -128,7 +165,7 @@ export default function Start() {
       lead={
         environment === "sandbox"
           ? "The way to your first event, without real money."
-          : "The same steps as in the sandbox, now for real payments."
+          : "From the sandbox to the first real payment, in this order."
       }
     >
       {done === steps.length ? (
@@ -142,6 +179,11 @@ export default function Start() {
       ) : (
         <Progress done={done} of={steps.length} />
       )}
+      {live ? (
+        <p>
+          The guide <a href={`${servicePath}/docs/going-live`}>Going live</a> says what else changes.
+        </p>
+      ) : null}
       <Loaded query={account} lines={6}>
         {() => (
           <ol class="steps">

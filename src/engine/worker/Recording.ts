@@ -1,23 +1,15 @@
 import { type Context, Effect, Schedule } from "effect"
 import { batchIntervalMillis } from "../../platform/kit/Batcher.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
-import type { Held } from "../worker/Held.ts"
-import type { LoopHealth } from "../worker/WorkerLife.ts"
-import type { ClaimedDelivery } from "./Claim.ts"
-import type { Queue } from "./Queue.ts"
-import type { FinishedAttempt } from "./RecordStatements.ts"
-import { Signal } from "./Signal.ts"
-import type { NextStep } from "./StateMachine.ts"
+import type { NextStep } from "../attempts/Outcome.ts"
+import type { ClaimedDelivery } from "../queue/Claim.ts"
+import type { FinishedAttempt, Queue } from "../queue/Queue.ts"
+import { Signal } from "../queue/WakeUp.ts"
+import { maxClaim } from "./Endpoints.ts"
+import type { LoopHealth } from "./WorkerLife.ts"
 
 /** The most attempts that one flush records. */
-const maxFlush = 512
-
-/**
- * While many attempts end, a flush waits until enough have gathered, for at most this many milliseconds: the fixed cost
- * of a statement, and of waking two processes, is then shared by more. While few end, and the process is idle, nothing
- * waits.
- */
-const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
+const maxFlush = 2 * maxClaim
 
 const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.jittered,
@@ -26,8 +18,8 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 
 /** Records the outcomes of attempts in batches: attempts that end during one batch go into the next. */
 export class Recording {
-  readonly #queue: Context.Tag.Service<Queue>
-  readonly #held: Held
+  readonly #queue: Pick<Context.Tag.Service<Queue>, "finish">
+  readonly #onRecorded: (count: number) => void
   readonly #health: LoopHealth
   readonly #finished: Array<FinishedAttempt> = []
   #flushing: ReadonlyArray<FinishedAttempt> = []
@@ -36,12 +28,16 @@ export class Recording {
   #isBehind = false
   readonly #news = new Signal()
   readonly #enough = new Signal()
-  #lastFlushed = 0
   #closing = false
 
-  constructor(queue: Context.Tag.Service<Queue>, held: Held, health: LoopHealth) {
+  /** `onRecorded` is called when some are recorded, or given up. */
+  constructor(
+    queue: Pick<Context.Tag.Service<Queue>, "finish">,
+    onRecorded: (count: number) => void,
+    health: LoopHealth
+  ) {
     this.#queue = queue
-    this.#held = held
+    this.#onRecorded = onRecorded
     this.#health = health
   }
 
@@ -49,7 +45,7 @@ export class Recording {
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
     this.#news.raise()
-    if (this.#finished.length === gather.enough) this.#enough.raise()
+    if (this.#finished.length === maxFlush) this.#enough.raise()
   }
 
   /** Stops retrying failed flushes from now on: the leases of their deliveries will expire. */
@@ -87,20 +83,17 @@ export class Recording {
       this.#health.rest("has nothing to record")
       return this.#news.wait()
     }
-    const gathersFor = this.#finished.length >= gather.enough ? 0 : this.#gatherMillis()
+    // While the process is busy, a flush waits for more: the fixed cost of a statement, and of waking two processes, is then
+    // shared
+    const gathersFor = this.#finished.length >= maxFlush ? 0 : Math.ceil(batchIntervalMillis())
     return Effect.zipRight(
       gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
       Effect.uninterruptible(this.#flush)
     )
   })
 
-  #gatherMillis(): number {
-    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(batchIntervalMillis())
-  }
-
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)
-    this.#lastFlushed = batch.length
     this.#flushing = batch
     let hasFailed = false
     const record = Effect.suspend(() => {
@@ -124,7 +117,7 @@ export class Recording {
           this.#flushing = []
           // Attempts that gathered during the retries are in the next batch
           if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
-          this.#held.settle(batch.length)
+          this.#onRecorded(batch.length)
         })
       )
     )

