@@ -66,7 +66,7 @@ describe("claims in the order of time", () => {
         (spy) => Effect.sync(() => spy.mockRestore())
       )
       /** How much longer than the others those take, by their number. */
-      const longer = [0, 0, 20, 500, 0, 0]
+      const longer = [0, 0, 20, 20, 500, 500, 0]
       const fromStart: Array<number> = []
       yield* started(
         ({ from }) => {
@@ -82,8 +82,8 @@ describe("claims in the order of time", () => {
       )
       yield* eventuallyTrue("all of them", () => fromStart.length >= longer.length)
       const waits = fromStart.slice(1, longer.length).map((time, index) => time - (fromStart[index] ?? 0))
-      // Rounded up to the next claim
-      expect(waits).toEqual([1100, 1120, 4600, 30_100, 1100])
+      // Once may be chance. Rounded up to the next claim
+      expect(waits).toEqual([1100, 1120, 1120, 4600, 4600, 30_100])
     }
   )
 

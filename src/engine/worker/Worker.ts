@@ -20,7 +20,7 @@ import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife
  * How often a claim starts from the beginning of the queue, in milliseconds. That finds rows stored by a transaction that
  * took longer than the time a claim looks back, and rows that a dead worker had claimed. In between, claims need not step
  * over rows of endpoints that are set apart, nor over finished rows that PostgreSQL has not vacuumed yet: while `pg_dump`
- * runs, it can't. So the wait is also this multiple of the extra time that the last start took, up to the most.
+ * runs, it can't. So the wait is also this multiple of the extra time that such claims take, up to the most.
  */
 const restart = { everyMillis: 1000, costFactor: 200, mostMillis: 30_000 }
 
@@ -107,6 +107,8 @@ export class Worker implements Recipient {
   /** When they start from the beginning of the queue again, and how long the last one that did not do so took. */
   #restartAt = 0
   #usualMillis = Number.POSITIVE_INFINITY
+  /** How much longer the last one took that did. */
+  #extraMillis = 0
   #idleRounds = 0
   #passedOnAt = Number.NEGATIVE_INFINITY
   /** Raised when something of an endpoint that is set apart may be due, or when there may be room for it. */
@@ -248,7 +250,10 @@ export class Worker implements Recipient {
   #noteCost(isRestart: boolean, tookMillis: number): void {
     if (!isRestart) this.#usualMillis = tookMillis
     else {
-      const forCost = restart.costFactor * (tookMillis - this.#usualMillis)
+      const extraMillis = Math.max(0, tookMillis - this.#usualMillis)
+      // The lesser of the last two: one may have been delayed by chance
+      const forCost = restart.costFactor * Math.min(extraMillis, this.#extraMillis)
+      this.#extraMillis = extraMillis
       this.#restartAt = performance.now() + Math.min(restart.mostMillis, Math.max(restart.everyMillis, forCost))
     }
   }
