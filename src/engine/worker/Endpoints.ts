@@ -185,7 +185,7 @@ export type Counts = Required<Pick<ClaimOptions, "inFlight" | "caps" | "leftOut"
  *
  * **Which claims.** Claims in the order of time would step over all rows of an endpoint at its cap each time. So an
  * endpoint that is slow, or stays at its cap, is set *apart*: those claims leave it out, and others ask for it by name.
- * It is apart until it is not slow and nothing of it is due.
+ * A slow one is apart until it answers quickly again, a busy one until nothing of it is due.
  */
 export class Endpoints {
   readonly #concurrency: number
@@ -197,6 +197,8 @@ export class Endpoints {
   /** Those that are set apart; the one asked for the longest ago comes first. */
   readonly #apart = new Set<Endpoint>()
   #slowCount = 0
+  /** Whether an endpoint is no longer slow, so that something of it may be due before the place where claims start. */
+  leftOut = false
   /** Attempts answered 2xx since the last claim in the order of time, and between the two before. */
   #delivered = 0
   #deliveredBefore = 0
@@ -336,6 +338,7 @@ export class Endpoints {
 
   /** Searches all that are set apart from the start again: a worker that died may have left some there. */
   lookFromStart(): void {
+    this.leftOut = false
     for (const endpoint of this.#apart) endpoint.from = queueStart
   }
 
@@ -412,9 +415,12 @@ export class Endpoints {
     this.#apart.add(endpoint)
   }
 
-  /** It begins again with one attempt at once, and stays apart until nothing of it is due. */
+  /** It begins again with one attempt at once. Claims in the order of time have to find what they left out so far. */
   #endSlow(endpoint: Endpoint): void {
     endpoint.slow = null
+    endpoint.from = null
+    this.#apart.delete(endpoint)
+    this.leftOut = true
     endpoint.allowed = 1
     endpoint.delivered = 0
     this.#slowCount -= 1

@@ -106,6 +106,7 @@ export class Worker implements Recipient {
   #from: QueuePlace = queueStart
   /** When they start from the beginning of the queue again, and how long the last one that did not do so took. */
   #restartAt = 0
+  #restartedAt = 0
   #usualMillis = Number.POSITIVE_INFINITY
   /** How much longer the last one took that did. */
   #extraMillis = 0
@@ -230,9 +231,11 @@ export class Worker implements Recipient {
     const limit = Math.max(1, this.room)
     this.#health.claims.begin("claims")
     const claimedAt = performance.now()
-    const isRestart = claimedAt >= this.#restartAt
+    const isRestart =
+      claimedAt >= this.#restartAt || (endpoints.leftOut && claimedAt >= this.#restartedAt + momentMillis)
     if (isRestart) {
       this.#from = queueStart
+      this.#restartedAt = claimedAt
       endpoints.lookFromStart()
     }
     const { counts, hides } = endpoints.beginClaim(claimedAt, this.#from)
@@ -387,6 +390,7 @@ export class Worker implements Recipient {
 
   #onEnd(delivery: ClaimedDelivery, endpoint: Endpoint, exit: Exit.Exit<AttemptEnd>): void {
     if (endpoint.from !== null) this.#newsByEndpoint.raise()
+    if (this.#parts.endpoints.leftOut) this.#news.raise()
     this.#toEnd -= 1
     if (this.#toEnd <= 0) this.#enough.raise()
     const { destinations, runFork } = this.#parts
