@@ -1,5 +1,4 @@
-/* 0 */ WITH
-  oldest AS MATERIALIZED (
+/* 0 */ WITH next AS MATERIALIZED (
     SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
     WHERE next_attempt_at >= ANY (ARRAY[$1::timestamptz]) AND next_attempt_at <= now() AND CASE WHEN leased_until IS NULL OR leased_until <= now()
 THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END
@@ -17,7 +16,7 @@ THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END
       ORDER BY endpoint_id, next_attempt_at LIMIT w.room
     ) AS a
   ), due AS (
-    (SELECT * FROM oldest) UNION ALL SELECT * FROM asked
+    SELECT * FROM next UNION ALL SELECT * FROM asked
   ), chosen AS MATERIALIZED (
     SELECT tid FROM (
       SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, $7) AS cap, COALESCE(busy.attempts, 0)
@@ -27,7 +26,7 @@ THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END
         AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
     ) AS ranked
     WHERE turn <= cap
-    ORDER BY turn, next_attempt_at
+    ORDER BY turn, next_attempt_at ASC
     LIMIT $11
   ), locked AS MATERIALIZED (
     -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
@@ -82,9 +81,9 @@ THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END
       'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
       -- Is read, so that it happens
       'interrupted', (SELECT count(*) FROM interrupted),
-      'more', (SELECT count(*) FROM oldest) >= $15,
+      'more', (SELECT count(*) FROM next) >= $15,
       -- A row that is stored late stands at the time when its transaction began: look back a little
-      'place', LEAST((SELECT min(next_attempt_at) FROM oldest), now() - interval '2 seconds')::text,
+      'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
       'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
         SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
       ) AS a),

@@ -90,10 +90,10 @@ export interface ClaimOptions {
   /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
   readonly perNewcomer?: number
   /**
-   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); as well those
-   * that came due in the last few seconds, however many are due before them; or none.
+   * Which deliveries to look at besides those asked for: those due, the longest due first (the default); those that
+   * came due in the last few seconds, the newest first; or none.
    */
-  readonly look?: "oldest" | "oldest and newest" | "asked"
+  readonly look?: "oldest" | "newest" | "asked"
   /** Where to start the search for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   readonly leftOut?: ReadonlyArray<EndpointId>
@@ -271,7 +271,7 @@ const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
-/** How many of the newest rows a claim looks at, whatever its limit, and their maximum age. */
+/** How many rows a claim of the newest looks at, whatever its limit, and their maximum age. */
 const newestWindow = 1024
 const newestAge = "5 seconds"
 
@@ -288,10 +288,7 @@ const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unc
 
 const itself = <A>(value: A): A => value
 
-/**
- * The parts of a claim that find due rows besides those of the endpoints asked for, and the names of these parts. The
- * oldest are at most `window`.
- */
+/** Due rows that may be claimed besides those of the endpoints asked for; at most `window` rows. */
 const lookedAt = (
   sql: SqlClient.SqlClient,
   { from = queueStart, look }: ClaimOptions,
@@ -301,23 +298,19 @@ const lookedAt = (
   // Not `= ANY`, which compares one by one: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
     THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
-  const oldest = sql`
-      oldest AS MATERIALIZED (
-        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
-        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
-        ORDER BY next_attempt_at LIMIT ${window}
-      )`
-  if (look !== "oldest and newest") return { parts: oldest, due: sql`SELECT * FROM oldest` }
-  const newest = sql`
-      newest AS MATERIALIZED (
+  return look === "newest"
+    ? sql`
         SELECT tid, endpoint_id, next_attempt_at FROM (
           SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
           WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
           ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
         ) AS newest
         WHERE ${free}
-      )`
-  return { parts: sql`${oldest}, ${newest}`, due: sql`SELECT * FROM oldest UNION SELECT * FROM newest` }
+        ORDER BY next_attempt_at DESC LIMIT ${window}`
+    : sql`
+        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
+        ORDER BY next_attempt_at LIMIT ${window}`
 }
 
 /**
@@ -352,13 +345,13 @@ export const makeClaim =
     const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
     const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor
-    const looked = lookedAt(sql, options, [...out], window)
     return Effect.suspend(() => {
       const lease = v7()
       const claim = Effect.map(
         run(
           sql<ClaimRow>`
-      ${plans.mark} WITH ${looked.parts}, asked AS MATERIALIZED (
+      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
+      ), asked AS MATERIALIZED (
         SELECT a.tid, w.endpoint_id, a.next_attempt_at
         FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
           ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
@@ -371,7 +364,7 @@ export const makeClaim =
           ORDER BY endpoint_id, next_attempt_at LIMIT w.room
         ) AS a
       ), due AS (
-        (${looked.due}) UNION ALL SELECT * FROM asked
+        SELECT * FROM next UNION ALL SELECT * FROM asked
       ), chosen AS MATERIALIZED (
         SELECT tid FROM (
           SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, ${perNewcomer}) AS cap, COALESCE(busy.attempts, 0)
@@ -381,7 +374,7 @@ export const makeClaim =
             AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
         ) AS ranked
         WHERE turn <= cap
-        ORDER BY turn, next_attempt_at
+        ORDER BY turn, next_attempt_at ${sql.literal(options.look === "newest" ? "DESC" : "ASC")}
         LIMIT ${options.limit}
       ), locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
@@ -436,9 +429,9 @@ export const makeClaim =
           'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
           -- Is read, so that it happens
           'interrupted', (SELECT count(*) FROM interrupted),
-          'more', (SELECT count(*) FROM oldest) >= ${window},
+          'more', (SELECT count(*) FROM next) >= ${window},
           -- A row that is stored late stands at the time when its transaction began: look back a little
-          'place', LEAST((SELECT min(next_attempt_at) FROM oldest), now() - interval '2 seconds')::text,
+          'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
           'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
             SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
           ) AS a),

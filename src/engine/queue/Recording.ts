@@ -2,14 +2,21 @@ import { type Context, Effect, Schedule } from "effect"
 import { batchIntervalMillis } from "../../platform/kit/Batcher.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { NextStep } from "../attempts/Outcome.ts"
-import type { ClaimedDelivery } from "../queue/Claim.ts"
-import type { FinishedAttempt, Queue } from "../queue/Queue.ts"
-import { Signal } from "../queue/WakeUp.ts"
-import { maxClaim } from "./Endpoints.ts"
-import type { LoopHealth } from "./WorkerLife.ts"
+import type { Held } from "../worker/Held.ts"
+import type { LoopHealth } from "../worker/WorkerLife.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { FinishedAttempt, Queue } from "./Queue.ts"
+import { Signal } from "./WakeUp.ts"
 
 /** The most attempts that one flush records. */
-const maxFlush = 2 * maxClaim
+const maxFlush = 512
+
+/**
+ * While many attempts end, a flush waits until enough have gathered, for at most this many milliseconds: the fixed cost
+ * of a statement, and of waking two processes, is then shared by more. While few end, and the process is idle, nothing
+ * waits.
+ */
+const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
 
 const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.jittered,
@@ -18,8 +25,8 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 
 /** Records the outcomes of attempts in batches: attempts that end during one batch go into the next. */
 export class Recording {
-  readonly #queue: Pick<Context.Tag.Service<Queue>, "finish">
-  readonly #onRecorded: (count: number) => void
+  readonly #queue: Context.Tag.Service<Queue>
+  readonly #held: Held
   readonly #health: LoopHealth
   readonly #finished: Array<FinishedAttempt> = []
   #flushing: ReadonlyArray<FinishedAttempt> = []
@@ -28,16 +35,12 @@ export class Recording {
   #isBehind = false
   readonly #news = new Signal()
   readonly #enough = new Signal()
+  #lastFlushed = 0
   #closing = false
 
-  /** `onRecorded` is called when some are recorded, or given up. */
-  constructor(
-    queue: Pick<Context.Tag.Service<Queue>, "finish">,
-    onRecorded: (count: number) => void,
-    health: LoopHealth
-  ) {
+  constructor(queue: Context.Tag.Service<Queue>, held: Held, health: LoopHealth) {
     this.#queue = queue
-    this.#onRecorded = onRecorded
+    this.#held = held
     this.#health = health
   }
 
@@ -45,7 +48,7 @@ export class Recording {
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
     this.#news.raise()
-    if (this.#finished.length === maxFlush) this.#enough.raise()
+    if (this.#finished.length === gather.enough) this.#enough.raise()
   }
 
   /** Stops retrying failed flushes from now on: the leases of their deliveries will expire. */
@@ -83,17 +86,20 @@ export class Recording {
       this.#health.rest("has nothing to record")
       return this.#news.wait()
     }
-    // While the process is busy, a flush waits for more: the fixed cost of a statement, and of waking two processes, is then
-    // shared
-    const gathersFor = this.#finished.length >= maxFlush ? 0 : Math.ceil(batchIntervalMillis())
+    const gathersFor = this.#finished.length >= gather.enough ? 0 : this.#gatherMillis()
     return Effect.zipRight(
       gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
       Effect.uninterruptible(this.#flush)
     )
   })
 
+  #gatherMillis(): number {
+    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(batchIntervalMillis())
+  }
+
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)
+    this.#lastFlushed = batch.length
     this.#flushing = batch
     let hasFailed = false
     const record = Effect.suspend(() => {
@@ -117,7 +123,7 @@ export class Recording {
           this.#flushing = []
           // Attempts that gathered during the retries are in the next batch
           if (this.#finished.length === 0 || (!hasFailed && batch.length < maxFlush)) this.#noteBehind(false)
-          this.#onRecorded(batch.length)
+          this.#held.settle(batch.length)
         })
       )
     )
