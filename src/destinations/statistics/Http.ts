@@ -1,9 +1,11 @@
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
-import { serving } from "../../platform/kit/Handlers.ts"
+import { handlersOf, serve } from "../../platform/kit/Handlers.ts"
 import { StatisticsApi } from "./Api.ts"
 import { DailyCounts } from "./DailyCounts.ts"
 
-export const statisticsHttp = serving(StatisticsApi, DailyCounts, (counts) => ({
+export const statisticsHandlers = handlersOf(StatisticsApi, DailyCounts, (counts) => ({
   get: ({ urlParams }) => Effect.flatMap(Principal, (principal) => counts.read(principal, urlParams.days ?? 30))
 }))
+
+export const statisticsHttp = serve(StatisticsApi, statisticsHandlers)

@@ -10,6 +10,10 @@ import { EventsApi } from "../../destinations/events/Api.ts"
 import { eventsHandlers } from "../../destinations/events/Http.ts"
 import { RecoveriesApi } from "../../destinations/recoveries/Api.ts"
 import { recoveriesHandlers } from "../../destinations/recoveries/Http.ts"
+import { StatisticsApi } from "../../destinations/statistics/Api.ts"
+import { statisticsHandlers } from "../../destinations/statistics/Http.ts"
+import { EventTriggersApi } from "../../destinations/triggers/Api.ts"
+import { eventTriggersHandlers } from "../../destinations/triggers/Http.ts"
 import { eventTypes } from "../../events/Catalog.ts"
 import { strict } from "../../platform/kit/Request.ts"
 import { operationTools } from "./OperationTool.ts"
@@ -112,12 +116,33 @@ export const webhookTools = [
       description:
         "Each with its state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code."
     },
+    listAll: {
+      name: "list_all_webhook_deliveries",
+      openWorld: false,
+      description:
+        "The deliveries to all endpoints, as list_webhook_deliveries shows those to one: `state: failed` finds what failed."
+    },
     get: { name: "get_webhook_delivery", idName: "deliveryId", openWorld: false },
     retry: {
       name: "retry_webhook_delivery",
       idName: "deliveryId",
       description:
         "Queues it for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards."
+    }
+  }),
+  operationTools(StatisticsApi, statisticsHandlers, {
+    get: {
+      name: "get_webhook_statistics",
+      openWorld: false,
+      description:
+        "For each day: payments with their amounts, and deliveries by state, of the organization and of each endpoint. Exact counts, unlike those of a page of a list; without synthetic tests. Kept for 90 days."
+    }
+  }),
+  operationTools(EventTriggersApi, eventTriggersHandlers, {
+    create: {
+      name: "trigger_webhook_event",
+      description:
+        "Only in the sandbox: the local provider does what causes it, or, with a real provider, a synthetic event goes to everybody who listens to the stream of events. It proves nothing about any payment."
     }
   }),
   operationTools(RecoveriesApi, recoveriesHandlers, {

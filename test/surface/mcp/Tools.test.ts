@@ -5,6 +5,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { eventTypes } from "../../../src/events/Catalog.ts"
 import { Api } from "../../../src/surface/contract/Api.ts"
+import { toolSets } from "../../../src/surface/mcp/ToolFilter.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment } from "../../destinations/endpoints/Delivering.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
@@ -50,6 +51,9 @@ const operationOfTool: Readonly<Record<string, readonly [method: string, path: s
   send_webhook_test_event: ["post", "/integrations/endpoints/{id}/test"],
   rotate_webhook_secret: ["post", "/integrations/endpoints/{id}/rotate-secret"],
   list_webhook_deliveries: ["get", "/integrations/endpoints/{id}/deliveries"],
+  list_all_webhook_deliveries: ["get", "/integrations/deliveries"],
+  get_webhook_statistics: ["get", "/integrations/statistics"],
+  trigger_webhook_event: ["post", "/integrations/event-triggers"],
   get_webhook_delivery: ["get", "/integrations/deliveries/{id}"],
   retry_webhook_delivery: ["post", "/integrations/deliveries/{id}/retry"],
   recover_webhook_endpoint: ["post", "/integrations/endpoints/{id}/recover"],
@@ -308,6 +312,29 @@ onService()("the tool server", (it) => {
       expect(event.test).toBe(true)
     }
   })
+
+  it.scoped(
+    "has sets of tools that leave a model room: each is under 8,000 tokens, of about four characters",
+    function* () {
+      const { mcp } = yield* start
+      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+      const sizes = Object.entries(toolSets).map(([set, names]) => {
+        const chosen = names.map((name) => tools.find((tool) => tool.name === name))
+        expect([set, chosen.indexOf(undefined), new Set(names).size]).toEqual([set, -1, names.length])
+        const seen = chosen.map((tool) => ({
+          name: tool?.name,
+          description: tool?.description,
+          inputSchema: tool?.inputSchema
+        }))
+        return [set, JSON.stringify(seen).length / 4] as const
+      })
+      expect(sizes.filter(([, tokens]) => tokens > 8000)).toEqual([])
+      expect(sizes.map(([set]) => set)).toEqual(["sell", "support", "webhooks", "read"])
+      // A set for looking changes nothing
+      const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true).map(({ name }) => name)
+      expect(toolSets["read"]?.filter((name) => changing.includes(name))).toEqual([])
+    }
+  )
 
   it.scoped("takes an idempotency key wherever it changes something", function* () {
     const { mcp } = yield* start

@@ -6,6 +6,7 @@ import { Effect, Fiber, Redacted } from "effect"
 import { bridge } from "../../../src/app/cli/McpBridge.ts"
 import { eventTypes } from "../../../src/events/Catalog.ts"
 import type { Grant } from "../../../src/identity/keys/Permissions.ts"
+import { toolSets } from "../../../src/surface/mcp/ToolFilter.ts"
 import { cliHere } from "../../app/cli/CliProcess.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
@@ -229,6 +230,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
     // The key has no permission for products
     expect(named(yield* to(few))).toEqual(["get_webhook_delivery", "list_event_types"])
     expect(named(yield* to("?"))).toContain("create_webhook_endpoint")
+    expect(named(yield* to("?tools=webhooks,list_products"))).toEqual(toolSets["webhooks"])
     const call = (name: string) => to(few, { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name } })
     expect((yield* call("list_event_types")).json).toMatchObject({ result: { content: expect.any(Array) } })
     expect((yield* call("list_webhook_endpoints")).json).toMatchObject({
